@@ -1,0 +1,357 @@
+//! Decides how long to wait before the next attempt.
+
+mod growth;
+mod jitter;
+mod registry;
+mod text;
+
+pub use self::jitter::{Jitter, JitterError};
+pub use self::registry::{Backoffs, NameError};
+pub use self::text::BackoffError;
+
+use self::growth::{Factor, Growth};
+use crate::duration::nanos;
+use crate::random::Random;
+use crate::ratio::Ratio;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// The schedule of waits between attempts: a shape, its bounds, and jitter.
+///
+/// A small `Copy` value. Constants are checked when they are compiled, so a policy that makes no
+/// sense never ships:
+///
+/// ```
+/// use rewheel::{Backoff, Jitter, Random, millis, seconds};
+///
+/// const GENTLE: Backoff =
+///     Backoff::exponential(millis(100)).factor(1.5).max(seconds(30)).jitter(Jitter::EQUAL);
+///
+/// let delay = GENTLE.delay(3, &Random::thread());
+/// assert!(GENTLE.delay_range(3).contains(&delay));
+/// assert_eq!(GENTLE.to_string(), "exponential 100ms x1.5 max 30s jitter equal");
+/// assert_eq!("exponential 100ms x1.5 max 30s jitter equal".parse(), Ok(GENTLE));
+/// ```
+/// ```compile_fail
+/// use rewheel::{Backoff, millis, seconds};
+/// const WRONG: Backoff = Backoff::exponential(seconds(10)).max(millis(1)); // max below the base
+/// ```
+///
+/// Every shape but [`fixed`](Backoff::fixed) comes with jitter: without it, clients that failed
+/// together come back together. Delays stay within their bounds for every attempt up to
+/// `u32::MAX`; the range is bounded first and sampled then, so that they do not pile up at the
+/// longest delay. What exceeds 584 years is 584 years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    growth: Growth,
+    jitter: Jitter,
+    // Nanoseconds: a word each, so that the whole policy is cheap to copy into a call.
+    delay_min: u64,
+    delay_max: u64,
+}
+
+/// What happened so far, as far as the next delay depends on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Past {
+    /// The attempt that just failed, counted from 1.
+    pub attempt: u32,
+    /// The delay before that attempt, which [`Backoff::decorrelated`] goes by.
+    pub previous: Option<Duration>,
+    /// The share of recent calls to the dependency that failed, 0 to 1, which
+    /// [`Backoff::adaptive`] goes by. Without evidence assume 1: this call did fail.
+    pub failure_ratio: f64,
+}
+
+impl Backoff {
+    /// The longest delay of a growing shape that does not say otherwise: a person who waits
+    /// longer gives up, and a dependency that came back should not wait longer for its traffic.
+    pub const DELAY_MAX: Duration = Duration::from_secs(30);
+
+    /// Always the same delay, exactly: no jitter unless asked for.
+    pub const fn fixed(delay: Duration) -> Backoff {
+        let delay = nanos(delay);
+        Backoff {
+            growth: Growth::Fixed { delay },
+            jitter: Jitter::NONE,
+            delay_min: 0,
+            // Unbounded, so that jitter can spread to both sides of it.
+            delay_max: u64::MAX,
+        }
+    }
+
+    /// Grows by `base` each time: 1, 2, 3, 4 … times `base`.
+    ///
+    /// # Panics
+    /// Panics if `base` is zero; in a constant that is a compile error. So do its siblings below.
+    pub const fn linear(base: Duration) -> Backoff {
+        let base = nanos(base);
+        Backoff::growing(base, Growth::Linear { base, step: base })
+    }
+
+    /// Doubles each time: 1, 2, 4, 8 … times `base`. See [`factor`](Backoff::factor).
+    pub const fn exponential(base: Duration) -> Backoff {
+        let base = nanos(base);
+        Backoff::growing(base, Growth::Exponential { base, factor: Factor::TWO })
+    }
+
+    /// Grows more slowly than doubling: 1, 1, 2, 3, 5, 8 … times `base`.
+    pub const fn fibonacci(base: Duration) -> Backoff {
+        let base = nanos(base);
+        Backoff::growing(base, Growth::Fibonacci { base })
+    }
+
+    /// Draws from `base` up to three times the previous delay. It is its own jitter.
+    pub const fn decorrelated(base: Duration) -> Backoff {
+        let base = nanos(base);
+        let mut backoff = Backoff::growing(base, Growth::Decorrelated { base });
+        backoff.jitter = Jitter::NONE;
+        backoff
+    }
+
+    /// Exponential, and up to ten times longer while the dependency fails everybody.
+    ///
+    /// The delay is stretched in proportion to the recent failure ratio of the dependency, taken
+    /// from the [`Statistics`](crate::Statistics) that the call shares with others. A call
+    /// without statistics knows of one failure only, its own, and is stretched in full.
+    pub const fn adaptive(base: Duration) -> Backoff {
+        let base = nanos(base);
+        let growth = Growth::Adaptive { base, factor: Factor::TWO, stretch: Factor::TEN };
+        Backoff::growing(base, growth)
+    }
+
+    /// Asks a function for the delay after each attempt.
+    ///
+    /// The name stands for it in text; [`Backoffs`] reads it back.
+    pub const fn custom(name: &'static str, delay: fn(attempt: u32) -> Duration) -> Backoff {
+        assert!(!name.is_empty(), "a custom backoff needs a name");
+        Backoff {
+            growth: Growth::Custom(growth::Custom { name, delay }),
+            jitter: Jitter::FULL,
+            delay_min: 0,
+            delay_max: nanos(Backoff::DELAY_MAX),
+        }
+    }
+
+    /// Sets the growth per attempt of an exponential or adaptive shape, 1.001 to 1000.
+    ///
+    /// # Panics
+    /// Panics on other shapes and factors; in a constant that is a compile error.
+    #[must_use]
+    pub const fn factor(mut self, factor: f64) -> Backoff {
+        let Some(new) = Factor::new(factor) else { panic!("a factor is 1.001 to 1000") };
+        match &mut self.growth {
+            Growth::Exponential { factor, .. } | Growth::Adaptive { factor, .. } => *factor = new,
+            Growth::Fixed { .. }
+            | Growth::Linear { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Decorrelated { .. }
+            | Growth::Custom(_) => panic!("only exponential and adaptive backoff have a factor"),
+        }
+        self
+    }
+
+    /// Sets what a linear shape adds each time.
+    ///
+    /// # Panics
+    /// Panics on other shapes and if `step` is zero; in a constant that is a compile error.
+    #[must_use]
+    pub const fn step(mut self, step: Duration) -> Backoff {
+        assert!(!step.is_zero(), "a step of zero never grows: use fixed");
+        match &mut self.growth {
+            Growth::Linear { step: old, .. } => *old = nanos(step),
+            Growth::Fixed { .. }
+            | Growth::Exponential { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Decorrelated { .. }
+            | Growth::Adaptive { .. }
+            | Growth::Custom(_) => panic!("only linear backoff has a step"),
+        }
+        self
+    }
+
+    /// Sets how many times longer an adaptive delay gets when every call fails, 1.001 to 1000.
+    ///
+    /// # Panics
+    /// Panics on other shapes and values; in a constant that is a compile error.
+    #[must_use]
+    pub const fn stretch(mut self, stretch: f64) -> Backoff {
+        let Some(new) = Factor::new(stretch) else { panic!("a stretch is 1.001 to 1000") };
+        match &mut self.growth {
+            Growth::Adaptive { stretch, .. } => *stretch = new,
+            Growth::Fixed { .. }
+            | Growth::Linear { .. }
+            | Growth::Exponential { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Decorrelated { .. }
+            | Growth::Custom(_) => panic!("only adaptive backoff can be stretched"),
+        }
+        self
+    }
+
+    /// Sets the shortest delay; jitter does not go below it either.
+    ///
+    /// # Panics
+    /// Panics if it is above the longest delay; in a constant that is a compile error.
+    #[must_use]
+    pub const fn min(mut self, delay: Duration) -> Backoff {
+        self.delay_min = nanos(delay);
+        assert!(self.delay_min <= self.delay_max, "the shortest delay is above the longest");
+        self
+    }
+
+    /// Sets the longest delay; jitter does not go above it either.
+    ///
+    /// # Panics
+    /// Panics if it is below the first or the shortest delay; in a constant that is a compile
+    /// error.
+    #[must_use]
+    pub const fn max(mut self, delay: Duration) -> Backoff {
+        self.delay_max = nanos(delay);
+        assert!(self.delay_max >= self.growth.base(), "the longest delay is below the first");
+        assert!(self.delay_max >= self.delay_min, "the longest delay is below the shortest");
+        self
+    }
+
+    /// Sets how delays are spread.
+    ///
+    /// # Panics
+    /// Panics on a decorrelated shape, which is random already; in a constant that is a compile
+    /// error.
+    #[must_use]
+    pub const fn jitter(mut self, jitter: Jitter) -> Backoff {
+        assert!(
+            !matches!(self.growth, Growth::Decorrelated { .. }),
+            "decorrelated backoff is random already"
+        );
+        self.jitter = jitter;
+        self
+    }
+
+    /// Draws the delay after a failed attempt, counted from 1.
+    pub fn delay(&self, attempt: u32, random: &Random) -> Duration {
+        Duration::from_nanos(self.draw(attempt, None, Ratio::ONE, random))
+    }
+
+    /// Draws the delay after a failed attempt, with all that is known.
+    pub fn delay_after(&self, past: &Past, random: &Random) -> Duration {
+        let ratio = Ratio::new(past.failure_ratio).unwrap_or(Ratio::ONE);
+        Duration::from_nanos(self.draw(past.attempt, past.previous.map(nanos), ratio, random))
+    }
+
+    /// Returns the shortest and the longest delay possible after a failed attempt.
+    pub fn delay_range(&self, attempt: u32) -> RangeInclusive<Duration> {
+        let (low, high) = match self.growth {
+            Growth::Custom(custom) => self.spread(0, nanos((custom.delay)(attempt.max(1)))),
+            Growth::Adaptive { .. } => (
+                self.range(attempt, Ratio::from_millionths(0)).0,
+                self.range(attempt, Ratio::ONE).1,
+            ),
+            Growth::Fixed { .. }
+            | Growth::Linear { .. }
+            | Growth::Exponential { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Decorrelated { .. } => self.range(attempt, Ratio::ONE),
+        };
+        Duration::from_nanos(low)..=Duration::from_nanos(high)
+    }
+
+    /// Returns the longest time that so many waits can take together.
+    ///
+    /// ```
+    /// use rewheel::{Backoff, millis, seconds};
+    ///
+    /// const LONGEST: std::time::Duration =
+    ///     Backoff::exponential(millis(100)).max(millis(400)).time_max(4);
+    /// assert_eq!(LONGEST, millis(100 + 200 + 400 + 400));
+    /// ```
+    pub const fn time_max(&self, waits: u32) -> Duration {
+        /// Added up one by one as far as this, which is past the point where any sensible policy
+        /// has reached its longest delay; beyond it, each wait counts as the longest.
+        const EXACT_MAX: u32 = 10_000;
+        if matches!(self.growth, Growth::Custom(_)) {
+            return Duration::from_nanos(self.delay_max.saturating_mul(waits as u64));
+        }
+        let mut total = 0_u64;
+        let mut attempt = 1;
+        while attempt <= waits {
+            let (_, longest) = self.range(attempt, Ratio::ONE);
+            let constant = matches!(self.growth, Growth::Fixed { .. });
+            if constant || longest == self.delay_max || attempt > EXACT_MAX {
+                let each = if constant { longest } else { self.delay_max };
+                let rest = each.saturating_mul((waits - attempt) as u64 + 1);
+                return Duration::from_nanos(total.saturating_add(rest));
+            }
+            total = total.saturating_add(longest);
+            attempt += 1;
+        }
+        Duration::from_nanos(total)
+    }
+
+    pub(crate) const fn is_adaptive(&self) -> bool {
+        matches!(self.growth, Growth::Adaptive { .. })
+    }
+
+    pub(crate) const fn is_jittered(&self) -> bool {
+        matches!(self.growth, Growth::Decorrelated { .. }) || !self.jitter.is_none()
+    }
+
+    /// The delay in nanoseconds after `attempt` failed.
+    pub(crate) fn draw(
+        &self,
+        attempt: u32,
+        previous: Option<u64>,
+        failure_ratio: Ratio,
+        random: &Random,
+    ) -> u64 {
+        let (low, high) = match (self.growth, previous) {
+            (Growth::Custom(custom), _) => self.spread(0, nanos((custom.delay)(attempt.max(1)))),
+            (Growth::Decorrelated { base }, Some(previous)) => {
+                self.spread(base, previous.saturating_mul(3))
+            }
+            _ => self.range(attempt, failure_ratio),
+        };
+        random.between(low, high)
+    }
+
+    /// The bounds of the delay in nanoseconds, for every shape that is not a function.
+    const fn range(&self, attempt: u32, failure_ratio: Ratio) -> (u64, u64) {
+        let (low, high) = self.growth.after(attempt, failure_ratio, self.delay_max);
+        self.spread(low, high)
+    }
+
+    /// Bounds a range, then spreads it by the jitter. In this order the delays at the cap stay
+    /// spread out; sampling first would heap all that is above it onto one instant.
+    const fn spread(&self, low: u64, high: u64) -> (u64, u64) {
+        if matches!(self.growth, Growth::Decorrelated { .. }) {
+            let high = self.clamp(high);
+            let low = self.clamp(low);
+            return (if low < high { low } else { high }, high);
+        }
+        let (low, high) = self.jitter.range(self.clamp(high));
+        (self.clamp(low), self.clamp(high))
+    }
+
+    const fn clamp(&self, delay: u64) -> u64 {
+        if delay < self.delay_min {
+            self.delay_min
+        } else if delay > self.delay_max {
+            self.delay_max
+        } else {
+            delay
+        }
+    }
+
+    const fn growing(base: u64, growth: Growth) -> Backoff {
+        assert!(base > 0, "a growing backoff needs a first delay above zero");
+        let delay_max = nanos(Backoff::DELAY_MAX);
+        Backoff {
+            growth,
+            jitter: Jitter::FULL,
+            delay_min: 0,
+            delay_max: if base > delay_max { base } else { delay_max },
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,102 @@
+//! Spreads delays, so that clients which failed together do not come back together.
+
+use crate::ratio::Ratio;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a delay `d` is spread.
+///
+/// ```
+/// use rewheel::Jitter;
+///
+/// const THIRTY: Jitter = Jitter::proportional(0.3);
+/// assert_eq!(THIRTY.to_string(), "30%");
+/// assert_eq!("equal".parse(), Ok(Jitter::EQUAL));
+/// ```
+/// ```compile_fail
+/// const WRONG: rewheel::Jitter = rewheel::Jitter::proportional(1.5); // above one
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jitter(Spread);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spread {
+    None,
+    Full,
+    Equal,
+    Proportional(Ratio),
+}
+
+impl Jitter {
+    /// Exactly `d`. For tests, and for callers that are spread out already.
+    pub const NONE: Jitter = Jitter(Spread::None);
+
+    /// Anywhere from zero to `d`: the least load on a dependency that everybody waits for.
+    pub const FULL: Jitter = Jitter(Spread::Full);
+
+    /// Anywhere from half of `d` to `d`: a guaranteed pause, and still spread.
+    pub const EQUAL: Jitter = Jitter(Spread::Equal);
+
+    /// Anywhere within `d` plus or minus this share of it, 0 to 1.
+    ///
+    /// # Panics
+    /// Panics outside of that; in a constant that is a compile error.
+    pub const fn proportional(share: f64) -> Jitter {
+        match Ratio::new(share) {
+            Some(share) => Jitter(Spread::Proportional(share)),
+            None => panic!("a share is 0 to 1"),
+        }
+    }
+
+    pub(super) const fn is_none(self) -> bool {
+        match self.0 {
+            Spread::None => true,
+            Spread::Full | Spread::Equal => false,
+            Spread::Proportional(share) => share.is_zero(),
+        }
+    }
+
+    /// Returns the bounds of the spread of `delay`, both included.
+    pub(super) const fn range(self, delay: u64) -> (u64, u64) {
+        match self.0 {
+            Spread::None => (delay, delay),
+            Spread::Full => (0, delay),
+            Spread::Equal => (delay / 2, delay),
+            Spread::Proportional(share) => {
+                let share = share.share_of(delay);
+                (delay - share, delay.saturating_add(share))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Spread::None => f.write_str("none"),
+            Spread::Full => f.write_str("full"),
+            Spread::Equal => f.write_str("equal"),
+            Spread::Proportional(share) => write!(f, "{share}"),
+        }
+    }
+}
+
+impl FromStr for Jitter {
+    type Err = JitterError;
+
+    fn from_str(text: &str) -> Result<Jitter, JitterError> {
+        match text {
+            "none" => Ok(Jitter::NONE),
+            "full" => Ok(Jitter::FULL),
+            "equal" => Ok(Jitter::EQUAL),
+            _ => Ratio::parse_percent(text.strip_prefix('±').unwrap_or(text))
+                .map(|share| Jitter(Spread::Proportional(share)))
+                .ok_or_else(|| JitterError(text.to_owned())),
+        }
+    }
+}
+
+/// The text is not a jitter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a jitter: use none, full, equal or a share such as 30%")]
+pub struct JitterError(String);

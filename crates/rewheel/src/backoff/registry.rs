@@ -1,0 +1,104 @@
+//! Knows backoffs by name.
+
+use super::{Backoff, BackoffError, text};
+use crate::presets;
+use std::collections::BTreeMap;
+
+/// Backoffs by name, so that a config file can say `backoff = "payday"`.
+///
+/// Knows the presets from the start. This is also how a [custom](Backoff::custom) backoff, which is
+/// code, can be named in text.
+///
+/// ```
+/// use rewheel::{Backoff, Backoffs, seconds};
+///
+/// let mut backoffs = Backoffs::new();
+/// backoffs.register("payday", Backoff::fixed(seconds(86_400))).unwrap();
+///
+/// assert_eq!(backoffs.parse("payday"), Ok(Backoff::fixed(seconds(86_400))));
+/// assert_eq!(backoffs.parse("fixed 1s"), Ok(Backoff::fixed(seconds(1))));
+/// assert!(backoffs.parse("paydya").unwrap_err().to_string().contains("payday"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Backoffs {
+    named: BTreeMap<String, Backoff>,
+}
+
+impl Backoffs {
+    /// Longer names do not fit the columns and labels they end up in.
+    const NAME_BYTES_MAX: usize = 64;
+
+    /// A registry is filled by code and config, not by traffic: more than this is a leak.
+    const NAMES_MAX: usize = 10_000;
+
+    /// Starts with the presets.
+    pub fn new() -> Backoffs {
+        let named = presets::RETRIES
+            .iter()
+            .map(|(name, retry)| ((*name).to_owned(), retry.backoff()))
+            .collect();
+        Backoffs { named }
+    }
+
+    /// Adds a backoff, or replaces the one of this name.
+    ///
+    /// # Errors
+    /// Refuses a name that is not lowercase letters, digits, `_`, `-` and `.`, 1 to 64 of them, or
+    /// that is a word of the text form.
+    pub fn register(&mut self, name: &str, backoff: Backoff) -> Result<(), NameError> {
+        let allowed = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'.')
+        };
+        let shape = ["fixed", "linear", "exponential", "fibonacci", "decorrelated", "adaptive"];
+        if name.is_empty()
+            || name.len() > Backoffs::NAME_BYTES_MAX
+            || !name.bytes().all(allowed)
+            || shape.contains(&name)
+        {
+            return Err(NameError::Invalid(name.to_owned()));
+        }
+        if self.named.len() >= Backoffs::NAMES_MAX && !self.named.contains_key(name) {
+            return Err(NameError::TooMany);
+        }
+        self.named.insert(name.to_owned(), backoff);
+        Ok(())
+    }
+
+    /// Returns the backoff of this name.
+    pub fn get(&self, name: &str) -> Option<Backoff> {
+        self.named.get(name).copied()
+    }
+
+    /// Reads a name, a name with `min`, `max` and `jitter` of its own, or any other text form.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text, and which names are known.
+    pub fn parse(&self, text: &str) -> Result<Backoff, BackoffError> {
+        match text.split_whitespace().next().and_then(|name| self.get(name)) {
+            Some(backoff) => text::parse_options(backoff, text),
+            None => {
+                let names: Vec<_> = self.named.keys().map(String::as_str).collect();
+                text::parse(text, &names.join(", "))
+            }
+        }
+    }
+}
+
+impl Default for Backoffs {
+    fn default() -> Backoffs {
+        Backoffs::new()
+    }
+}
+
+/// A backoff cannot be registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The name is not allowed.
+    #[error(
+        "`{0}` cannot name a backoff: use 1 to 64 of a-z, 0-9, `_`, `-`, `.`, and no shape's name"
+    )]
+    Invalid(String),
+    /// The registry is full.
+    #[error("too many backoffs are registered: 10000 is the most")]
+    TooMany,
+}

@@ -1,0 +1,355 @@
+//! The states of a breaker and every way from one to another.
+//!
+//! While it is closed, calls touch atomics only. Everything else is rare, and happens under a lock
+//! that is never held while anybody else's code runs.
+
+use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
+use super::word::{Phase, Word};
+use super::{Outcome, Snapshot};
+use crate::clock::Moment;
+use crate::error::{Refused, Why};
+use crate::observer::Event;
+use crate::ratio::Ratio;
+use crate::sync::{AtomicU64, Mutex, Ordering, OwnLine, lock};
+use crate::window::{CountWindow, Counts, Tally, TimeWindow};
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    word: OwnLine<AtomicU64>,
+    /// When an open breaker lets a probe pass. Written before the word that says it is open.
+    open_until: AtomicU64,
+    window: Window,
+    cold: Mutex<Cold>,
+    config: CircuitBreakerBuilder,
+}
+
+/// Two of each, used in turn from one generation to the next: a call that stalls while it writes
+/// its result does not write it into the window of a later time.
+#[derive(Debug)]
+enum Window {
+    None,
+    Count([CountWindow; 2]),
+    Time([TimeWindow; 2]),
+}
+
+/// What only half open and changes need.
+#[derive(Debug, Default)]
+struct Cold {
+    probes: Vec<Probe>,
+    probes_started: u64,
+    successes: u32,
+    /// How often it opened since it was last closed.
+    openings: u32,
+}
+
+#[derive(Debug)]
+struct Probe {
+    id: u64,
+    expires: Moment,
+}
+
+/// What a permit remembers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    epoch: u64,
+    /// Zero unless it is a probe.
+    probe: u64,
+    /// Only known where slow calls count.
+    started: Moment,
+}
+
+impl Machine {
+    pub(super) fn new(config: CircuitBreakerBuilder) -> Machine {
+        let window = match config.trip {
+            Trip::Consecutive { .. } => Window::None,
+            Trip::Count { size, .. } => Window::Count([(); 2].map(|()| CountWindow::new(size))),
+            Trip::Time { length, .. } => Window::Time([(); 2].map(|()| TimeWindow::new(length))),
+        };
+        Machine {
+            word: OwnLine(AtomicU64::new(Word::new(0, Phase::Closed).0)),
+            open_until: AtomicU64::new(0),
+            window,
+            cold: Mutex::new(Cold::default()),
+            config,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    #[inline]
+    fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn acquire(&self) -> Result<Token, Refused> {
+        let word = self.word();
+        if word.phase() == Phase::Closed {
+            return Ok(self.pass(word));
+        }
+        self.acquire_unless_open()
+    }
+
+    #[inline]
+    fn pass(&self, word: Word) -> Token {
+        let started = match self.config.trip.slow() {
+            Some(_) => self.config.clock.now(),
+            None => Moment::ZERO,
+        };
+        Token { epoch: word.epoch(), probe: 0, started }
+    }
+
+    #[cold]
+    fn acquire_unless_open(&self) -> Result<Token, Refused> {
+        loop {
+            let word = self.word();
+            match word.phase() {
+                Phase::Closed | Phase::ForcedClosed => return Ok(self.pass(word)),
+                Phase::Isolated => return Err(Refused::new(Why::CircuitOpen, None)),
+                Phase::Open => {
+                    let until = Moment::from_nanos(self.open_until.load(Ordering::Acquire));
+                    let rest = until.since(self.config.clock.now());
+                    if !rest.is_zero() {
+                        return Err(Refused::new(Why::CircuitOpen, Some(rest)));
+                    }
+                    self.change(|_, now| (now == word).then_some(Phase::HalfOpen));
+                }
+                Phase::HalfOpen => {
+                    if let Some(answer) = self.take_probe(word) {
+                        return answer;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands out a probe; `None` if the breaker is no longer half open.
+    fn take_probe(&self, word: Word) -> Option<Result<Token, Refused>> {
+        let now = self.config.clock.now();
+        let mut cold = lock(&self.cold);
+        if self.word().epoch() != word.epoch() {
+            return None;
+        }
+        cold.probes.retain(|probe| probe.expires > now);
+        if cold.probes.len() >= self.config.probes_max as usize {
+            return Some(Err(Refused::new(Why::CircuitOpen, None)));
+        }
+        cold.probes_started += 1;
+        let probe = Probe { id: cold.probes_started, expires: now.plus(self.config.probe_timeout) };
+        let token = Token { epoch: word.epoch(), probe: probe.id, started: now };
+        cold.probes.push(probe);
+        Some(Ok(token))
+    }
+
+    /// Counts a finished call; `None` takes back its permit and counts nothing.
+    #[inline]
+    pub(crate) fn record(&self, token: Token, outcome: Option<Outcome>) {
+        if token.probe != 0 {
+            self.record_probe(token, outcome);
+        } else if let Some(outcome) = outcome {
+            self.record_closed(token, outcome);
+        }
+    }
+
+    #[inline]
+    fn record_closed(&self, token: Token, outcome: Outcome) {
+        let word = self.word();
+        if word.epoch() != token.epoch || word.phase() != Phase::Closed {
+            return;
+        }
+        let failed = outcome == Outcome::Failure;
+        let parity = (word.generation() & 1) as usize;
+        match (&self.window, self.config.trip) {
+            (Window::None, Trip::Consecutive { failures }) => {
+                if failed || word.failures() > 0 {
+                    self.record_consecutive(token.epoch, failed, failures);
+                }
+            }
+            (Window::Count(windows), Trip::Count { when, .. }) => {
+                let tally = Tally { failed, slow: self.is_slow(token, &when) };
+                windows[parity].record(tally);
+                if (failed || tally.slow) && when.is_reached(windows[parity].counts()) {
+                    self.trip(token.epoch);
+                }
+            }
+            (Window::Time(windows), Trip::Time { when, .. }) => {
+                let now = self.config.clock.now();
+                let slow = when.slow.is_some_and(|slow| now.since(token.started) > slow.over);
+                windows[parity].record(Tally { failed, slow }, now);
+                if (failed || slow) && when.is_reached(windows[parity].counts(now)) {
+                    self.trip(token.epoch);
+                }
+            }
+            (Window::None | Window::Count(_) | Window::Time(_), _) => {
+                unreachable!("the window was made from the trip")
+            }
+        }
+    }
+
+    fn is_slow(&self, token: Token, when: &When) -> bool {
+        when.slow.is_some_and(|slow| self.config.clock.now().since(token.started) > slow.over)
+    }
+
+    fn record_consecutive(&self, epoch: u64, failed: bool, failures_max: u32) {
+        let mut word = self.word();
+        loop {
+            if word.epoch() != epoch {
+                return;
+            }
+            let failures = if failed { word.failures().saturating_add(1) } else { 0 };
+            let next = word.with_failures(failures);
+            if next == word {
+                return;
+            }
+            match self.word.compare_exchange_weak(
+                word.0,
+                next.0,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) if failures >= failures_max => return self.trip(epoch),
+                Ok(_) => return,
+                Err(current) => word = Word(current),
+            }
+        }
+    }
+
+    fn trip(&self, epoch: u64) {
+        self.change(|_, word| (word.epoch() == epoch).then_some(Phase::Open));
+    }
+
+    fn record_probe(&self, token: Token, outcome: Option<Outcome>) {
+        let slow = self
+            .config
+            .trip
+            .slow()
+            .is_some_and(|slow| self.config.clock.now().since(token.started) > slow.over);
+        self.change(|cold, word| {
+            if word.epoch() != token.epoch {
+                return None;
+            }
+            // One that has expired gave up its place, and with it its say.
+            let place = cold.probes.iter().position(|probe| probe.id == token.probe)?;
+            cold.probes.swap_remove(place);
+            match outcome? {
+                Outcome::Success if !slow => {
+                    cold.successes += 1;
+                    (cold.successes >= self.config.successes_to_close).then_some(Phase::Closed)
+                }
+                Outcome::Success | Outcome::Failure => Some(Phase::Open),
+            }
+        });
+    }
+
+    pub(super) fn force_open(&self) {
+        self.change(|_, word| (word.phase() != Phase::Open).then_some(Phase::Open));
+    }
+
+    pub(super) fn isolate(&self) {
+        self.change(|_, _| Some(Phase::Isolated));
+    }
+
+    pub(super) fn force_close(&self) {
+        self.change(|_, _| Some(Phase::ForcedClosed));
+    }
+
+    pub(super) fn reset(&self) {
+        self.change(|_, _| Some(Phase::Closed));
+    }
+
+    /// Changes the phase if `decide` says so. The only place that does.
+    fn change(&self, decide: impl FnOnce(&mut Cold, Word) -> Option<Phase>) {
+        let mut cold = lock(&self.cold);
+        let word = self.word();
+        let Some(phase) = decide(&mut cold, word) else { return };
+        let next = word.next(phase);
+        cold.probes.clear();
+        cold.successes = 0;
+        match phase {
+            Phase::Open => {
+                cold.openings = cold.openings.saturating_add(1);
+                let open = &self.config.open;
+                let nanos = open.draw(cold.openings, None, Ratio::ONE, &self.config.random);
+                let until = self.config.clock.now().plus(Duration::from_nanos(nanos));
+                self.open_until.store(until.as_nanos(), Ordering::Release);
+            }
+            Phase::Closed => {
+                cold.openings = 0;
+                self.window.clear(next);
+            }
+            Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => {}
+        }
+        self.word.store(next.0, Ordering::Release);
+        drop(cold);
+        let (from, to) = (word.phase().state(), phase.state());
+        if let (true, Some(observer)) = (from != to, &self.config.observer) {
+            observer.observe(&Event::BreakerChanged { name: &self.config.name, from, to });
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let cold = lock(&self.cold);
+        let (word, now) = (self.word(), self.config.clock.now());
+        let counts = self.counts(word, now);
+        let retry_in = (word.phase() == Phase::Open)
+            .then(|| Moment::from_nanos(self.open_until.load(Ordering::Acquire)).since(now));
+        Snapshot {
+            state: word.phase().state(),
+            forced: word.phase().is_forced(),
+            calls: counts.calls,
+            failures: counts.failures,
+            slow: counts.slow,
+            probes: u32::try_from(cold.probes.len()).unwrap_or(u32::MAX),
+            retry_in,
+        }
+    }
+
+    /// Whether forgetting this breaker and making a new one would change nothing.
+    pub(super) fn is_fresh(&self) -> bool {
+        let word = self.word();
+        let counts = self.counts(word, self.config.clock.now());
+        word.phase() == Phase::Closed && counts.failures == 0 && counts.slow == 0
+    }
+
+    fn counts(&self, word: Word, now: Moment) -> Counts {
+        let parity = (word.generation() & 1) as usize;
+        match &self.window {
+            Window::None => {
+                let failures = u64::from(word.failures());
+                Counts { calls: failures, failures, slow: 0 }
+            }
+            Window::Count(windows) => windows[parity].counts(),
+            Window::Time(windows) => windows[parity].counts(now),
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        self.config.to_string()
+    }
+}
+
+impl Window {
+    fn clear(&self, word: Word) {
+        let parity = (word.generation() & 1) as usize;
+        match self {
+            Window::None => {}
+            Window::Count(windows) => windows[parity].clear(),
+            Window::Time(windows) => windows[parity].clear(),
+        }
+    }
+}
+
+impl When {
+    fn is_reached(&self, counts: Counts) -> bool {
+        let enough = counts.calls >= u64::from(self.calls_min);
+        let failed = match self.failures {
+            Threshold::Ratio(ratio) => enough && ratio.is_reached_by(counts.failures, counts.calls),
+            Threshold::Number(failures) => counts.failures >= u64::from(failures),
+        };
+        let slow = |slow: super::config::Slow| slow.ratio.is_reached_by(counts.slow, counts.calls);
+        failed || enough && self.slow.is_some_and(slow)
+    }
+}

@@ -1,0 +1,82 @@
+//! The right to make one call.
+
+use super::Outcome;
+use super::machine::{Machine, Token};
+use crate::classify::Classify;
+use std::sync::Arc;
+
+/// The right to make one call, which must say how it went.
+///
+/// Dropped without a word, by a cancelled future or a panic, it counts as neither success nor
+/// failure, and a probe's place is free again.
+#[must_use = "dropped without a record, the call counts as neither success nor failure"]
+#[derive(Debug)]
+pub struct Permit<'a> {
+    machine: &'a Machine,
+    token: Option<Token>,
+}
+
+/// A [`Permit`] that keeps its breaker alive. Made by
+/// [`acquire_owned`](super::CircuitBreaker::acquire_owned).
+#[must_use = "dropped without a record, the call counts as neither success nor failure"]
+#[derive(Debug)]
+pub struct OwnedPermit {
+    machine: Arc<Machine>,
+    token: Option<Token>,
+}
+
+impl<'a> Permit<'a> {
+    #[inline]
+    pub(super) fn new(machine: &'a Machine, token: Token) -> Permit<'a> {
+        Permit { machine, token: Some(token) }
+    }
+}
+
+impl OwnedPermit {
+    pub(super) fn new(machine: Arc<Machine>, token: Token) -> OwnedPermit {
+        OwnedPermit { machine, token: Some(token) }
+    }
+}
+
+macro_rules! recording {
+    ($permit:ty) => {
+        impl $permit {
+            /// Counts the result by what it says about the dependency.
+            #[inline]
+            pub fn record<T, E: Classify>(self, result: &Result<T, E>) {
+                self.finish(Outcome::of(result));
+            }
+
+            /// Counts a success.
+            #[inline]
+            pub fn success(self) {
+                self.finish(Some(Outcome::Success));
+            }
+
+            /// Counts a failure.
+            #[inline]
+            pub fn failure(self) {
+                self.finish(Some(Outcome::Failure));
+            }
+
+            #[inline]
+            fn finish(mut self, outcome: Option<Outcome>) {
+                if let Some(token) = self.token.take() {
+                    self.machine.record(token, outcome);
+                }
+            }
+        }
+
+        impl Drop for $permit {
+            #[inline]
+            fn drop(&mut self) {
+                if let Some(token) = self.token.take() {
+                    self.machine.record(token, None);
+                }
+            }
+        }
+    };
+}
+
+recording!(Permit<'_>);
+recording!(OwnedPermit);

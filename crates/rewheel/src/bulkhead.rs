@@ -1,0 +1,284 @@
+//! Lets only so many calls run at the same time, so that one slow dependency cannot take every
+//! thread, connection or byte there is.
+
+use crate::classify::Classify;
+use crate::clock::{Clock, Moment};
+use crate::error::{Error, Refused, Why};
+use crate::queue::{Queue, Ticket};
+use crate::sync::{Mutex, lock};
+use std::borrow::Cow;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// A bulkhead. Clones share it: make one per dependency, and keep it.
+///
+/// ```
+/// use rewheel::{Bulkhead, Why};
+///
+/// let reports = Bulkhead::places(1).build();
+/// let place = reports.try_acquire()?;
+/// assert_eq!(reports.try_acquire().unwrap_err().why, Why::BulkheadFull);
+/// drop(place);
+/// assert!(reports.try_acquire().is_ok());
+/// # Ok::<_, rewheel::Refused>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Bulkhead {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    config: BulkheadBuilder,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    queue: Queue,
+}
+
+impl Bulkhead {
+    /// Lets so many calls run at the same time, and refuses others unless
+    /// [`queue_max`](BulkheadBuilder::queue_max) lets them wait.
+    ///
+    /// # Panics
+    /// Panics if there are none; in a constant that is a compile error.
+    pub const fn places(places: usize) -> BulkheadBuilder {
+        assert!(places > 0, "a bulkhead without a place lets nobody in");
+        BulkheadBuilder {
+            places,
+            queue_max: 0,
+            wait_max: Duration::MAX,
+            name: Cow::Borrowed(""),
+            clock: Clock::system(),
+        }
+    }
+
+    /// Takes a place if there is one now and nobody waits for it.
+    ///
+    /// # Errors
+    /// Refuses otherwise.
+    pub fn try_acquire(&self) -> Result<Place, Refused> {
+        let mut state = lock(&self.shared.state);
+        if state.free == 0 || !state.queue.is_empty() {
+            return Err(Refused::new(Why::BulkheadFull, None));
+        }
+        state.free -= 1;
+        Ok(Place { bulkhead: self.clone() })
+    }
+
+    /// Takes a place, and waits in line for it if need be.
+    ///
+    /// Cancel safe: a dropped call leaves the line.
+    ///
+    /// # Errors
+    /// Refuses if the line is full, and if the wait is over
+    /// [`wait_max`](BulkheadBuilder::wait_max).
+    pub async fn acquire(&self) -> Result<Place, Refused> {
+        let mut line = InLine { bulkhead: self, waiting: Waiting::default() };
+        loop {
+            let entry = poll_fn(|cx| Poll::Ready(line.waiting.poll(self, cx.waker()))).await;
+            match entry {
+                Entry::Entered => return Ok(Place { bulkhead: self.clone() }),
+                Entry::Refused(refused) => return Err(refused),
+                Entry::Later(at) => self.shared.config.clock.sleep_until_or_woken(at).await,
+            }
+        }
+    }
+
+    /// Makes a call once it has a place.
+    ///
+    /// # Errors
+    /// The call's own error as `last`, or the refusal.
+    pub async fn call<F, Fut, T, E>(&self, operation: F) -> Result<T, Error<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: Classify,
+    {
+        let refuse = |refused| Error::new(refused, 0, Duration::ZERO, None);
+        let _place = self.acquire().await.map_err(refuse)?;
+        let stopped = Refused::new(Why::Stopped, None);
+        operation().await.map_err(|error| Error::new(stopped, 1, Duration::ZERO, Some(error)))
+    }
+
+    /// Returns how many places are free.
+    pub fn free(&self) -> usize {
+        lock(&self.shared.state).free
+    }
+
+    /// Returns how many calls wait for a place.
+    pub fn waiting(&self) -> usize {
+        lock(&self.shared.state).queue.len()
+    }
+
+    /// Returns its name, if it was given one.
+    pub fn name(&self) -> &str {
+        &self.shared.config.name
+    }
+
+    /// Returns the longest that a call may have to wait, if there is such a time.
+    pub(crate) fn wait_max(&self) -> Option<Duration> {
+        let BulkheadBuilder { queue_max, wait_max, .. } = self.shared.config;
+        if queue_max == 0 {
+            return Some(Duration::ZERO);
+        }
+        (wait_max < Duration::MAX).then_some(wait_max)
+    }
+
+    /// Frees a place that was taken by [`Waiting::poll`].
+    pub(crate) fn release(&self) {
+        let mut state = lock(&self.shared.state);
+        state.free += 1;
+        let next = state.queue.first();
+        drop(state);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let BulkheadBuilder { places, queue_max, .. } = self.shared.config;
+        match (queue_max, self.wait_max()) {
+            (0, _) => format!("{places} at once"),
+            (waiting, Some(wait)) => {
+                format!("{places} at once, {waiting} waiting up to {}", crate::duration::text(wait))
+            }
+            (waiting, None) => format!("{places} at once, {waiting} waiting"),
+        }
+    }
+}
+
+/// A place in a bulkhead, free again when it is dropped.
+#[must_use = "the place is free again as soon as this is dropped"]
+#[derive(Debug)]
+pub struct Place {
+    bulkhead: Bulkhead,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.bulkhead.release();
+    }
+}
+
+/// A caller's place in the line. Whoever holds one must [`leave`](Waiting::leave).
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    ticket: Option<Ticket>,
+    gives_up_at: Option<Moment>,
+}
+
+/// How a caller who wants a place stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The place is taken, and must be [released](Bulkhead::release).
+    Entered,
+    Refused(Refused),
+    /// Ask again then, or when woken.
+    Later(Moment),
+}
+
+impl Waiting {
+    pub(crate) fn poll(&mut self, bulkhead: &Bulkhead, waker: &Waker) -> Entry {
+        let Shared { state, config } = &*bulkhead.shared;
+        let mut guard = lock(state);
+        let state = &mut *guard;
+        let is_turn = match self.ticket {
+            Some(ticket) => state.queue.is_turn(ticket, waker),
+            None => state.queue.is_empty(),
+        };
+        if is_turn && state.free > 0 {
+            state.free -= 1;
+            drop(guard);
+            self.leave(bulkhead);
+            return Entry::Entered;
+        }
+        let full = self.ticket.is_none() && state.queue.len() >= config.queue_max;
+        let now = if full { Moment::ZERO } else { config.clock.now() };
+        let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
+        if full || now >= gives_up_at {
+            drop(guard);
+            self.leave(bulkhead);
+            return Entry::Refused(Refused::new(Why::BulkheadFull, None));
+        }
+        if self.ticket.is_none() {
+            self.ticket = Some(state.queue.join(waker));
+        }
+        Entry::Later(gives_up_at)
+    }
+
+    /// Leaves the line, and lets the next one know.
+    pub(crate) fn leave(&mut self, bulkhead: &Bulkhead) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let next = lock(&bulkhead.shared.state).queue.leave(ticket);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
+
+/// Leaves the line when the caller is dropped.
+struct InLine<'a> {
+    bulkhead: &'a Bulkhead,
+    waiting: Waiting,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.waiting.leave(self.bulkhead);
+    }
+}
+
+/// Sets up a [`Bulkhead`].
+#[derive(Clone, Debug)]
+pub struct BulkheadBuilder {
+    places: usize,
+    queue_max: usize,
+    wait_max: Duration,
+    name: Cow<'static, str>,
+    clock: Clock,
+}
+
+impl BulkheadBuilder {
+    /// Lets so many wait in line for a place. None unless set.
+    #[must_use]
+    pub const fn queue_max(mut self, calls: usize) -> BulkheadBuilder {
+        self.queue_max = calls;
+        self
+    }
+
+    /// Sets how long they may wait. For ever unless set.
+    #[must_use]
+    pub const fn wait_max(mut self, time: Duration) -> BulkheadBuilder {
+        self.wait_max = time;
+        self
+    }
+
+    /// Names it, for people and for telemetry.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> BulkheadBuilder {
+        self.name = name.into();
+        self
+    }
+
+    /// Goes by another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> BulkheadBuilder {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Makes the bulkhead, with all places free.
+    pub fn build(self) -> Bulkhead {
+        let state = State { free: self.places, queue: Queue::default() };
+        Bulkhead { shared: Arc::new(Shared { state: Mutex::new(state), config: self }) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Says once, beside the error, what a failure means for every policy.
+//!
+//! An error type implements [`Classify`] and every policy obeys it: a retry reads the verdict, a
+//! breaker reads whether the dependency is to blame, telemetry reads category and code. Errors of
+//! other people's crates are judged at the call instead, by a closure or by a [`Matcher`].
+//!
+//! ```
+//! use rewheel::{Category, Class, Classify, Verdict};
+//!
+//! #[derive(Debug)]
+//! enum ApiError {
+//!     Busy,
+//!     NoSuchOrder,
+//! }
+//!
+//! impl Classify for ApiError {
+//!     fn classify(&self) -> Class {
+//!         match self {
+//!             ApiError::Busy => Class::retry(Category::Throttled),
+//!             ApiError::NoSuchOrder => Class::stop(Category::Rejected).with_code("no_such_order"),
+//!         }
+//!     }
+//! }
+//!
+//! assert_eq!(ApiError::Busy.classify().verdict, Verdict::Retry);
+//! assert!(!ApiError::NoSuchOrder.classify().category.blames_dependency());
+//! ```
+
+mod status;
+mod retry_after;
+mod io;
+mod matcher;
+mod database;
+
+pub use self::matcher::Matcher;
+pub use self::retry_after::{RetryAfter, grpc_pushback};
+pub use self::status::{StatusSet, StatusSetError};
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How one result is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The call did what it should.
+    Done,
+    /// It may well succeed if it is made again.
+    Retry,
+    /// As `Retry`, but the callee asked to be left alone for this long first.
+    RetryAfter(Duration),
+    /// Making it again cannot help.
+    Stop,
+}
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// No answer in time.
+    Timeout,
+    /// The network or the operating system failed.
+    Io,
+    /// The callee, or a limiter on the way to it, asked for less traffic.
+    Throttled,
+    /// A circuit breaker refused the call.
+    CircuitOpen,
+    /// A bulkhead had no place for the call.
+    BulkheadFull,
+    /// The callee understood the request and refused it (an HTTP 4xx).
+    Rejected,
+    /// The callee failed in a way that tends to pass.
+    Transient,
+    /// The caller no longer wants the answer.
+    Cancelled,
+    /// The time for the whole operation is used up.
+    Deadline,
+    /// The code that made the call panicked.
+    Panic,
+    /// Nobody here can run this kind of work.
+    NoHandler,
+    /// The work's input could not be decoded.
+    BadPayload,
+    /// Nothing is known about the failure.
+    Unknown,
+}
+
+impl Category {
+    /// Every category, in the order of the documentation.
+    pub const ALL: [Category; 13] = [
+        Category::Timeout,
+        Category::Io,
+        Category::Throttled,
+        Category::CircuitOpen,
+        Category::BulkheadFull,
+        Category::Rejected,
+        Category::Transient,
+        Category::Cancelled,
+        Category::Deadline,
+        Category::Panic,
+        Category::NoHandler,
+        Category::BadPayload,
+        Category::Unknown,
+    ];
+
+    /// Returns the name used in JSON, SQL, metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Category::Timeout => "timeout",
+            Category::Io => "io",
+            Category::Throttled => "throttled",
+            Category::CircuitOpen => "circuit_open",
+            Category::BulkheadFull => "bulkhead_full",
+            Category::Rejected => "rejected",
+            Category::Transient => "transient",
+            Category::Cancelled => "cancelled",
+            Category::Deadline => "deadline",
+            Category::Panic => "panic",
+            Category::NoHandler => "no_handler",
+            Category::BadPayload => "bad_payload",
+            Category::Unknown => "unknown",
+        }
+    }
+
+    /// Returns whether such a failure speaks against the health of the dependency.
+    ///
+    /// A refusal that the dependency answered properly (`rejected`) shows that it is alive; what
+    /// was refused or given up on this side of the call says nothing about it.
+    pub const fn blames_dependency(self) -> bool {
+        match self {
+            Category::Timeout
+            | Category::Io
+            | Category::Throttled
+            | Category::Transient
+            | Category::Deadline
+            | Category::Panic
+            | Category::Unknown => true,
+            Category::CircuitOpen
+            | Category::BulkheadFull
+            | Category::Rejected
+            | Category::Cancelled
+            | Category::NoHandler
+            | Category::BadPayload => false,
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Category {
+    type Err = UnknownCategory;
+
+    fn from_str(text: &str) -> Result<Category, UnknownCategory> {
+        Category::ALL
+            .into_iter()
+            .find(|category| category.as_str() == text)
+            .ok_or_else(|| UnknownCategory(text.to_owned()))
+    }
+}
+
+/// The text is not the name of a [`Category`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown category `{0}`")]
+pub struct UnknownCategory(String);
+
+/// The failure's own short code, as its source gave it: an HTTP status, an SQLSTATE, an errno name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Code(Repr);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Repr {
+    // Kept as a number so that judging an HTTP response does not allocate.
+    Number(u32),
+    Text(Cow<'static, str>),
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Number(number) => write!(f, "{number}"),
+            Repr::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<u16> for Code {
+    fn from(number: u16) -> Code {
+        Code(Repr::Number(u32::from(number)))
+    }
+}
+
+impl From<u32> for Code {
+    fn from(number: u32) -> Code {
+        Code(Repr::Number(number))
+    }
+}
+
+impl From<&'static str> for Code {
+    fn from(text: &'static str) -> Code {
+        Code(Repr::Text(Cow::Borrowed(text)))
+    }
+}
+
+impl From<String> for Code {
+    fn from(text: String) -> Code {
+        Code(Repr::Text(Cow::Owned(text)))
+    }
+}
+
+/// What one result means: verdict, category, code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// What to do about it.
+    pub verdict: Verdict,
+    /// What kind of failure it was; `unknown` where the verdict is `Done`.
+    pub category: Category,
+    /// The failure's own code, if it has one.
+    pub code: Option<Code>,
+}
+
+impl Class {
+    /// The call did what it should.
+    pub const DONE: Class =
+        Class { verdict: Verdict::Done, category: Category::Unknown, code: None };
+
+    /// A failure that may pass.
+    pub const fn retry(category: Category) -> Class {
+        Class { verdict: Verdict::Retry, category, code: None }
+    }
+
+    /// A failure that may pass, whose source named the time to wait.
+    pub const fn retry_after(category: Category, delay: Duration) -> Class {
+        Class { verdict: Verdict::RetryAfter(delay), category, code: None }
+    }
+
+    /// A failure that will not pass.
+    pub const fn stop(category: Category) -> Class {
+        Class { verdict: Verdict::Stop, category, code: None }
+    }
+
+    /// Adds the failure's own code.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<Code>) -> Class {
+        self.code = Some(code.into());
+        self
+    }
+}
+
+/// Lets an error say once what it means.
+///
+/// Implemented for [`std::io::Error`], for pointers to errors that implement it, and for
+/// [`Error`](crate::Error), so that a policy may wrap a call that has policies of its own.
+pub trait Classify {
+    /// Judges this failure. Never answers [`Verdict::Done`].
+    fn classify(&self) -> Class;
+}
+
+impl<E: Classify + ?Sized> Classify for &E {
+    fn classify(&self) -> Class {
+        (**self).classify()
+    }
+}
+
+impl<E: Classify + ?Sized> Classify for Box<E> {
+    fn classify(&self) -> Class {
+        (**self).classify()
+    }
+}
+
+impl<E: Classify + ?Sized> Classify for std::sync::Arc<E> {
+    fn classify(&self) -> Class {
+        (**self).classify()
+    }
+}
+
+impl Classify for std::convert::Infallible {
+    fn classify(&self) -> Class {
+        match *self {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Reads how long a callee asked to be left alone.
+
+use super::Verdict;
+use std::time::{Duration, SystemTime};
+
+/// The value of an HTTP `Retry-After` header.
+///
+/// ```
+/// use rewheel::RetryAfter;
+/// use std::time::{Duration, SystemTime};
+///
+/// let now = SystemTime::UNIX_EPOCH;
+/// assert_eq!(RetryAfter::parse("120").unwrap().delay(now), Duration::from_secs(120));
+/// assert_eq!(RetryAfter::parse("soon"), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RetryAfter {
+    /// Wait for this long.
+    Delay(Duration),
+    /// Wait until this time of the callee's clock.
+    At(SystemTime),
+}
+
+impl RetryAfter {
+    /// The longest wait that a callee may ask for.
+    ///
+    /// The header is whatever the other side sent: 999999999, mistaken or hostile, would park the
+    /// client for 31 years. An hour is longer than callees mean, and short enough to be noticed.
+    /// A policy's own limits may cut the wait further.
+    pub const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
+
+    /// Reads the header's value: whole seconds, or a date in any of the three forms that HTTP has
+    /// had. Space around it is ignored.
+    ///
+    /// Returns nothing for anything else (a negative number, a fraction, an empty text), so that a
+    /// caller falls back to its own backoff. A number too large for a [`Duration`] is the largest
+    /// one.
+    pub fn parse(value: &str) -> Option<RetryAfter> {
+        let value = value.trim_ascii();
+        if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+            // Of digits alone, only a number that is too large does not parse.
+            let seconds = value.parse().unwrap_or(u64::MAX);
+            return Some(RetryAfter::Delay(Duration::from_secs(seconds)));
+        }
+        RetryAfter::parse_date(value).map(RetryAfter::At)
+    }
+
+    /// Reads an HTTP date, such as a response's `Date` header.
+    ///
+    /// That is the `now` to give to [`delay`](RetryAfter::delay) and to
+    /// [`Class::of_response`](crate::Class::of_response): it comes from the clock that
+    /// `Retry-After` was computed with.
+    pub fn parse_date(value: &str) -> Option<SystemTime> {
+        httpdate::parse_http_date(value.trim_ascii()).ok()
+    }
+
+    /// Returns how long to wait from `now` on: nothing for a date that has passed, and never more
+    /// than [`DELAY_MAX`](RetryAfter::DELAY_MAX).
+    pub fn delay(self, now: SystemTime) -> Duration {
+        let delay = match self {
+            RetryAfter::Delay(delay) => delay,
+            RetryAfter::At(at) => at.duration_since(now).unwrap_or(Duration::ZERO),
+        };
+        delay.min(RetryAfter::DELAY_MAX)
+    }
+}
+
+/// Reads the value of gRPC's `grpc-retry-pushback-ms`.
+///
+/// Milliseconds are how long to wait, at most [`RetryAfter::DELAY_MAX`]. A negative value is how a
+/// server says not to try again; gRPC wants a value that cannot be read to mean the same.
+///
+/// ```
+/// use rewheel::{Verdict, grpc_pushback};
+/// use std::time::Duration;
+///
+/// assert_eq!(grpc_pushback("250"), Verdict::RetryAfter(Duration::from_millis(250)));
+/// assert_eq!(grpc_pushback("-1"), Verdict::Stop);
+/// ```
+pub fn grpc_pushback(value: &str) -> Verdict {
+    let millis = value.trim_ascii().parse::<i32>().ok();
+    match millis.and_then(|millis| u64::try_from(millis).ok()) {
+        Some(millis) => {
+            Verdict::RetryAfter(Duration::from_millis(millis).min(RetryAfter::DELAY_MAX))
+        }
+        None => Verdict::Stop,
+    }
+}

@@ -1,0 +1,164 @@
+//! Tells the time to every policy, and waits for it.
+
+mod manual;
+mod sleep;
+mod blocking;
+
+pub(crate) use self::blocking::{ThreadWaker, Waited};
+pub use self::manual::{Drive, ManualClock};
+pub use self::sleep::Sleep;
+
+use crate::duration::nanos;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// A point in time of one [`Clock`]. Moments of different clocks have nothing in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(u64);
+
+impl Moment {
+    pub(crate) const ZERO: Moment = Moment(0);
+
+    /// Later than every moment a clock will ever show.
+    pub(crate) const NEVER: Moment = Moment(u64::MAX);
+
+    pub(crate) const fn from_nanos(nanos: u64) -> Moment {
+        Moment(nanos)
+    }
+
+    pub(crate) const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the time from `earlier` to this moment, zero if it is not earlier.
+    pub const fn since(self, earlier: Moment) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Returns the moment so much later; further than can be represented is never.
+    #[must_use]
+    pub const fn plus(self, duration: Duration) -> Moment {
+        Moment(self.0.saturating_add(nanos(duration)))
+    }
+}
+
+/// Which time a policy goes by. A cheap handle: the system's clock takes no space and no count.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Kind);
+
+#[derive(Clone, Debug, Default)]
+enum Kind {
+    #[default]
+    System,
+    Coarse,
+    Manual(ManualClock),
+}
+
+impl Clock {
+    /// The monotonic clock of the operating system; inside a tokio runtime whose time is paused,
+    /// that runtime's clock.
+    pub const fn system() -> Clock {
+        Clock(Kind::System)
+    }
+
+    /// A clock that is a few milliseconds coarse for a quarter of the price.
+    ///
+    /// Made for limiters that are asked millions of times a second: they know its resolution and
+    /// never admit more because of it. Only Linux has one; elsewhere this is [`Clock::system`].
+    pub const fn coarse() -> Clock {
+        Clock(Kind::Coarse)
+    }
+
+    /// Reads the time.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        match &self.0 {
+            Kind::System => system_now(),
+            Kind::Coarse => coarse_now(),
+            Kind::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// Returns by how much the true time may be ahead of what [`now`](Clock::now) says.
+    pub(crate) fn resolution(&self) -> Duration {
+        match self.0 {
+            Kind::System | Kind::Manual(_) => Duration::ZERO,
+            Kind::Coarse => coarse_resolution(),
+        }
+    }
+
+    /// Returns whether reading the time is as cheap as reading a variable.
+    pub(crate) const fn is_manual(&self) -> bool {
+        matches!(self.0, Kind::Manual(_))
+    }
+
+    /// Waits for `duration` by this clock.
+    ///
+    /// Cancel safe: dropping it forgets the wait.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        Sleep::new(self, duration)
+    }
+}
+
+impl From<&ManualClock> for Clock {
+    fn from(clock: &ManualClock) -> Clock {
+        Clock(Kind::Manual(clock.clone()))
+    }
+}
+
+impl From<ManualClock> for Clock {
+    fn from(clock: ManualClock) -> Clock {
+        Clock(Kind::Manual(clock))
+    }
+}
+
+impl From<&Clock> for Clock {
+    fn from(clock: &Clock) -> Clock {
+        clock.clone()
+    }
+}
+
+/// The system clock of tokio is the standard one, except where a test has paused it.
+#[cfg(feature = "tokio")]
+type Instant = tokio::time::Instant;
+#[cfg(not(feature = "tokio"))]
+type Instant = std::time::Instant;
+
+#[inline]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+fn system_now() -> Moment {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    let now = Instant::now();
+    Moment(nanos(now.saturating_duration_since(*ORIGIN.get_or_init(|| now))))
+}
+
+#[cfg(target_os = "linux")]
+#[inline]
+fn coarse_now() -> Moment {
+    use rustix::time::{ClockId, clock_gettime};
+    Moment(from_timespec(clock_gettime(ClockId::MonotonicCoarse)))
+}
+
+#[cfg(target_os = "linux")]
+fn coarse_resolution() -> Duration {
+    use rustix::time::{ClockId, clock_getres};
+    Duration::from_nanos(from_timespec(clock_getres(ClockId::MonotonicCoarse)))
+}
+
+#[cfg(target_os = "linux")]
+const fn from_timespec(time: rustix::time::Timespec) -> u64 {
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn coarse_now() -> Moment {
+    system_now()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn coarse_resolution() -> Duration {
+    Duration::ZERO
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,71 @@
+//! Waits by blocking the thread, for callers without an executor.
+
+use super::Clock;
+use crate::cancel::CancelToken;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// Wakes a thread that is parked.
+#[derive(Debug)]
+pub(crate) struct ThreadWaker(Thread);
+
+impl ThreadWaker {
+    pub(crate) fn current() -> Waker {
+        Waker::from(Arc::new(ThreadWaker(thread::current())))
+    }
+}
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// How a blocking wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Fully,
+    Cancelled,
+}
+
+impl Clock {
+    /// Blocks this thread for `duration`, or until `cancel` is cancelled.
+    ///
+    /// On a manual clock the wait itself moves the time: a single-threaded test has nobody else to.
+    pub(crate) fn wait_blocking(&self, duration: Duration, cancel: Option<&CancelToken>) -> Waited {
+        if cancel.is_some_and(CancelToken::is_cancelled) {
+            return Waited::Cancelled;
+        }
+        if let Some(clock) = self.manual() {
+            clock.advance(duration);
+            return Waited::Fully;
+        }
+        let Some(cancel) = cancel else {
+            sleep(duration);
+            return Waited::Fully;
+        };
+        let _registration = cancel.register(ThreadWaker::current());
+        let end = self.now().plus(duration);
+        loop {
+            if cancel.is_cancelled() {
+                return Waited::Cancelled;
+            }
+            let rest = end.since(self.now());
+            if rest.is_zero() {
+                return Waited::Fully;
+            }
+            thread::park_timeout(rest);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a blocking call asked to wait in this thread")]
+fn sleep(duration: Duration) {
+    thread::sleep(duration);
+}

@@ -1,0 +1,89 @@
+//! Tests of the clocks.
+
+use super::{Clock, ManualClock, Moment};
+use crate::duration::{millis, seconds};
+use std::time::Duration;
+
+#[test]
+fn the_system_clock_never_goes_back() {
+    for clock in [Clock::system(), Clock::coarse()] {
+        let mut last = clock.now();
+        for _ in 0..10_000 {
+            let now = clock.now();
+            assert!(now >= last, "{clock:?} went back from {last:?} to {now:?}");
+            last = now;
+        }
+    }
+}
+
+#[test]
+fn moments_saturate_at_both_ends() {
+    assert_eq!(Moment::ZERO.since(Moment::NEVER), Duration::ZERO);
+    assert_eq!(Moment::NEVER.plus(seconds(1)), Moment::NEVER);
+    assert_eq!(Moment::ZERO.plus(Duration::MAX), Moment::NEVER);
+}
+
+#[tokio::test]
+async fn a_manual_clock_wakes_sleepers_in_the_order_of_their_moments() {
+    let clock = ManualClock::new();
+    let order = std::sync::Mutex::new(Vec::new());
+    let sleeper = async |delay: Duration| {
+        Clock::from(&clock).sleep(delay).await;
+        order.lock().unwrap().push((delay, clock.elapsed()));
+    };
+    let all = async { tokio::join!(sleeper(millis(30)), sleeper(millis(10)), sleeper(millis(20))) };
+
+    clock.drive(all).await;
+
+    let expected: Vec<_> = [10, 20, 30].map(|delay| (millis(delay), millis(delay))).into();
+    assert_eq!(*order.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_dropped_sleep_is_no_longer_waited_for() {
+    let clock = ManualClock::new();
+    {
+        let mut sleep = std::pin::pin!(Clock::from(&clock).sleep(seconds(1)));
+        assert!(
+            std::future::poll_fn(|cx| std::task::Poll::Ready(sleep.as_mut().poll(cx).is_pending()))
+                .await
+        );
+    }
+    assert!(!clock.advance_to_next(), "the clock still waits for a sleep that was dropped");
+}
+
+#[tokio::test]
+async fn work_that_is_ready_comes_before_the_passing_of_time() {
+    let clock = ManualClock::new();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let work = async {
+        tokio::task::yield_now().await;
+        sender.send(clock.elapsed()).unwrap();
+    };
+    let timeout = async {
+        tokio::select! {
+            sent = receiver => sent.ok(),
+            () = Clock::from(&clock).sleep(seconds(5)) => None,
+        }
+    };
+    let (answer, ()) = clock.drive(async { tokio::join!(timeout, work) }).await;
+    assert_eq!(answer, Some(Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_system_clock_follows_a_paused_runtime() {
+    let clock = Clock::system();
+    let before = clock.now();
+    clock.sleep(seconds(3_600)).await;
+    assert!(clock.now().since(before) >= seconds(3_600));
+}
+
+#[test]
+fn sleeping_needs_no_tokio_runtime() {
+    let waker = super::ThreadWaker::current();
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut sleep = std::pin::pin!(Clock::system().sleep(millis(2)));
+    while sleep.as_mut().poll(&mut cx).is_pending() {
+        std::thread::park();
+    }
+}

@@ -1,0 +1,219 @@
+//! Says why a call was given up, or refused before it was made.
+
+use crate::classify::{Category, Class, Classify};
+use crate::duration;
+use std::fmt;
+use std::time::Duration;
+
+/// Why a policy gave up on a call, or refused to make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// The error says that another attempt cannot help.
+    Stopped,
+    /// All attempts were made.
+    AttemptsExhausted,
+    /// The time for the whole call is used up, or the next wait would not fit into it.
+    Deadline,
+    /// No answer within the timeout.
+    Timeout,
+    /// The retry budget is empty: too much of the traffic is retries already.
+    BudgetExhausted,
+    /// The circuit breaker is open.
+    CircuitOpen,
+    /// The rate limiter is out of tokens.
+    RateLimited,
+    /// More was asked of a rate limiter at once than it ever holds.
+    AboveBurst,
+    /// The bulkhead has neither a free place nor room to wait.
+    BulkheadFull,
+    /// Somebody cancelled the call.
+    Cancelled,
+    /// Another retry is running around this one and will repeat the call.
+    Nested,
+}
+
+impl Why {
+    /// Returns the name used in metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Why::Stopped => "stopped",
+            Why::AttemptsExhausted => "attempts_exhausted",
+            Why::Deadline => "deadline",
+            Why::Timeout => "timeout",
+            Why::BudgetExhausted => "budget_exhausted",
+            Why::CircuitOpen => "circuit_open",
+            Why::RateLimited => "rate_limited",
+            Why::AboveBurst => "above_burst",
+            Why::BulkheadFull => "bulkhead_full",
+            Why::Cancelled => "cancelled",
+            Why::Nested => "nested",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Why::Stopped => "another attempt cannot help",
+            Why::AttemptsExhausted => "no attempts are left",
+            Why::Deadline => "no time is left",
+            Why::Timeout => "no answer in time",
+            Why::BudgetExhausted => "the retry budget is empty",
+            Why::CircuitOpen => "the circuit breaker is open",
+            Why::RateLimited => "the rate limit is reached",
+            Why::AboveBurst => "more was asked for at once than the rate limiter's burst",
+            Why::BulkheadFull => "the bulkhead is full",
+            Why::Cancelled => "it was cancelled",
+            Why::Nested => "the retry around this one will repeat it",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A policy refused a call before it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("refused: {why}")]
+#[non_exhaustive]
+pub struct Refused {
+    /// Which policy refused, in effect.
+    pub why: Why,
+    /// When it may be worth asking again, where that is known.
+    pub retry_in: Option<Duration>,
+}
+
+impl Refused {
+    pub(crate) const fn new(why: Why, retry_in: Option<Duration>) -> Refused {
+        Refused { why, retry_in }
+    }
+}
+
+impl Classify for Refused {
+    fn classify(&self) -> Class {
+        let (category, may_pass) = match self.why {
+            Why::RateLimited => (Category::Throttled, true),
+            Why::BulkheadFull => (Category::BulkheadFull, true),
+            Why::Timeout => (Category::Timeout, true),
+            // Retrying into an open breaker is the storm that the breaker is there to stop.
+            Why::CircuitOpen => (Category::CircuitOpen, false),
+            Why::Deadline => (Category::Deadline, false),
+            Why::Cancelled => (Category::Cancelled, false),
+            Why::BudgetExhausted => (Category::Throttled, false),
+            Why::AboveBurst => (Category::Rejected, false),
+            Why::Stopped | Why::AttemptsExhausted | Why::Nested => (Category::Unknown, false),
+        };
+        match (may_pass, self.retry_in) {
+            (true, Some(delay)) => Class::retry_after(category, delay),
+            (true, None) => Class::retry(category),
+            (false, _) => Class::stop(category),
+        }
+    }
+}
+
+/// A call that was given up: why, after how many attempts, and the last error that it met.
+///
+/// ```
+/// use rewheel::{Retry, Retryable, Why, millis};
+/// use std::io;
+///
+/// let error = (|| Err::<(), _>(io::Error::from(io::ErrorKind::ConnectionRefused)))
+///     .retry(Retry::fixed(millis(1)).attempts_max(2))
+///     .call()
+///     .unwrap_err();
+///
+/// assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 2));
+/// assert_eq!(error.last().unwrap().kind(), io::ErrorKind::ConnectionRefused);
+/// assert!(error.to_string().ends_with("no attempts are left: connection refused"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error<E> {
+    refused: Refused,
+    attempts: u32,
+    elapsed: Duration,
+    last: Option<E>,
+}
+
+impl<E> Error<E> {
+    pub(crate) const fn new(
+        refused: Refused,
+        attempts: u32,
+        elapsed: Duration,
+        last: Option<E>,
+    ) -> Error<E> {
+        Error { refused, attempts, elapsed, last }
+    }
+
+    /// Why it was given up.
+    pub const fn why(&self) -> Why {
+        self.refused.why
+    }
+
+    /// When it may be worth asking again, where the refusing policy knows.
+    pub const fn retry_in(&self) -> Option<Duration> {
+        self.refused.retry_in
+    }
+
+    /// How many times the call was made.
+    pub const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// How long it took altogether, waits included.
+    pub const fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// The last error that the call itself returned. There is none if it was refused or cancelled
+    /// before the first attempt, or if every attempt timed out.
+    pub const fn last(&self) -> Option<&E> {
+        self.last.as_ref()
+    }
+
+    /// Gives up the last error for keeps.
+    pub fn into_last(self) -> Option<E> {
+        self.last
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.attempts {
+            0 => write!(f, "not attempted: {}", self.refused.why)?,
+            attempts => {
+                let plural = if attempts == 1 { "" } else { "s" };
+                // Nobody reads nanoseconds in a log line.
+                let elapsed =
+                    Duration::from_millis(crate::duration::nanos(self.elapsed) / 1_000_000);
+                let elapsed = duration::text(elapsed);
+                let why = self.refused.why;
+                write!(f, "gave up after {attempts} attempt{plural} in {elapsed}: {why}")?;
+            }
+        }
+        // The cause belongs into the one line that everybody logs, though `source` has it too.
+        match &self.last {
+            Some(last) => write!(f, ": {last}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.last.as_ref().map(|last| last as _)
+    }
+}
+
+impl<E: Classify> Classify for Error<E> {
+    /// What was given up stays given up: a policy around this one must not multiply the attempts.
+    /// Where nothing was tried again yet, the last error speaks for itself.
+    fn classify(&self) -> Class {
+        let own = self.refused.classify();
+        match (&self.last, self.refused.why) {
+            (Some(last), Why::Nested | Why::Stopped) => last.classify(),
+            (Some(last), _) => Class { verdict: own.verdict, ..last.classify() },
+            (None, _) => own,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Policies that make failing calls succeed.
+//!
+//! A call to something that fails (a payment API, a database, a queue) is given a [`Retry`], and
+//! what surrounds it: a [`RetryBudget`], a [`CircuitBreaker`], a [`RateLimiter`], a [`Bulkhead`], a
+//! [`Timeout`], or all of them as one [`Pipeline`].
+//!
+//! ```
+//! use rewheel::{Retry, Retryable};
+//! # use std::io;
+//! # async fn fetch_page(number: u32) -> io::Result<String> { Ok(number.to_string()) }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rewheel::Error<io::Error>> {
+//! let page = (|| fetch_page(7)).retry(Retry::EXTERNAL_API).await?;
+//! # assert_eq!(page, "7");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - Errors say once what they mean, through [`Classify`]; everything here obeys them.
+//! - Policies are values: `const`, checked by the compiler, written as short strings in config files.
+//! - Whatever is shared (breakers, limiters, budgets) is a handle: clone it, and it is the same one.
+//! - Every call that is given up says why, after how many attempts, with the last error: [`Error`].
+//! - Time and chance are arguments: with a [`ManualClock`] and a seeded [`Random`], tests of code
+//!   that waits neither wait nor flake.
+//! - Any executor will do. The `tokio` feature, on by default, uses tokio's timer where there is one.
+
+mod sync;
+pub mod duration;
+#[cfg(feature = "serde")]
+mod text;
+mod ratio;
+mod random;
+mod cancel;
+mod clock;
+
+mod classify;
+mod error;
+mod observer;
+
+mod backoff;
+mod nesting;
+mod retry;
+mod window;
+mod statistics;
+mod budget;
+mod queue;
+mod keyed;
+mod breaker;
+mod limiter;
+mod bulkhead;
+mod timeout;
+mod pipeline;
+mod presets;
+#[cfg(feature = "tower")]
+pub mod tower;
+
+pub use self::backoff::{Backoff, BackoffError, Backoffs, Jitter, JitterError, NameError, Past};
+pub use self::breaker::{
+    CircuitBreaker, CircuitBreakerBuilder, KeyedCircuitBreaker, OwnedPermit, Permit, Snapshot,
+    State,
+};
+pub use self::budget::{RetryBudget, RetryBudgetBuilder};
+pub use self::bulkhead::{Bulkhead, BulkheadBuilder, Place};
+pub use self::cancel::{CancelToken, Cancelled};
+pub use self::classify::{
+    Category, Class, Classify, Code, Matcher, RetryAfter, StatusSet, StatusSetError,
+    UnknownCategory, Verdict, grpc_pushback,
+};
+pub use self::clock::{Clock, Drive, ManualClock, Moment, Sleep};
+pub use self::duration::{DurationError, millis, minutes, seconds};
+pub use self::error::{Error, Refused, Why};
+pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
+pub use self::observer::{Event, Observer};
+pub use self::pipeline::{Explanation, Pipeline, Plan, Run, Warning};
+pub use self::presets::ServiceClass;
+pub use self::random::Random;
+pub use self::retry::{
+    Attempt, Call, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series, Step,
+};
+pub use self::statistics::{Statistics, Summary};
+pub use self::timeout::Timeout;
+
+/// The types behind the methods of [`Call`]. There is no need to name them.
+pub mod call {
+    pub use crate::retry::{
+        ByClassify, ByJudge, ByMatcher, ByWhen, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
+        OrWhenOk, marker,
+    };
+}

@@ -1,0 +1,346 @@
+//! Admits so many calls in a time, and makes the others wait their turn.
+
+pub(crate) mod gcra;
+mod sliding;
+mod waiting;
+mod keyed;
+
+pub use self::keyed::KeyedRateLimiter;
+pub(crate) use self::waiting::{Admission, Waiting};
+
+use self::gcra::{Bucket, Gcra};
+use self::sliding::{Limit, Sliding};
+use crate::clock::{Clock, Moment};
+use crate::duration::nanos;
+use crate::error::{Refused, Why};
+use crate::queue::Queue;
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use std::borrow::Cow;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A rate limiter. Clones share it: make one per limit, and keep it.
+///
+/// A token bucket admits a burst at once and the rate from then on; a sliding window admits so many
+/// in any stretch of time of its length. Neither ever admits more, whatever the number of threads;
+/// a reading of the clock that is late or coarse can only lead to fewer.
+///
+/// ```
+/// use rewheel::{ManualClock, RateLimiter, Why, millis};
+///
+/// let clock = ManualClock::new();
+/// let limiter = RateLimiter::per_second(10).burst(2).clock(&clock).build();
+///
+/// assert!(limiter.check().is_ok() && limiter.check().is_ok());
+/// let refused = limiter.check().unwrap_err();
+/// assert_eq!((refused.why, refused.retry_in), (Why::RateLimited, Some(millis(100))));
+///
+/// clock.advance(millis(100));
+/// assert!(limiter.check().is_ok());
+/// assert_eq!(limiter.check_n(3).unwrap_err().why, Why::AboveBurst);
+/// ```
+#[derive(Clone, Debug)]
+pub struct RateLimiter {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: State,
+    /// How many wait: those who do not want to must not overtake them.
+    waiting: AtomicUsize,
+    queue: Mutex<Queue>,
+    config: RateLimiterBuilder,
+}
+
+#[derive(Debug)]
+enum State {
+    Bucket(Gcra),
+    Window(Mutex<Sliding>),
+}
+
+/// What is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Bucket(Bucket),
+    Window(Limit),
+}
+
+impl Rule {
+    /// Returns how many can be admitted at once, at the best of times.
+    const fn burst(&self) -> u64 {
+        match self {
+            Rule::Bucket(bucket) => bucket.burst,
+            Rule::Window(limit) => limit.calls,
+        }
+    }
+}
+
+impl RateLimiter {
+    /// Admits so many a second; the burst is as many, unless set.
+    ///
+    /// # Panics
+    /// Panics if it is zero or more than a thousand million; in a constant that is a compile error.
+    pub const fn per_second(calls: u32) -> RateLimiterBuilder {
+        RateLimiter::per(calls, Duration::from_secs(1))
+    }
+
+    /// Admits so many in each stretch of time of this length on average, evenly spaced once the
+    /// burst is used up.
+    ///
+    /// # Panics
+    /// Panics if there are none, or more than one a nanosecond, or if the burst takes more than a
+    /// century to fill; in a constant that is a compile error.
+    pub const fn per(calls: u32, period: Duration) -> RateLimiterBuilder {
+        assert!(calls > 0, "a limiter that admits nobody");
+        assert!(nanos(period) >= calls as u64, "more than one a nanosecond is no limit");
+        // Rounded up: the limit is never exceeded, not even by a fraction.
+        let interval = nanos(period).div_ceil(calls as u64);
+        let bucket = Bucket { interval, burst: calls as u64 };
+        check_fill(&bucket);
+        RateLimiterBuilder::new(Rule::Bucket(bucket), calls, period)
+    }
+
+    /// Admits at most so many in any stretch of time of this length, however they come.
+    ///
+    /// A call is counted until a 32nd of the window after it has left it.
+    ///
+    /// # Panics
+    /// Panics if there are none, or if the window is below a microsecond; in a constant that is a
+    /// compile error.
+    pub const fn sliding_window(calls: u32, window: Duration) -> RateLimiterBuilder {
+        assert!(calls > 0, "a limiter that admits nobody");
+        assert!(nanos(window) >= 1_000, "a window is at least a microsecond");
+        RateLimiterBuilder::new(
+            Rule::Window(Limit::new(calls as u64, nanos(window))),
+            calls,
+            window,
+        )
+    }
+
+    /// Asks for one call to be admitted now.
+    ///
+    /// # Errors
+    /// Refuses if the limit is reached or if others wait already, and says when to ask again.
+    #[inline]
+    pub fn check(&self) -> Result<(), Refused> {
+        self.check_n(1)
+    }
+
+    /// Asks for a call that weighs as much as `n` to be admitted now: all of it, or none.
+    ///
+    /// # Errors
+    /// As [`check`](RateLimiter::check); and refuses for good what is above the burst.
+    #[inline]
+    pub fn check_n(&self, n: u32) -> Result<(), Refused> {
+        let now = self.shared.config.clock.now();
+        if self.shared.waiting.load(Ordering::Relaxed) > 0 {
+            // Tokens that come in belong to those who wait for them.
+            return Err(Refused::new(Why::RateLimited, None));
+        }
+        self.take(n, now)
+    }
+
+    /// Waits until one call is admitted, in the order in which callers came.
+    ///
+    /// Cancel safe: a dropped call gives its place in the line to the next and uses no tokens.
+    ///
+    /// # Errors
+    /// Refuses if the wait is, or turns out, longer than
+    /// [`wait_max`](RateLimiterBuilder::wait_max), and if too many wait already.
+    pub async fn acquire(&self) -> Result<(), Refused> {
+        self.acquire_n(1).await
+    }
+
+    /// As [`acquire`](RateLimiter::acquire), for a call that weighs as much as `n`.
+    ///
+    /// # Errors
+    /// As there; and refuses for good what is above the burst.
+    pub async fn acquire_n(&self, n: u32) -> Result<(), Refused> {
+        waiting::acquire(self, n).await
+    }
+
+    /// Returns its name, if it was given one.
+    pub fn name(&self) -> &str {
+        &self.shared.config.name
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.config.clock
+    }
+
+    /// Returns the longest that a call may have to wait, if there is such a time.
+    pub(crate) fn wait_max(&self) -> Option<Duration> {
+        (self.shared.config.wait_max < Duration::MAX).then_some(self.shared.config.wait_max)
+    }
+
+    #[inline]
+    fn take(&self, n: u32, now: Moment) -> Result<(), Refused> {
+        let Shared { state, config, .. } = &*self.shared;
+        let taken = match state {
+            State::Bucket(bucket) => bucket.take(u64::from(n), now),
+            State::Window(window) => match config.rule {
+                Rule::Window(limit) if u64::from(n) <= limit.calls => {
+                    lock(window).take(limit, u64::from(n), now)
+                }
+                Rule::Window(_) | Rule::Bucket(_) => Err(Duration::ZERO),
+            },
+        };
+        match taken {
+            Ok(()) => Ok(()),
+            Err(wait) => Err(refusal(&config.rule, n, wait)),
+        }
+    }
+}
+
+/// Decides what a refusal says. Out of the way of the calls that are admitted.
+#[cold]
+fn refusal(rule: &Rule, n: u32, wait: Duration) -> Refused {
+    if u64::from(n) > rule.burst() {
+        Refused::new(Why::AboveBurst, None)
+    } else {
+        Refused::new(Why::RateLimited, Some(wait))
+    }
+}
+
+const fn check_fill(bucket: &Bucket) {
+    /// A century; the sums that a bucket does with moments stay far from overflowing.
+    const FILL_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+    let Some(fill) = bucket.interval.checked_mul(bucket.burst) else {
+        panic!("the burst takes more than a century to fill")
+    };
+    assert!(fill <= FILL_MAX, "the burst takes more than a century to fill");
+}
+
+/// Sets up a [`RateLimiter`].
+#[derive(Clone, Debug)]
+pub struct RateLimiterBuilder {
+    rule: Rule,
+    calls: u32,
+    period: Duration,
+    wait_max: Duration,
+    waiters_max: usize,
+    name: Cow<'static, str>,
+    clock: Clock,
+}
+
+impl RateLimiterBuilder {
+    const fn new(rule: Rule, calls: u32, period: Duration) -> RateLimiterBuilder {
+        RateLimiterBuilder {
+            rule,
+            calls,
+            period,
+            wait_max: Duration::MAX,
+            waiters_max: 1_000,
+            name: Cow::Borrowed(""),
+            clock: Clock::system(),
+        }
+    }
+
+    /// Sets how many are admitted at once after a pause.
+    ///
+    /// # Panics
+    /// Panics if there are none, on a sliding window, and if they take more than a century to
+    /// come in; in a constant that is a compile error.
+    #[must_use]
+    pub const fn burst(mut self, calls: u32) -> RateLimiterBuilder {
+        assert!(calls > 0, "a burst of none admits nobody");
+        match &mut self.rule {
+            Rule::Bucket(bucket) => {
+                bucket.burst = calls as u64;
+                check_fill(bucket);
+            }
+            Rule::Window(_) => panic!("a sliding window has no burst of its own"),
+        }
+        self
+    }
+
+    /// Sets how long [`acquire`](RateLimiter::acquire) and pipelines may wait. For ever unless set.
+    #[must_use]
+    pub const fn wait_max(mut self, time: Duration) -> RateLimiterBuilder {
+        self.wait_max = time;
+        self
+    }
+
+    /// Sets how many may wait at the same time. A thousand unless set: who comes last waits for
+    /// all of them.
+    #[must_use]
+    pub const fn waiters_max(mut self, waiters: usize) -> RateLimiterBuilder {
+        self.waiters_max = waiters;
+        self
+    }
+
+    /// Names it, for people and for telemetry.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> RateLimiterBuilder {
+        self.name = name.into();
+        self
+    }
+
+    /// Goes by another clock. [`Clock::coarse`] is made for limiters that are asked all the time.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> RateLimiterBuilder {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Makes the limiter, with all its tokens.
+    pub fn build(mut self) -> RateLimiter {
+        self.adapt_to_clock();
+        let state = match self.rule {
+            Rule::Bucket(bucket) => {
+                let resolution = nanos(self.clock.resolution());
+                let gcra = Gcra::new(bucket.interval, bucket.burst);
+                State::Bucket(gcra.with_resolution(resolution))
+            }
+            Rule::Window(_) => State::Window(Mutex::new(Sliding::new())),
+        };
+        RateLimiter {
+            shared: Arc::new(Shared {
+                state,
+                waiting: AtomicUsize::new(0),
+                queue: Mutex::new(Queue::default()),
+                config: self,
+            }),
+        }
+    }
+
+    /// A window by a coarse clock is longer by what the clock may be late. (A bucket reckons with
+    /// it at every call.)
+    fn adapt_to_clock(&mut self) {
+        if let Rule::Window(limit) = &mut self.rule {
+            let window = nanos(self.period).saturating_add(nanos(self.clock.resolution()));
+            *limit = Limit::new(limit.calls, window);
+        }
+    }
+
+    /// Makes a limiter for each key, for at most so many keys.
+    ///
+    /// # Panics
+    /// Panics if that is none.
+    pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedRateLimiter<K> {
+        KeyedRateLimiter::new(self, keys_max)
+    }
+}
+
+impl std::fmt::Display for RateLimiterBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let period = crate::duration::text(self.period);
+        match self.rule {
+            Rule::Bucket(bucket) => {
+                write!(f, "{} per {period}, burst {}", self.calls, bucket.burst)
+            }
+            Rule::Window(_) => write!(f, "{} in any {period}", self.calls),
+        }
+    }
+}
+
+impl RateLimiter {
+    pub(crate) fn describe(&self) -> String {
+        self.shared.config.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

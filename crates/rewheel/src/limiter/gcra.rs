@@ -1,0 +1,75 @@
+//! A token bucket in one word: the moment at which it will be full again.
+
+use crate::clock::Moment;
+use crate::sync::{AtomicU64, Ordering, OwnLine};
+use std::time::Duration;
+
+/// How a bucket fills: a token every `interval` nanoseconds, up to `burst` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) interval: u64,
+    pub(crate) burst: u64,
+}
+
+impl Bucket {
+    /// Takes `n` tokens out of a bucket that is full again at `full_at`; returns when it is full
+    /// after that, or else how long to wait.
+    ///
+    /// The true time lies from `now` to `latest`. What may have passed since is not counted as
+    /// refill, so a clock that is late or coarse can only lead to fewer admissions.
+    #[inline]
+    pub(crate) const fn take(
+        &self,
+        full_at: u64,
+        n: u64,
+        now: Moment,
+        latest: u64,
+    ) -> Result<u64, u64> {
+        let base = if full_at > latest { full_at } else { latest };
+        let full_at = base.saturating_add(self.interval.saturating_mul(n));
+        let earliest = full_at.saturating_sub(self.interval.saturating_mul(self.burst));
+        if earliest <= now.as_nanos() { Ok(full_at) } else { Err(earliest - now.as_nanos()) }
+    }
+}
+
+/// A bucket that threads share without a lock.
+#[derive(Debug)]
+pub(crate) struct Gcra {
+    bucket: Bucket,
+    full_at: OwnLine<AtomicU64>,
+    /// How much later than the clock says it may be.
+    resolution: u64,
+}
+
+impl Gcra {
+    pub(crate) fn new(interval: u64, burst: u64) -> Gcra {
+        let bucket = Bucket { interval, burst };
+        Gcra { bucket, full_at: OwnLine(AtomicU64::new(0)), resolution: 0 }
+    }
+
+    pub(crate) fn with_resolution(mut self, resolution: u64) -> Gcra {
+        self.resolution = resolution;
+        self
+    }
+
+    /// Takes `n` tokens, or says how long to wait for them.
+    #[inline]
+    pub(crate) fn take(&self, n: u64, now: Moment) -> Result<(), Duration> {
+        let latest = now.as_nanos().saturating_add(self.resolution);
+        let mut full_at = self.full_at.load(Ordering::Relaxed);
+        loop {
+            match self.bucket.take(full_at, n, now, latest) {
+                Err(wait) => return Err(Duration::from_nanos(wait)),
+                Ok(next) => match self.full_at.compare_exchange_weak(
+                    full_at,
+                    next,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => return Ok(()),
+                    Err(current) => full_at = current,
+                },
+            }
+        }
+    }
+}

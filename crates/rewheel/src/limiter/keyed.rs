@@ -1,0 +1,126 @@
+//! A limit for each key.
+
+use super::sliding::Sliding;
+use super::{RateLimiterBuilder, Rule, refusal};
+use crate::clock::Moment;
+use crate::duration::nanos;
+use crate::error::Refused;
+use crate::keyed::Keyed;
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::time::Duration;
+
+/// A rate limiter for each key, for at most so many keys.
+///
+/// When there is no room for another key, those whose limit is fully available again are forgotten:
+/// a new one would be the same. If there are none, the keys that found no room share one limit, so a
+/// flood of made-up keys neither fills the memory nor gets anybody a fresh allowance.
+///
+/// ```
+/// use rewheel::RateLimiter;
+///
+/// let per_tenant = RateLimiter::per_second(100).burst(1).keyed::<String>(10_000);
+///
+/// assert!(per_tenant.check("a").is_ok());
+/// assert!(per_tenant.check("a").is_err());
+/// assert!(per_tenant.check("b").is_ok());
+/// ```
+#[derive(Debug)]
+pub struct KeyedRateLimiter<K> {
+    states: Keyed<K, State>,
+    config: RateLimiterBuilder,
+    resolution: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// When the bucket is full again.
+    Bucket(u64),
+    Window(Box<Sliding>),
+}
+
+impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
+    pub(super) fn new(mut config: RateLimiterBuilder, keys_max: usize) -> KeyedRateLimiter<K> {
+        config.adapt_to_clock();
+        let resolution = nanos(config.clock.resolution());
+        KeyedRateLimiter { states: Keyed::new(keys_max).sharing_when_full(), config, resolution }
+    }
+
+    /// Asks for one call of this key to be admitted now.
+    ///
+    /// # Errors
+    /// Refuses if the key's limit is reached, and says when to ask again.
+    #[inline]
+    pub fn check<Q>(&self, key: &Q) -> Result<(), Refused>
+    where
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        K: Borrow<Q>,
+    {
+        self.check_n(key, 1)
+    }
+
+    /// Asks for a call of this key that weighs as much as `n` to be admitted now.
+    ///
+    /// # Errors
+    /// As [`check`](KeyedRateLimiter::check); and refuses for good what is above the burst.
+    #[inline]
+    pub fn check_n<Q>(&self, key: &Q, n: u32) -> Result<(), Refused>
+    where
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        K: Borrow<Q>,
+    {
+        // Read before the lock is taken: being late admits fewer, holding up others helps nobody.
+        let now = self.config.clock.now();
+        let taken = self.states.with(
+            key,
+            || self.fresh_state(),
+            |state| self.is_fresh(state, now),
+            |state| self.take(state, n, now),
+        );
+        match taken {
+            Ok(()) => Ok(()),
+            Err(wait) => Err(refusal(&self.config.rule, n, Duration::from_nanos(wait))),
+        }
+    }
+
+    /// Returns how many keys it remembers.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Returns whether it remembers no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn fresh_state(&self) -> State {
+        match self.config.rule {
+            Rule::Bucket(_) => State::Bucket(0),
+            Rule::Window(_) => State::Window(Box::new(Sliding::new())),
+        }
+    }
+
+    fn is_fresh(&self, state: &State, now: Moment) -> bool {
+        match (state, self.config.rule) {
+            (State::Bucket(full_at), _) => *full_at <= now.as_nanos(),
+            (State::Window(window), Rule::Window(limit)) => window.clone().is_fresh(limit, now),
+            (State::Window(_), Rule::Bucket(_)) => false,
+        }
+    }
+
+    #[inline]
+    fn take(&self, state: &mut State, n: u32, now: Moment) -> Result<(), u64> {
+        let n = u64::from(n);
+        match (state, self.config.rule) {
+            (State::Bucket(full_at), Rule::Bucket(bucket)) => {
+                let latest = now.as_nanos().saturating_add(self.resolution);
+                *full_at = bucket.take(*full_at, n, now, latest)?;
+                Ok(())
+            }
+            (State::Window(window), Rule::Window(limit)) if n <= limit.calls => {
+                window.take(limit, n, now).map_err(nanos)
+            }
+            (State::Bucket(_) | State::Window(_), Rule::Bucket(_) | Rule::Window(_)) => Err(0),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Admits so many calls in any stretch of time of some length.
+
+use crate::clock::Moment;
+use std::time::Duration;
+
+/// Into how many periods the window is cut. A call counts until its whole period has left the
+/// window, so the limit holds exactly, at the price of up to a 32nd of the window.
+const PERIODS: usize = 32;
+
+/// A bucket for each period of the window, and one for the period that is only partly in it.
+const BUCKETS: usize = PERIODS + 1;
+
+/// What a sliding window allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) calls: u64,
+    period: u64,
+}
+
+impl Limit {
+    pub(crate) const fn new(calls: u64, window: u64) -> Limit {
+        Limit { calls, period: window.div_ceil(PERIODS as u64) }
+    }
+}
+
+/// The calls of the window, by period.
+#[derive(Clone, Debug)]
+pub(crate) struct Sliding {
+    admitted: [u64; BUCKETS],
+    total: u64,
+    /// The latest period that was looked at.
+    period: u64,
+}
+
+impl Sliding {
+    pub(crate) const fn new() -> Sliding {
+        Sliding { admitted: [0; BUCKETS], total: 0, period: 0 }
+    }
+
+    /// Admits `n` calls, or says how long to wait.
+    pub(crate) fn take(&mut self, limit: Limit, n: u64, now: Moment) -> Result<(), Duration> {
+        self.slide(limit, now);
+        let most = limit.calls.saturating_sub(n);
+        if self.total <= most {
+            self.admitted[place(self.period)] += n;
+            self.total += n;
+            return Ok(());
+        }
+        let mut left = self.total;
+        // From the oldest period to the current one: whose leaving makes room?
+        for age in (0..BUCKETS as u64).rev() {
+            let Some(period) = self.period.checked_sub(age) else { continue };
+            left -= self.admitted[place(period)];
+            if left <= most {
+                let leaves = (period + BUCKETS as u64).saturating_mul(limit.period);
+                return Err(Duration::from_nanos(leaves.saturating_sub(now.as_nanos()).max(1)));
+            }
+        }
+        unreachable!("an empty window has room for what is not above the limit")
+    }
+
+    /// Returns whether no call is in the window.
+    pub(crate) fn is_fresh(&mut self, limit: Limit, now: Moment) -> bool {
+        self.slide(limit, now);
+        self.total == 0
+    }
+
+    /// Forgets the periods that have left. A reading of the clock that is older than the latest
+    /// one counts as that.
+    fn slide(&mut self, limit: Limit, now: Moment) {
+        let period = (now.as_nanos() / limit.period).max(self.period);
+        let passed = (period - self.period).min(BUCKETS as u64);
+        for step in 1..=passed {
+            let bucket = &mut self.admitted[place(self.period + step)];
+            self.total -= *bucket;
+            *bucket = 0;
+        }
+        self.period = period;
+    }
+}
+
+const fn place(period: u64) -> usize {
+    (period % BUCKETS as u64) as usize
+}

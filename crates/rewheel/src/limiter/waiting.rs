@@ -1,0 +1,114 @@
+//! Waits for tokens in the order of arrival.
+
+use super::RateLimiter;
+use crate::clock::Moment;
+use crate::error::{Refused, Why};
+use crate::queue::Ticket;
+use crate::sync::{Ordering, lock};
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+/// A caller's place in the line of a limiter. Whoever holds one must [`leave`](Waiting::leave).
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    ticket: Option<Ticket>,
+    gives_up_at: Option<Moment>,
+}
+
+/// How a caller who wants to be admitted stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Admitted,
+    Refused(Refused),
+    /// Ask again then, or when woken.
+    Later(Moment),
+}
+
+impl Waiting {
+    /// Asks to be admitted, now or in turn.
+    pub(crate) fn poll(&mut self, limiter: &RateLimiter, n: u32, waker: &Waker) -> Admission {
+        let now = limiter.clock().now();
+        let admission = self.ask(limiter, n, now, waker);
+        if !matches!(admission, Admission::Later(_)) {
+            self.leave(limiter);
+        }
+        admission
+    }
+
+    fn ask(&mut self, limiter: &RateLimiter, n: u32, now: Moment, waker: &Waker) -> Admission {
+        let config = &limiter.shared.config;
+        if u64::from(n) > config.rule.burst() {
+            return Admission::Refused(Refused::new(Why::AboveBurst, None));
+        }
+        let gives_up_at = *self.gives_up_at.get_or_insert_with(|| now.plus(config.wait_max));
+        let is_turn = match self.ticket {
+            Some(ticket) => lock(&limiter.shared.queue).is_turn(ticket, waker),
+            None => limiter.shared.waiting.load(Ordering::Relaxed) == 0,
+        };
+        let ready_at = if is_turn {
+            match limiter.take(n, now) {
+                Ok(()) => return Admission::Admitted,
+                Err(Refused { why: Why::RateLimited, retry_in: Some(wait), .. }) => now.plus(wait),
+                Err(refused) => return Admission::Refused(refused),
+            }
+        } else {
+            Moment::NEVER
+        };
+        // The first in line knows how long it takes; it need not wait in vain.
+        let known_too_long = is_turn && ready_at > gives_up_at;
+        if known_too_long || now >= gives_up_at || !self.join(limiter, waker) {
+            let retry_in = (ready_at < Moment::NEVER).then(|| ready_at.since(now));
+            return Admission::Refused(Refused::new(Why::RateLimited, retry_in));
+        }
+        Admission::Later(ready_at.min(gives_up_at))
+    }
+
+    /// Joins the line unless it is in it; `false` if the line is full.
+    fn join(&mut self, limiter: &RateLimiter, waker: &Waker) -> bool {
+        if self.ticket.is_none() {
+            let mut queue = lock(&limiter.shared.queue);
+            if queue.len() >= limiter.shared.config.waiters_max {
+                return false;
+            }
+            self.ticket = Some(queue.join(waker));
+            limiter.shared.waiting.store(queue.len(), Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Leaves the line, and lets the next one know.
+    pub(crate) fn leave(&mut self, limiter: &RateLimiter) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let mut queue = lock(&limiter.shared.queue);
+        let next = queue.leave(ticket);
+        limiter.shared.waiting.store(queue.len(), Ordering::Relaxed);
+        drop(queue);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
+
+/// Leaves the line when the caller is dropped.
+struct InLine<'a> {
+    limiter: &'a RateLimiter,
+    waiting: Waiting,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.waiting.leave(self.limiter);
+    }
+}
+
+pub(super) async fn acquire(limiter: &RateLimiter, n: u32) -> Result<(), Refused> {
+    let mut line = InLine { limiter, waiting: Waiting::default() };
+    loop {
+        let admission = poll_fn(|cx| Poll::Ready(line.waiting.poll(limiter, n, cx.waker()))).await;
+        match admission {
+            Admission::Admitted => return Ok(()),
+            Admission::Refused(refused) => return Err(refused),
+            Admission::Later(at) => limiter.clock().sleep_until_or_woken(at).await,
+        }
+    }
+}

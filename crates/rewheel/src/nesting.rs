@@ -1,0 +1,38 @@
+//! Notices a retry that runs inside another retry.
+//!
+//! Three layers that each make four attempts make 64 calls out of one, at the worst moment. While an
+//! attempt is polled (or, blocking, called), its thread is marked; a retry that starts under the
+//! mark leaves the repeating to the one around it. Work that an attempt hands to another task or
+//! thread is not covered.
+
+use std::cell::Cell;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    before: bool,
+}
+
+impl Inside {
+    #[inline]
+    pub(crate) fn enter() -> Inside {
+        Inside { before: INSIDE.replace(true) }
+    }
+
+    /// Returns whether an attempt of some retry is running on this thread.
+    #[inline]
+    pub(crate) fn is_marked() -> bool {
+        INSIDE.get()
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.set(self.before);
+    }
+}

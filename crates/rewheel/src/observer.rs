@@ -1,0 +1,93 @@
+//! Tells whoever listens what policies do.
+
+use crate::breaker::State;
+use crate::classify::Class;
+use crate::error::Why;
+use std::time::Duration;
+
+/// Receives what policies do, as it happens: the seam that telemetry is built on.
+///
+/// Called outside of every lock, in the thread that did it: be quick, and do not block. Where no
+/// observer is set, events are not even made.
+///
+/// ```
+/// use rewheel::{Event, Observer, Retry, Retryable, millis};
+/// use std::io;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::sync::Arc;
+///
+/// #[derive(Debug, Default)]
+/// struct Retries(AtomicU32);
+///
+/// impl Observer for Retries {
+///     fn observe(&self, event: &Event<'_>) {
+///         if let Event::Retrying { .. } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// let retries = Arc::new(Retries::default());
+/// let _ = (|| Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)))
+///     .retry(Retry::fixed(millis(1)).attempts_max(3))
+///     .observer("fetch", retries.clone())
+///     .call();
+/// assert_eq!(retries.0.load(Ordering::Relaxed), 2);
+/// ```
+pub trait Observer: std::fmt::Debug + Send + Sync {
+    /// Something happened.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// Something that a policy did. `name` is the one that the call or the policy was given.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// An attempt failed.
+    AttemptFailed {
+        /// Of the call.
+        name: &'a str,
+        /// Which attempt, counted from 1.
+        attempt: u32,
+        /// What the failure means.
+        class: &'a Class,
+    },
+    /// Another attempt follows after a wait.
+    Retrying {
+        /// Of the call.
+        name: &'a str,
+        /// The attempt that failed, counted from 1.
+        attempt: u32,
+        /// How long the next one waits.
+        delay: Duration,
+    },
+    /// A call succeeded.
+    Succeeded {
+        /// Of the call.
+        name: &'a str,
+        /// How many attempts it took.
+        attempts: u32,
+        /// How long it took, waits included.
+        elapsed: Duration,
+    },
+    /// A call was given up.
+    GaveUp {
+        /// Of the call.
+        name: &'a str,
+        /// Why.
+        why: Why,
+        /// How many attempts were made.
+        attempts: u32,
+        /// How long it took, waits included.
+        elapsed: Duration,
+    },
+    /// A circuit breaker changed its state.
+    BreakerChanged {
+        /// Of the breaker.
+        name: &'a str,
+        /// Before.
+        from: State,
+        /// Now.
+        to: State,
+    },
+}

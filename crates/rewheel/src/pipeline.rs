@@ -1,0 +1,230 @@
+//! Composes policies into one.
+
+mod machine;
+mod run;
+mod blocking;
+mod explain;
+
+pub use self::explain::{Explanation, Warning};
+pub use self::run::Run;
+
+use crate::breaker::CircuitBreaker;
+use crate::budget::RetryBudget;
+use crate::bulkhead::Bulkhead;
+use crate::classify::{Class, Classify};
+use crate::clock::Clock;
+use crate::limiter::RateLimiter;
+use crate::observer::Observer;
+use crate::random::Random;
+use crate::retry::{Attempt, ByClassify, ByJudge, Retry};
+use crate::statistics::Statistics;
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Policies around a call, in the order in which they are written: the first is the outermost.
+///
+/// One concrete type whatever is in it, so that it fits a struct field. Clones are cheap and share
+/// the state of breakers, limiters, bulkheads and budgets. Running it allocates nothing of its own.
+///
+/// ```
+/// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};
+/// # use std::io;
+/// # async fn fetch_page(number: u32) -> io::Result<String> { Ok(number.to_string()) }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), rewheel::Error<io::Error>> {
+/// let breaker = CircuitBreaker::consecutive(5).named("pages").build();
+/// let fetch = Pipeline::new()
+///     .timeout(seconds(10))
+///     .retry(Retry::EXTERNAL_API)
+///     .circuit_breaker(&breaker)
+///     .attempt_timeout(seconds(2));
+///
+/// let page = fetch.run(|_| fetch_page(7)).await?;
+/// println!("{}", fetch.explain());
+/// # assert_eq!(page, "7");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Pipeline {
+    plan: Arc<Plan>,
+}
+
+/// What a [`Pipeline`] consists of. Opaque: it only appears in the type of [`Run`].
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    name: Cow<'static, str>,
+    steps: Vec<Step>,
+    budget: Option<RetryBudget>,
+    statistics: Option<Statistics>,
+    clock: Clock,
+    random: Random,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Timeout(Duration),
+    Retry(Retry),
+    RateLimiter(RateLimiter),
+    CircuitBreaker(CircuitBreaker),
+    Bulkhead(Bulkhead),
+    AttemptTimeout(Duration),
+}
+
+impl Pipeline {
+    /// The most steps a pipeline can have: what each needs while it runs is kept in the future
+    /// itself, and nobody understands a stack of nine.
+    pub const STEPS_MAX: usize = 8;
+
+    /// Starts with no policy at all.
+    pub fn new() -> Pipeline {
+        Pipeline::default()
+    }
+
+    /// Gives all that is inside so long.
+    ///
+    /// # Panics
+    /// Panics if it is zero, and, like every policy, if there are [`Pipeline::STEPS_MAX`] already.
+    #[must_use]
+    pub fn timeout(self, limit: Duration) -> Pipeline {
+        assert!(!limit.is_zero(), "no call fits a timeout of zero");
+        self.step(Step::Timeout(limit))
+    }
+
+    /// Gives one attempt so long: write it inside of the retry.
+    ///
+    /// # Panics
+    /// Panics if it is zero.
+    #[must_use]
+    pub fn attempt_timeout(self, limit: Duration) -> Pipeline {
+        assert!(!limit.is_zero(), "no attempt fits a timeout of zero");
+        self.step(Step::AttemptTimeout(limit))
+    }
+
+    /// Repeats all that is inside. The policy's own deadline and attempt timeout hold as well.
+    #[must_use]
+    pub fn retry(self, retry: Retry) -> Pipeline {
+        self.step(Step::Retry(retry))
+    }
+
+    /// Refuses while the breaker is open. A refusal is not retried.
+    #[must_use]
+    pub fn circuit_breaker(self, breaker: &CircuitBreaker) -> Pipeline {
+        self.step(Step::CircuitBreaker(breaker.clone()))
+    }
+
+    /// Waits until the limiter admits the call, as long as its
+    /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows.
+    #[must_use]
+    pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline {
+        self.step(Step::RateLimiter(limiter.clone()))
+    }
+
+    /// Waits for a place, as its [`queue_max`](crate::BulkheadBuilder::queue_max) and
+    /// [`wait_max`](crate::BulkheadBuilder::wait_max) allow.
+    #[must_use]
+    pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline {
+        self.step(Step::Bulkhead(bulkhead.clone()))
+    }
+
+    /// Retries only as much as a budget allows.
+    #[must_use]
+    pub fn retry_budget(self, budget: &RetryBudget) -> Pipeline {
+        self.set(|plan| plan.budget = Some(budget.clone()))
+    }
+
+    /// Counts the calls among the others to the same dependency.
+    #[must_use]
+    pub fn statistics(self, statistics: &Statistics) -> Pipeline {
+        self.set(|plan| plan.statistics = Some(statistics.clone()))
+    }
+
+    /// Names it, for people and for telemetry.
+    #[must_use]
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Pipeline {
+        self.set(|plan| plan.name = name.into())
+    }
+
+    /// Measures timeouts and waits by another clock. Breakers, limiters and bulkheads have clocks
+    /// of their own.
+    #[must_use]
+    pub fn clock(self, clock: impl Into<Clock>) -> Pipeline {
+        self.set(|plan| plan.clock = clock.into())
+    }
+
+    /// Draws jitter from a seed.
+    #[must_use]
+    pub fn random(self, random: &Random) -> Pipeline {
+        self.set(|plan| plan.random = random.clone())
+    }
+
+    /// Reports what happens.
+    #[must_use]
+    pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline {
+        self.set(|plan| plan.observer = Some(observer))
+    }
+
+    /// Makes a call under these policies. The operation runs once per attempt.
+    ///
+    /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
+    /// leaves every line.
+    #[inline]
+    pub fn run<F, Fut, T, E>(&self, operation: F) -> Run<&Plan, F, Fut, E, ByClassify>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: Classify,
+    {
+        Run::new(&self.plan, operation, ByClassify)
+    }
+
+    /// As [`run`](Pipeline::run), for errors that do not implement [`Classify`] and for successes
+    /// that are not: `judge` says what each result means.
+    #[inline]
+    pub fn run_judged<F, Fut, T, E, J>(
+        &self,
+        judge: J,
+        operation: F,
+    ) -> Run<&Plan, F, Fut, E, ByJudge<J>>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        J: FnMut(&Result<T, E>) -> Class,
+    {
+        Run::new(&self.plan, operation, ByJudge::new(judge))
+    }
+
+    /// Returns what this stack comes to: its steps, its longest time, how many calls one call can
+    /// become, and what about its order defeats itself.
+    pub fn explain(&self) -> Explanation {
+        Explanation::of(&self.plan)
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    fn step(self, step: Step) -> Pipeline {
+        assert!(self.plan.steps.len() < Pipeline::STEPS_MAX, "a pipeline has at most 8 steps");
+        self.set(|plan| plan.steps.push(step))
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Plan)) -> Pipeline {
+        change(Arc::make_mut(&mut self.plan));
+        self
+    }
+}
+
+impl Plan {
+    fn has_retry(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Retry(_)))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

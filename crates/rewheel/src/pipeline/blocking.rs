@@ -1,0 +1,82 @@
+//! Runs a pipeline by blocking the thread.
+
+use super::machine::{Machine, Need};
+use super::{Pipeline, Plan};
+use crate::classify::Classify;
+use crate::clock::{Moment, ThreadWaker};
+use crate::error::Error;
+use crate::nesting::Inside;
+use crate::retry::{Attempt, ByClassify, Judge};
+use std::thread;
+
+/// Gives back what the run holds, also when the operation panics.
+struct Running<'a> {
+    plan: &'a Plan,
+    machine: Machine,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.machine.release(self.plan, 0);
+    }
+}
+
+impl Pipeline {
+    /// As [`run`](Pipeline::run), for an operation that blocks.
+    ///
+    /// A timeout cannot interrupt it: what returns too late has still returned. Timeouts bound the
+    /// waits, and no attempt starts after them.
+    ///
+    /// # Errors
+    /// Says why it was given up, with the last error.
+    pub fn run_blocking<T, E: Classify>(
+        &self,
+        mut operation: impl FnMut(Attempt) -> Result<T, E>,
+    ) -> Result<T, Error<E>> {
+        let plan = &*self.plan;
+        let waker = ThreadWaker::current();
+        let mut running = Running { plan, machine: Machine::new() };
+        let machine = &mut running.machine;
+        machine.note_start(plan);
+        let mut last = None;
+        let mut need = machine.begin(plan, &waker);
+        loop {
+            need = match need {
+                Need::Finish(refused) => {
+                    let elapsed = machine.elapsed(plan);
+                    return Err(Error::new(refused, machine.attempts, elapsed, last));
+                }
+                Need::Wait(at) => {
+                    wait(plan, at);
+                    machine.resume(plan, &waker)
+                }
+                Need::Call(attempt) => {
+                    let result = {
+                        let _inside = plan.has_retry().then(Inside::enter);
+                        operation(attempt)
+                    };
+                    let class = ByClassify.judge(&result);
+                    match (machine.returned(plan, &class), result) {
+                        (Need::Finish(_), Ok(value)) => return Ok(value),
+                        (next, result) => {
+                            last = result.err().or(last);
+                            next
+                        }
+                    }
+                }
+            };
+        }
+    }
+}
+
+/// Waits until `at`, or until this thread is unparked.
+fn wait(plan: &Plan, at: Moment) {
+    let rest = at.since(plan.clock.now());
+    if at == Moment::NEVER {
+        thread::park();
+    } else if plan.clock.is_manual() {
+        plan.clock.wait_blocking(rest, None);
+    } else {
+        thread::park_timeout(rest);
+    }
+}

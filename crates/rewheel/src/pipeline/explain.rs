@@ -1,0 +1,271 @@
+//! Says what a stack of policies comes to, before production does.
+
+use super::{Plan, Step};
+use crate::duration;
+use std::fmt;
+use std::time::Duration;
+
+/// What a pipeline comes to. Prints as a small report.
+///
+/// ```
+/// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};
+///
+/// let breaker = CircuitBreaker::consecutive(5).named("pages").build();
+/// let wrong = Pipeline::new()
+///     .circuit_breaker(&breaker)
+///     .retry(Retry::EXTERNAL_API)
+///     .attempt_timeout(seconds(2));
+///
+/// let explanation = wrong.explain();
+/// assert_eq!(explanation.amplification_max, 5);
+/// assert_eq!(explanation.time_max, Some(seconds(30)));
+/// assert!(explanation.to_string().contains("warning: circuit breaker outside of retry"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The steps, outermost first.
+    pub steps: Vec<String>,
+    /// The longest that a call can take, if there is such a time.
+    pub time_max: Option<Duration>,
+    /// The most calls to the dependency that one call can become.
+    pub amplification_max: u64,
+    /// What about this stack defeats itself.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something about a stack that defeats itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Warning {
+    /// It sees one result per series of attempts, and cannot stop the series.
+    BreakerOutsideRetry,
+    /// A call that is cut looks cancelled to it, so what hangs is never seen to fail.
+    TimeoutOutsideBreaker,
+    /// A place is held while nothing happens but waiting.
+    BulkheadOutsideRetry,
+    /// Retries are not counted, so the limit can be exceeded several times over.
+    LimiterOutsideRetry,
+    /// Their attempts multiply.
+    RetryInsideRetry,
+    /// It limits one attempt, not the whole call.
+    TimeoutInsideRetry,
+    /// It limits the whole call, all attempts together.
+    AttemptTimeoutOutsideRetry,
+    /// The first attempt may use up the time of all others.
+    AttemptTimeoutNotBelowTimeout,
+    /// A call that hangs is never retried, since it never fails.
+    NothingEndsAnAttempt,
+    /// The recent failure ratio is what it goes by; it is stretched in full without.
+    AdaptiveWithoutStatistics,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Warning::BreakerOutsideRetry => {
+                "circuit breaker outside of retry: it counts one failure for a whole series of \
+                 attempts and cannot stop the series; put it inside"
+            }
+            Warning::TimeoutOutsideBreaker => {
+                "attempt timeout outside of circuit breaker: a call that is cut counts as \
+                 cancelled, so the breaker never opens for what hangs; put it inside"
+            }
+            Warning::BulkheadOutsideRetry => {
+                "bulkhead outside of retry: a call keeps its place while it waits between \
+                 attempts; put it inside"
+            }
+            Warning::LimiterOutsideRetry => {
+                "rate limiter outside of retry: retries are not counted against the limit; put \
+                 it inside"
+            }
+            Warning::RetryInsideRetry => {
+                "retry inside of retry: the attempts multiply; keep the one nearest to the call"
+            }
+            Warning::TimeoutInsideRetry => {
+                "timeout inside of retry: it limits each attempt; write attempt_timeout if that \
+                 is meant, or put it outside"
+            }
+            Warning::AttemptTimeoutOutsideRetry => {
+                "attempt timeout outside of retry: it limits all attempts together; write timeout \
+                 if that is meant, or put it inside"
+            }
+            Warning::AttemptTimeoutNotBelowTimeout => {
+                "the first attempt may use up the whole time, so nothing is left for a retry; \
+                 make the attempt timeout shorter"
+            }
+            Warning::NothingEndsAnAttempt => {
+                "no timeout ends an attempt: a call that hangs is never retried; add \
+                 attempt_timeout"
+            }
+            Warning::AdaptiveWithoutStatistics => {
+                "adaptive backoff without statistics is always stretched in full; add statistics"
+            }
+        })
+    }
+}
+
+impl Explanation {
+    pub(super) fn of(plan: &Plan) -> Explanation {
+        Explanation {
+            steps: plan.steps.iter().map(Step::to_string).collect(),
+            time_max: time_max(&plan.steps),
+            amplification_max: amplification_max(&plan.steps),
+            warnings: warnings(plan),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (depth, step) in self.steps.iter().map(String::as_str).chain(["the call"]).enumerate() {
+            let indent = 3 * depth.saturating_sub(1);
+            let branch = if depth == 0 { "" } else { "└─ " };
+            writeln!(f, "{:indent$}{branch}{step}", "")?;
+        }
+        match self.time_max {
+            Some(time) => writeln!(f, "takes at most {}", duration::text(time))?,
+            None => writeln!(f, "may take for ever: nothing ends it")?,
+        }
+        let plural = if self.amplification_max == 1 { "" } else { "s" };
+        write!(f, "makes at most {} call{plural} of one", self.amplification_max)?;
+        for warning in &self.warnings {
+            write!(f, "\nwarning: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted =
+            |name: &str| if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        match self {
+            Step::Timeout(limit) => write!(f, "timeout {}", duration::text(*limit)),
+            Step::AttemptTimeout(limit) => write!(f, "attempt timeout {}", duration::text(*limit)),
+            Step::Retry(retry) => write!(f, "retry: {retry}"),
+            Step::CircuitBreaker(breaker) => {
+                let what = breaker.machine().describe();
+                write!(f, "circuit breaker{}: {what}", quoted(breaker.name()))
+            }
+            Step::RateLimiter(limiter) => {
+                write!(f, "rate limiter{}: {}", quoted(limiter.name()), limiter.describe())
+            }
+            Step::Bulkhead(bulkhead) => {
+                write!(f, "bulkhead{}: {}", quoted(bulkhead.name()), bulkhead.describe())
+            }
+        }
+    }
+}
+
+/// The longest time of these steps around a call that has no end of its own.
+fn time_max(steps: &[Step]) -> Option<Duration> {
+    let (step, inner) = steps.split_first()?;
+    let inside = time_max(inner);
+    match step {
+        Step::Timeout(limit) | Step::AttemptTimeout(limit) => {
+            Some(inside.map_or(*limit, |inside| inside.min(*limit)))
+        }
+        Step::CircuitBreaker(_) => inside,
+        Step::RateLimiter(limiter) => inside?.checked_add(limiter.wait_max()?),
+        Step::Bulkhead(bulkhead) => inside?.checked_add(bulkhead.wait_max()?),
+        Step::Retry(retry) => {
+            // What ends an attempt from inside is as good as the policy's own attempt timeout.
+            let attempt = [inside, retry.attempt_timeout_limit()].into_iter().flatten().min();
+            match attempt {
+                Some(limit) if !limit.is_zero() => retry.attempt_timeout(limit).time_max(),
+                Some(_) | None => retry.time_max(),
+            }
+        }
+    }
+}
+
+fn amplification_max(steps: &[Step]) -> u64 {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Retry(retry) => u64::from(retry.attempts()),
+            Step::Timeout(_)
+            | Step::AttemptTimeout(_)
+            | Step::CircuitBreaker(_)
+            | Step::RateLimiter(_)
+            | Step::Bulkhead(_) => 1,
+        })
+        .fold(1, u64::saturating_mul)
+}
+
+fn warnings(plan: &Plan) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |warning| {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    };
+    for (index, step) in plan.steps.iter().enumerate() {
+        let (outside, inside) = (&plan.steps[..index], &plan.steps[index + 1..]);
+        let is_inside_retry = outside.iter().any(Step::is_retry);
+        let is_outside_retry = inside.iter().any(Step::is_retry);
+        let is_outside_breaker = inside.iter().any(|step| matches!(step, Step::CircuitBreaker(_)));
+        match step {
+            Step::CircuitBreaker(_) if is_outside_retry => warn(Warning::BreakerOutsideRetry),
+            Step::RateLimiter(_) if is_outside_retry => warn(Warning::LimiterOutsideRetry),
+            Step::Bulkhead(_) if is_outside_retry => warn(Warning::BulkheadOutsideRetry),
+            Step::Timeout(_) if is_inside_retry => warn(Warning::TimeoutInsideRetry),
+            Step::AttemptTimeout(_) if is_outside_retry => {
+                warn(Warning::AttemptTimeoutOutsideRetry);
+            }
+            Step::AttemptTimeout(_) if is_outside_breaker => warn(Warning::TimeoutOutsideBreaker),
+            Step::Retry(retry) => {
+                if is_outside_retry {
+                    warn(Warning::RetryInsideRetry);
+                }
+                if retry.backoff().is_adaptive() && plan.statistics.is_none() {
+                    warn(Warning::AdaptiveWithoutStatistics);
+                }
+                if retry.attempts() > 1 {
+                    warn_about_times(retry, outside, inside, &mut warn);
+                }
+            }
+            Step::Timeout(_)
+            | Step::AttemptTimeout(_)
+            | Step::CircuitBreaker(_)
+            | Step::RateLimiter(_)
+            | Step::Bulkhead(_) => {}
+        }
+    }
+    warnings
+}
+
+fn warn_about_times(
+    retry: &crate::Retry,
+    outside: &[Step],
+    inside: &[Step],
+    warn: &mut impl FnMut(Warning),
+) {
+    let attempt = [time_max(inside), retry.attempt_timeout_limit()].into_iter().flatten().min();
+    let total = outside.iter().filter_map(Step::limit).chain(retry.deadline_limit()).min();
+    match (attempt, total) {
+        (None, None) => warn(Warning::NothingEndsAnAttempt),
+        // A deadline alone ends a call that hangs, but leaves nothing for another attempt.
+        (None, Some(_)) => warn(Warning::NothingEndsAnAttempt),
+        (Some(attempt), Some(total)) if attempt >= total => {
+            warn(Warning::AttemptTimeoutNotBelowTimeout);
+        }
+        (Some(_), Some(_) | None) => {}
+    }
+}
+
+impl Step {
+    const fn is_retry(&self) -> bool {
+        matches!(self, Step::Retry(_))
+    }
+
+    const fn limit(&self) -> Option<Duration> {
+        match self {
+            Step::Timeout(limit) | Step::AttemptTimeout(limit) => Some(*limit),
+            Step::Retry(_) | Step::CircuitBreaker(_) | Step::RateLimiter(_) | Step::Bulkhead(_) => {
+                None
+            }
+        }
+    }
+}

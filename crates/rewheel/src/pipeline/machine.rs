@@ -1,0 +1,389 @@
+//! Walks the steps of a pipeline: inwards to the call, outwards with its result.
+//!
+//! Knows neither futures nor timers: it says what it needs next, and whoever runs it provides that.
+
+use super::{Pipeline, Plan, Step};
+use crate::breaker::Outcome;
+use crate::bulkhead;
+use crate::classify::{Category, Class, Verdict};
+use crate::clock::Moment;
+use crate::error::{Refused, Why};
+use crate::limiter::{self, Admission};
+use crate::nesting::Inside;
+use crate::observer::Event;
+use crate::retry::{Attempt, Position, Retry, Step as After};
+use std::task::Waker;
+use std::time::Duration;
+
+/// What a run is waiting for.
+#[derive(Debug)]
+pub(super) enum Need {
+    /// Make the call.
+    Call(Attempt),
+    /// Ask again then, or when woken. What the last attempt returned is of no more use.
+    Wait(Moment),
+    /// Return what the last attempt returned, or, if that was a failure, this.
+    Finish(Refused),
+}
+
+/// A run of a pipeline.
+#[derive(Debug)]
+pub(super) struct Machine {
+    slots: [Slot; Pipeline::STEPS_MAX],
+    /// How many steps have been entered.
+    depth: usize,
+    state: State,
+    /// How often the call was made.
+    pub(super) attempts: u32,
+    started: Option<Moment>,
+    nested: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Entering,
+    Calling,
+    /// Between two attempts.
+    Resting(Moment),
+}
+
+/// What a step needs while it is entered.
+#[derive(Debug)]
+enum Slot {
+    Empty,
+    Ends(Moment),
+    Retrying { position: Position, started: Moment, deadline: Moment, attempt_ends: Moment },
+    Permit(crate::breaker::Token),
+    Place,
+    LimiterLine(limiter::Waiting),
+    BulkheadLine(bulkhead::Waiting),
+}
+
+/// A limit on time that runs now, and the step that it belongs to.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    index: usize,
+    at: Moment,
+    /// Of a whole retry, which has nothing left to decide when it is over.
+    is_deadline: bool,
+}
+
+impl Machine {
+    pub(super) fn new() -> Machine {
+        Machine {
+            slots: [const { Slot::Empty }; Pipeline::STEPS_MAX],
+            depth: 0,
+            state: State::Entering,
+            attempts: 0,
+            started: None,
+            nested: false,
+        }
+    }
+
+    /// Begins, in the thread that makes the first attempt.
+    pub(super) fn begin(&mut self, plan: &Plan, waker: &Waker) -> Need {
+        self.nested = Inside::is_marked();
+        if plan.observer.is_some() || plan.clock.is_manual() {
+            self.note_start(plan);
+        }
+        self.enter(plan, waker)
+    }
+
+    /// Goes on after a wait.
+    pub(super) fn resume(&mut self, plan: &Plan, waker: &Waker) -> Need {
+        if let Some(need) = self.cut_if_over(plan) {
+            return need;
+        }
+        match self.state {
+            State::Resting(until) if plan.clock.now() < until => {
+                Need::Wait(until.min(self.earliest_end()))
+            }
+            State::Resting(_) => {
+                self.restart_attempt(plan);
+                self.enter(plan, waker)
+            }
+            State::Entering => self.enter(plan, waker),
+            State::Calling => Need::Wait(self.earliest_end()),
+        }
+    }
+
+    /// Goes on after the call returned something of this class.
+    pub(super) fn returned(&mut self, plan: &Plan, class: &Class) -> Need {
+        if class.verdict != Verdict::Done {
+            self.report_failure(plan, class);
+        }
+        self.leave(plan, class, None)
+    }
+
+    /// Returns when the first of the limits that run now is over.
+    pub(super) fn earliest_end(&self) -> Moment {
+        self.ends().map(|end| end.at).min().unwrap_or(Moment::NEVER)
+    }
+
+    /// Ends what is inside a limit that is over.
+    pub(super) fn cut_if_over(&mut self, plan: &Plan) -> Option<Need> {
+        // Asking the time is not free: only where some limit runs.
+        self.ends().next()?;
+        let now = plan.clock.now();
+        // The outermost: what those further in would have to say cannot matter any more.
+        let over = self.ends().find(|end| end.at <= now)?;
+        self.release(plan, over.index + 1);
+        let class = Class::retry(Category::Timeout);
+        self.report_failure(plan, &class);
+        if !over.is_deadline {
+            return Some(self.leave(plan, &class, Some(Refused::new(Why::Timeout, None))));
+        }
+        self.release(plan, over.index);
+        let class = Class::stop(Category::Deadline);
+        Some(self.leave(plan, &class, Some(Refused::new(Why::Deadline, None))))
+    }
+
+    /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
+    pub(super) fn release(&mut self, plan: &Plan, depth: usize) {
+        for index in (depth..plan.steps.len()).rev() {
+            self.release_slot(plan, index, None);
+        }
+        self.depth = self.depth.min(depth);
+    }
+
+    pub(super) fn elapsed(&self, plan: &Plan) -> Duration {
+        self.started.map_or(Duration::ZERO, |started| plan.clock.now().since(started))
+    }
+
+    pub(super) fn note_start(&mut self, plan: &Plan) -> Moment {
+        *self.started.get_or_insert_with(|| plan.clock.now())
+    }
+
+    /// Enters the steps that have not been entered yet, then calls.
+    fn enter(&mut self, plan: &Plan, waker: &Waker) -> Need {
+        self.state = State::Entering;
+        while let Some(step) = plan.steps.get(self.depth) {
+            let entered = match step {
+                Step::Timeout(limit) | Step::AttemptTimeout(limit) => {
+                    Ok(Slot::Ends(self.now(plan).plus(*limit)))
+                }
+                Step::Retry(retry) => Ok(self.begin_retry(plan, retry)),
+                Step::CircuitBreaker(breaker) => breaker.machine().acquire().map(Slot::Permit),
+                Step::RateLimiter(limiter) => {
+                    let mut line = self.take_limiter_line();
+                    match line.poll(limiter, 1, waker) {
+                        Admission::Admitted => Ok(Slot::Empty),
+                        Admission::Refused(refused) => Err(refused),
+                        Admission::Later(at) => {
+                            self.slots[self.depth] = Slot::LimiterLine(line);
+                            return Need::Wait(at.min(self.earliest_end()));
+                        }
+                    }
+                }
+                Step::Bulkhead(bulkhead) => {
+                    let mut line = self.take_bulkhead_line();
+                    match line.poll(bulkhead, waker) {
+                        bulkhead::Entry::Entered => Ok(Slot::Place),
+                        bulkhead::Entry::Refused(refused) => Err(refused),
+                        bulkhead::Entry::Later(at) => {
+                            self.slots[self.depth] = Slot::BulkheadLine(line);
+                            return Need::Wait(at.min(self.earliest_end()));
+                        }
+                    }
+                }
+            };
+            match entered {
+                Ok(slot) => self.slots[self.depth] = slot,
+                Err(refused) => return self.refused(plan, refused),
+            }
+            self.depth += 1;
+        }
+        self.state = State::Calling;
+        self.attempts = self.attempts.saturating_add(1);
+        Need::Call(self.attempt(plan))
+    }
+
+    fn refused(&mut self, plan: &Plan, refused: Refused) -> Need {
+        let class = crate::Classify::classify(&refused);
+        self.leave(plan, &class, Some(refused))
+    }
+
+    /// Goes outwards with a result, until some retry wants another attempt or all steps are left.
+    fn leave(&mut self, plan: &Plan, class: &Class, refused: Option<Refused>) -> Need {
+        let mut class = class.clone();
+        let mut why = refused.unwrap_or(Refused::new(Why::Stopped, None));
+        // What a policy here refused never reached the dependency: repeating that costs nothing.
+        let is_free = refused.is_some_and(|refused| refused.why != Why::Timeout);
+        while let Some(index) = self.depth.checked_sub(1) {
+            if let Step::Retry(retry) = &plan.steps[index] {
+                match self.after_attempt(plan, index, retry, &class, is_free) {
+                    After::Wait(delay) => {
+                        let until = plan.clock.now().plus(delay);
+                        self.state = State::Resting(until);
+                        return Need::Wait(until.min(self.earliest_end()));
+                    }
+                    After::Return => {}
+                    After::GiveUp(reason) => {
+                        if reason != Why::Stopped {
+                            why = Refused::new(reason, None);
+                            // What is given up stays so: a retry further out must not go on.
+                            class.verdict = Verdict::Stop;
+                        }
+                    }
+                }
+            }
+            self.release_slot(plan, index, Some(&class));
+            self.depth = index;
+        }
+        self.report_end(plan, &class, why);
+        Need::Finish(why)
+    }
+
+    fn after_attempt(
+        &mut self,
+        plan: &Plan,
+        index: usize,
+        retry: &Retry,
+        class: &Class,
+        is_free: bool,
+    ) -> After {
+        if class.verdict == Verdict::Done {
+            return After::Return;
+        }
+        let outer_end = self.ends().filter(|end| end.index < index).map(|end| end.at).min();
+        let Slot::Retrying { position, started, attempt_ends, .. } = &mut self.slots[index] else {
+            return After::Return;
+        };
+        if let Some(statistics) = &plan.statistics {
+            position.set_failure_ratio(statistics.failure_ratio());
+        }
+        let now = plan.clock.now();
+        let attempt = position.attempt(retry).number();
+        let mut after = position.after(retry, class.verdict, now.since(*started), &plan.random);
+        if let After::Wait(delay) = after {
+            if outer_end.is_some_and(|end| now.plus(delay) >= end) {
+                after = After::GiveUp(Why::Deadline);
+            } else if !is_free && plan.budget.as_ref().is_some_and(|b| b.withdraw().is_err()) {
+                after = After::GiveUp(Why::BudgetExhausted);
+            }
+        }
+        if let After::Wait(delay) = after {
+            *attempt_ends = Moment::NEVER;
+            if let Some(statistics) = &plan.statistics {
+                statistics.retried(delay);
+            }
+            if let Some(observer) = &plan.observer {
+                observer.observe(&Event::Retrying { name: &plan.name, attempt, delay });
+            }
+        }
+        after
+    }
+
+    fn begin_retry(&mut self, plan: &Plan, retry: &Retry) -> Slot {
+        let is_timed = retry.is_timed() || self.started.is_some();
+        let started = if is_timed { self.now(plan) } else { Moment::ZERO };
+        let end =
+            |limit: Option<Duration>| limit.map_or(Moment::NEVER, |limit| started.plus(limit));
+        let mut position = Position::starting_at(1);
+        position.suppress_if_nested(retry, self.nested);
+        if let Some(budget) = &plan.budget {
+            budget.deposit();
+        }
+        let (deadline, attempt_ends) =
+            (end(retry.deadline_limit()), end(retry.attempt_timeout_limit()));
+        Slot::Retrying { position, started, deadline, attempt_ends }
+    }
+
+    /// Starts the time of the next attempt of the retry that has waited.
+    fn restart_attempt(&mut self, plan: &Plan) {
+        let Some(index) = self.depth.checked_sub(1) else { return };
+        if let (Slot::Retrying { attempt_ends, .. }, Step::Retry(retry)) =
+            (&mut self.slots[index], &plan.steps[index])
+            && let Some(limit) = retry.attempt_timeout_limit()
+        {
+            *attempt_ends = plan.clock.now().plus(limit);
+        }
+    }
+
+    fn attempt(&self, plan: &Plan) -> Attempt {
+        let innermost = self.slots.iter().zip(&plan.steps).rev().find_map(|pair| match pair {
+            (Slot::Retrying { position, .. }, Step::Retry(retry)) => Some(position.attempt(retry)),
+            _ => None,
+        });
+        let attempt = innermost.unwrap_or(Attempt::ONLY);
+        match self.earliest_end() {
+            Moment::NEVER => attempt,
+            end => attempt.with_time_left(Some(end.since(plan.clock.now()))),
+        }
+    }
+
+    fn now(&mut self, plan: &Plan) -> Moment {
+        let now = plan.clock.now();
+        self.started.get_or_insert(now);
+        now
+    }
+
+    /// Every limit on time that runs now, outermost first.
+    fn ends(&self) -> impl Iterator<Item = End> {
+        let limit =
+            |index, at, is_deadline| (at < Moment::NEVER).then_some(End { index, at, is_deadline });
+        self.slots[..self.depth]
+            .iter()
+            .enumerate()
+            .flat_map(move |(index, slot)| match slot {
+                Slot::Ends(at) => [limit(index, *at, false), None],
+                Slot::Retrying { deadline, attempt_ends, .. } => {
+                    [limit(index, *deadline, true), limit(index, *attempt_ends, false)]
+                }
+                Slot::Empty
+                | Slot::Permit(_)
+                | Slot::Place
+                | Slot::LimiterLine(_)
+                | Slot::BulkheadLine(_) => [None, None],
+            })
+            .flatten()
+    }
+
+    fn release_slot(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
+        match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
+            (Slot::Permit(token), Step::CircuitBreaker(breaker)) => {
+                breaker.machine().record(token, class.and_then(Outcome::of_class));
+            }
+            (Slot::Place, Step::Bulkhead(bulkhead)) => bulkhead.release(),
+            (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),
+            (Slot::BulkheadLine(mut line), Step::Bulkhead(bulkhead)) => line.leave(bulkhead),
+            _ => {}
+        }
+    }
+
+    /// Takes the place in a limiter's line that an earlier poll left here.
+    fn take_limiter_line(&mut self) -> limiter::Waiting {
+        let slot = std::mem::replace(&mut self.slots[self.depth], Slot::Empty);
+        if let Slot::LimiterLine(line) = slot { line } else { limiter::Waiting::default() }
+    }
+
+    fn take_bulkhead_line(&mut self) -> bulkhead::Waiting {
+        let slot = std::mem::replace(&mut self.slots[self.depth], Slot::Empty);
+        if let Slot::BulkheadLine(line) = slot { line } else { bulkhead::Waiting::default() }
+    }
+
+    fn report_failure(&self, plan: &Plan, class: &Class) {
+        if let Some(statistics) = &plan.statistics {
+            statistics.attempt_failed();
+        }
+        if let Some(observer) = &plan.observer {
+            let attempt = self.attempts;
+            observer.observe(&Event::AttemptFailed { name: &plan.name, attempt, class });
+        }
+    }
+
+    fn report_end(&self, plan: &Plan, class: &Class, why: Refused) {
+        let succeeded = class.verdict == Verdict::Done;
+        if let Some(statistics) = &plan.statistics {
+            if succeeded { statistics.succeeded() } else { statistics.gave_up() }
+        }
+        if let Some(observer) = &plan.observer {
+            let (name, attempts, elapsed) = (&*plan.name, self.attempts, self.elapsed(plan));
+            observer.observe(&if succeeded {
+                Event::Succeeded { name, attempts, elapsed }
+            } else {
+                Event::GaveUp { name, why: why.why, attempts, elapsed }
+            });
+        }
+    }
+}

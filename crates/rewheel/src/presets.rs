@@ -1,0 +1,146 @@
+//! Policies that are right more often than what is written in a hurry.
+
+use crate::backoff::{Backoff, Jitter};
+use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder};
+use crate::duration::{millis, seconds};
+use crate::limiter::{RateLimiter, RateLimiterBuilder};
+use crate::pipeline::Pipeline;
+use crate::retry::Retry;
+use crate::timeout::Timeout;
+use std::time::Duration;
+
+/// Exactly fixed delays bring all clients back in the same instant.
+const AROUND: Jitter = Jitter::proportional(0.3);
+
+impl Retry {
+    /// For somebody else's API over the internet: 5 attempts within 30 s.
+    pub const EXTERNAL_API: Retry =
+        Retry::new(Backoff::exponential(millis(100)).max(seconds(10)).jitter(AROUND))
+            .attempts_max(5)
+            .deadline(seconds(30));
+
+    /// For a service of one's own: 3 attempts within 15 s.
+    pub const INTERNAL_SERVICE: Retry =
+        Retry::new(Backoff::exponential(millis(50)).max(seconds(5)))
+            .attempts_max(3)
+            .deadline(seconds(15));
+
+    /// For a query: one more attempt within 5 s.
+    pub const DATABASE: Retry =
+        Retry::new(Backoff::fixed(millis(100)).jitter(AROUND)).attempts_max(2).deadline(seconds(5));
+
+    /// For what nobody misses: one more attempt within 2 s.
+    pub const NON_CRITICAL: Retry =
+        Retry::new(Backoff::fixed(millis(50)).jitter(AROUND)).attempts_max(2).deadline(seconds(2));
+
+    /// Returns the preset of this name: `external_api`, `internal_service`, `database` or
+    /// `non_critical`.
+    pub fn named(name: &str) -> Option<Retry> {
+        RETRIES.iter().find(|(known, _)| *known == name).map(|(_, retry)| *retry)
+    }
+}
+
+/// The presets by the name that stands for them in text.
+pub(crate) const RETRIES: [(&str, Retry); 4] = [
+    ("external_api", Retry::EXTERNAL_API),
+    ("internal_service", Retry::INTERNAL_SERVICE),
+    ("database", Retry::DATABASE),
+    ("non_critical", Retry::NON_CRITICAL),
+];
+
+/// How much a dependency matters, as one choice of breaker, timeout, retries and rate.
+///
+/// ```
+/// use rewheel::ServiceClass;
+///
+/// let pay = ServiceClass::CRITICAL.pipeline("payments");
+/// assert_eq!(pay.explain().amplification_max, 4);
+/// assert_eq!(ServiceClass::named("batch"), Some(ServiceClass::BATCH));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceClass {
+    /// Its name in text.
+    pub name: &'static str,
+    /// So many failures …
+    pub failures: u32,
+    /// … within this time open the breaker.
+    pub within: Duration,
+    /// How long one attempt may take.
+    pub timeout: Duration,
+    /// Attempts beyond the first.
+    pub retries: u32,
+    /// Calls a second.
+    pub rate: u32,
+}
+
+impl ServiceClass {
+    /// What the business stops without.
+    pub const CRITICAL: ServiceClass = ServiceClass {
+        name: "critical",
+        failures: 3,
+        within: seconds(30),
+        timeout: seconds(30),
+        retries: 3,
+        rate: 1_000,
+    };
+
+    /// Most things.
+    pub const STANDARD: ServiceClass = ServiceClass {
+        name: "standard",
+        failures: 5,
+        within: seconds(30),
+        timeout: seconds(10),
+        retries: 2,
+        rate: 500,
+    };
+
+    /// What runs at night.
+    pub const BATCH: ServiceClass = ServiceClass {
+        name: "batch",
+        failures: 10,
+        within: seconds(60),
+        timeout: seconds(60),
+        retries: 5,
+        rate: 100,
+    };
+
+    /// Every class.
+    pub const ALL: [ServiceClass; 3] =
+        [ServiceClass::CRITICAL, ServiceClass::STANDARD, ServiceClass::BATCH];
+
+    /// Returns the class of this name: `critical`, `standard` or `batch`.
+    pub fn named(name: &str) -> Option<ServiceClass> {
+        ServiceClass::ALL.into_iter().find(|class| class.name == name)
+    }
+
+    /// Returns its retry policy.
+    pub const fn retry(&self) -> Retry {
+        Retry::exponential(millis(100)).attempts_max(self.retries + 1)
+    }
+
+    /// Returns its circuit breaker, to be built.
+    pub const fn circuit_breaker(&self) -> CircuitBreakerBuilder {
+        CircuitBreaker::time_window(self.within).failures(self.failures)
+    }
+
+    /// Returns its rate limiter, to be built.
+    pub const fn rate_limiter(&self) -> RateLimiterBuilder {
+        RateLimiter::per_second(self.rate)
+    }
+
+    /// Returns its timeout for one attempt.
+    pub const fn attempt_timeout(&self) -> Timeout {
+        Timeout::new(self.timeout)
+    }
+
+    /// Makes a pipeline of all of them, for the dependency of this name.
+    pub fn pipeline(&self, name: &'static str) -> Pipeline {
+        Pipeline::new()
+            .named(name)
+            .retry(self.retry())
+            .rate_limiter(&self.rate_limiter().named(name).build())
+            .circuit_breaker(&self.circuit_breaker().named(name).build())
+            .attempt_timeout(self.timeout)
+    }
+}

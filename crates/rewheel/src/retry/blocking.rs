@@ -1,0 +1,54 @@
+//! Retries by blocking the thread.
+
+use super::call::marker::{Blocking, Invoke};
+use super::progress::{Next, Outcome, Progress};
+use super::{Call, Hooks, Judge};
+use crate::clock::Waited;
+use crate::error::{Error, Why};
+use crate::nesting::Inside;
+
+impl<F, A, T, E, J, H> Call<F, Blocking<A, T, E>, J, H>
+where
+    F: Invoke<A, Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+{
+    /// Makes the call, blocking this thread for the attempts and for the waits between them.
+    ///
+    /// # Errors
+    /// Says why it was given up, with the last error.
+    pub fn call(mut self) -> Result<T, Error<E>> {
+        let mut progress = Progress::new(self.setup);
+        progress.begin();
+        // A blocking attempt takes long enough that reading the clock is nothing beside it.
+        progress.note_start();
+        if progress.is_cancelled() {
+            return Err(progress.give_up::<T, H>(Why::Cancelled, 0, &mut self.hooks));
+        }
+        loop {
+            let timeout = progress.setup.policy.attempt_timeout_limit();
+            let time_left = progress.time_left();
+            let attempt = progress.series.attempt();
+            let result = {
+                let _inside = Inside::enter();
+                self.operation.invoke(attempt.with_time_left(time_left).with_time_left(timeout))
+            };
+            let outcome = Outcome::Finished(result);
+            match progress.after(outcome, &mut self.judge, &mut self.hooks) {
+                Next::Return(result) => return result,
+                Next::Wait(delay) => {
+                    let cancel = progress.setup.cancel.clone();
+                    let waited = progress.setup.clock.wait_blocking(delay, cancel.as_ref());
+                    if waited == Waited::Cancelled {
+                        let attempts = attempt.number();
+                        return Err(progress.give_up::<T, H>(
+                            Why::Cancelled,
+                            attempts,
+                            &mut self.hooks,
+                        ));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The call that is to be retried, with its options.
+
+use super::future::RetryFuture;
+use super::hooks::{OnGiveUp, OnRetry, OnSuccess, Retrying};
+use super::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
+use super::{Attempt, Hooks, Retry};
+use crate::budget::RetryBudget;
+use crate::cancel::CancelToken;
+use crate::classify::{Class, Matcher};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::observer::Observer;
+use crate::random::Random;
+use crate::statistics::Statistics;
+use std::future::{Future, IntoFuture};
+use std::sync::Arc;
+
+use self::marker::{Async, Blocking, Mode};
+
+/// Adds [`retry`](Retryable::retry) to closures: async or blocking, with or without an
+/// [`Attempt`] argument.
+///
+/// ```
+/// use rewheel::{Attempt, Retry, Retryable, millis};
+/// use std::io;
+///
+/// # async fn get(attempt: u32) -> io::Result<u32> {
+/// #     if attempt < 2 { Err(io::ErrorKind::TimedOut.into()) } else { Ok(attempt) }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let policy = Retry::exponential(millis(1));
+/// let page = (|attempt: Attempt| get(attempt.number())).retry(policy).await.unwrap();
+/// let file = (|| std::fs::read_to_string("Cargo.toml")).retry(policy).call().unwrap();
+/// # assert_eq!(page, 2);
+/// # assert!(file.contains("rewheel"));
+/// # }
+/// ```
+pub trait Retryable<M>: Sized {
+    /// Retries this operation by a policy: `.await` it, or, if it blocks, `.call()` it.
+    fn retry(self, policy: Retry) -> Call<Self, M> {
+        Call {
+            operation: self,
+            mode: std::marker::PhantomData,
+            judge: ByClassify,
+            hooks: (),
+            setup: Setup::new(policy),
+        }
+    }
+}
+
+impl<F, Fut, T, E> Retryable<Async<(), Fut, T, E>> for F
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+}
+
+impl<F, Fut, T, E> Retryable<Async<Attempt, Fut, T, E>> for F
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+}
+
+impl<F: FnMut() -> Result<T, E>, T, E> Retryable<Blocking<(), T, E>> for F {}
+
+impl<F: FnMut(Attempt) -> Result<T, E>, T, E> Retryable<Blocking<Attempt, T, E>> for F {}
+
+/// Tells the kinds of closures apart that can be retried. There is no need to name any of this.
+pub mod marker {
+    use crate::retry::Attempt;
+    use std::marker::PhantomData;
+
+    /// A closure that takes `A` and returns a future `Fut` of `Result<T, E>`.
+    #[derive(Debug)]
+    pub struct Async<A, Fut, T, E>(PhantomData<(fn(A) -> Fut, fn() -> (T, E))>);
+
+    /// A closure that takes `A` and returns a `Result<T, E>` when it is done.
+    #[derive(Debug)]
+    pub struct Blocking<A, T, E>(PhantomData<fn(A) -> (T, E)>);
+
+    /// What a closure of some kind comes to.
+    pub trait Mode {
+        /// Its success.
+        type Ok;
+        /// Its error.
+        type Err;
+    }
+
+    impl<A, Fut, T, E> Mode for Async<A, Fut, T, E> {
+        type Ok = T;
+        type Err = E;
+    }
+
+    impl<A, T, E> Mode for Blocking<A, T, E> {
+        type Ok = T;
+        type Err = E;
+    }
+
+    /// Calls a closure, whether or not it wants to know the attempt.
+    pub trait Invoke<A, R> {
+        /// Calls it.
+        fn invoke(&mut self, attempt: Attempt) -> R;
+    }
+
+    impl<F: FnMut() -> R, R> Invoke<(), R> for F {
+        #[inline]
+        fn invoke(&mut self, _: Attempt) -> R {
+            self()
+        }
+    }
+
+    impl<F: FnMut(Attempt) -> R, R> Invoke<Attempt, R> for F {
+        #[inline]
+        fn invoke(&mut self, attempt: Attempt) -> R {
+            self(attempt)
+        }
+    }
+}
+
+/// A call that is retried by a policy. Made by [`Retryable::retry`].
+///
+/// Nothing happens until it is awaited or, for blocking operations, [called](Call::call). It may be
+/// dropped at any time, which cancels the running attempt and the wait.
+#[must_use = "nothing is called until it is awaited, or called if it blocks"]
+#[derive(Debug)]
+pub struct Call<F, M, J = ByClassify, H = ()> {
+    pub(super) operation: F,
+    mode: std::marker::PhantomData<fn() -> M>,
+    pub(super) judge: J,
+    pub(super) hooks: H,
+    pub(super) setup: Setup,
+}
+
+/// What a call is given besides the policy.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) policy: Retry,
+    pub(super) first_attempt: u32,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) budget: Option<RetryBudget>,
+    pub(super) statistics: Option<Statistics>,
+    pub(super) cancel: Option<CancelToken>,
+    pub(super) observer: Option<(&'static str, Arc<dyn Observer>)>,
+}
+
+impl Setup {
+    const fn new(policy: Retry) -> Setup {
+        Setup {
+            policy,
+            first_attempt: 1,
+            clock: Clock::system(),
+            random: Random::thread(),
+            budget: None,
+            statistics: None,
+            cancel: None,
+            observer: None,
+        }
+    }
+
+    /// Whether the time of the start must be known from the start.
+    pub(super) fn is_timed(&self) -> bool {
+        self.policy.is_timed() || self.clock.is_manual() || self.observer.is_some()
+    }
+}
+
+impl<F, M: Mode, J, H> Call<F, M, J, H> {
+    /// Retries the errors for which `when` says so; for errors that do not implement
+    /// [`Classify`](crate::Classify).
+    pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H> {
+        self.judged_by(ByWhen(when))
+    }
+
+    /// Retries the errors that a matcher matches.
+    pub fn when_matches(self, matcher: &Matcher) -> Call<F, M, ByMatcher, H> {
+        self.judged_by(ByMatcher(matcher.clone()))
+    }
+
+    /// Judges every result, good or bad, at the call.
+    ///
+    /// ```
+    /// use rewheel::{Class, Retry, Retryable, millis};
+    /// use std::time::SystemTime;
+    ///
+    /// struct Response { status: u16, retry_after: Option<&'static str> }
+    /// # fn get() -> Result<Response, Class> { Ok(Response { status: 200, retry_after: None }) }
+    ///
+    /// let response = (|| get())
+    ///     .retry(Retry::exponential(millis(100)))
+    ///     .judge(|result| match result {
+    ///         Ok(r) => Class::of_response(r.status, r.retry_after, SystemTime::now()),
+    ///         Err(class) => class.clone(),
+    ///     })
+    ///     .call();
+    /// # assert_eq!(response.unwrap().status, 200);
+    /// ```
+    pub fn judge<N>(self, judge: N) -> Call<F, M, ByJudge<N>, H>
+    where
+        N: FnMut(&Result<M::Ok, M::Err>) -> Class,
+    {
+        self.judged_by(ByJudge(judge))
+    }
+
+    /// Also retries successes that `when` is not content with. If the last attempt ends like that,
+    /// the call returns what it has.
+    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H>
+    where
+        J: Judge<M::Ok, M::Err>,
+    {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        Call { operation, mode, judge: OrWhenOk { judge, when }, hooks, setup }
+    }
+
+    /// Calls `hook` before each wait.
+    pub fn on_retry<N>(self, hook: N) -> Call<F, M, J, OnRetry<H, N>>
+    where
+        N: FnMut(&Retrying<'_, M::Err>),
+        H: Hooks<M::Ok, M::Err>,
+    {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        Call { operation, mode, judge, hooks: OnRetry { hooks, hook }, setup }
+    }
+
+    /// Calls `hook` with the result and the number of attempts when the call succeeds.
+    pub fn on_success<N: FnMut(&M::Ok, u32)>(self, hook: N) -> Call<F, M, J, OnSuccess<H, N>>
+    where
+        H: Hooks<M::Ok, M::Err>,
+    {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        Call { operation, mode, judge, hooks: OnSuccess { hooks, hook }, setup }
+    }
+
+    /// Calls `hook` when the call is given up.
+    pub fn on_give_up<N: FnMut(&Error<M::Err>)>(self, hook: N) -> Call<F, M, J, OnGiveUp<H, N>>
+    where
+        H: Hooks<M::Ok, M::Err>,
+    {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        Call { operation, mode, judge, hooks: OnGiveUp { hooks, hook }, setup }
+    }
+
+    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H> {
+        let Call { operation, mode, hooks, setup, .. } = self;
+        Call { operation, mode, judge, hooks, setup }
+    }
+}
+
+impl<F, M, J, H> Call<F, M, J, H> {
+    /// Goes on at a later attempt, where an earlier process left off.
+    pub fn starting_at(mut self, attempt: u32) -> Self {
+        self.setup.first_attempt = attempt;
+        self
+    }
+
+    /// Goes by another clock.
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.setup.clock = clock.into();
+        self
+    }
+
+    /// Draws jitter from a seed.
+    pub fn random(mut self, random: &Random) -> Self {
+        self.setup.random = random.clone();
+        self
+    }
+
+    /// Retries only as much as a budget allows, which is shared with other calls.
+    pub fn budget(mut self, budget: &RetryBudget) -> Self {
+        self.setup.budget = Some(budget.clone());
+        self
+    }
+
+    /// Counts this call among the others to the same dependency.
+    pub fn statistics(mut self, statistics: &Statistics) -> Self {
+        self.setup.statistics = Some(statistics.clone());
+        self
+    }
+
+    /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted; the wait
+    /// after it is.
+    pub fn cancel(mut self, token: &CancelToken) -> Self {
+        self.setup.cancel = Some(token.clone());
+        self
+    }
+
+    /// Reports what happens, under a name.
+    pub fn observer(mut self, name: &'static str, observer: Arc<dyn Observer>) -> Self {
+        self.setup.observer = Some((name, observer));
+        self
+    }
+}
+
+impl<F, A, Fut, T, E, J, H> IntoFuture for Call<F, Async<A, Fut, T, E>, J, H>
+where
+    F: marker::Invoke<A, Fut>,
+    Fut: Future<Output = Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+{
+    type Output = Result<T, Error<E>>;
+    type IntoFuture = RetryFuture<F, A, Fut, E, J, H>;
+
+    #[inline]
+    fn into_future(self) -> Self::IntoFuture {
+        RetryFuture::new(self)
+    }
+}

@@ -1,0 +1,193 @@
+//! What async and blocking retries share: everything but the waiting.
+
+use super::call::Setup;
+use super::{Hooks, Judge, Retrying, Series, Step};
+use crate::classify::{Category, Class, Verdict};
+use crate::clock::Moment;
+use crate::error::{Error, Refused, Why};
+use crate::nesting::Inside;
+use crate::observer::Event;
+use std::time::Duration;
+
+/// How an attempt ended.
+pub(super) enum Outcome<T, E> {
+    Finished(Result<T, E>),
+    TimedOut,
+}
+
+/// What follows.
+pub(super) enum Next<T, E> {
+    Return(Result<T, Error<E>>),
+    Wait(Duration),
+}
+
+#[derive(Debug)]
+pub(super) struct Progress<E> {
+    pub(super) setup: Setup,
+    pub(super) series: Series,
+    started: Option<Moment>,
+    last: Option<E>,
+}
+
+impl<E> Progress<E> {
+    #[inline]
+    pub(super) fn new(setup: Setup) -> Progress<E> {
+        let series = Series::starting_at(setup.policy, setup.first_attempt);
+        Progress { setup, series, started: None, last: None }
+    }
+
+    /// Begins the call, in the thread that makes the first attempt.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.series.suppress_if_nested(Inside::is_marked());
+        if self.setup.is_timed() {
+            self.note_start();
+        }
+        if let Some(budget) = &self.setup.budget {
+            budget.deposit();
+        }
+    }
+
+    /// Takes the time of the start, if that has not happened yet.
+    ///
+    /// An untimed async call that is ready at once never reads a clock. One that is not has only
+    /// been polled once, so this is still its start.
+    pub(super) fn note_start(&mut self) -> Moment {
+        *self.started.get_or_insert_with(|| self.setup.clock.now())
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.setup.cancel.as_ref().is_some_and(crate::cancel::CancelToken::is_cancelled)
+    }
+
+    /// Returns how much of the deadline is left.
+    pub(super) fn time_left(&mut self) -> Option<Duration> {
+        let deadline = self.setup.policy.deadline_limit()?;
+        Some(deadline.saturating_sub(self.elapsed()))
+    }
+
+    /// Judges how an attempt ended, and tells everybody.
+    #[inline]
+    pub(super) fn after<T, J, H>(
+        &mut self,
+        outcome: Outcome<T, E>,
+        judge: &mut J,
+        hooks: &mut H,
+    ) -> Next<T, E>
+    where
+        J: Judge<T, E>,
+        H: Hooks<T, E>,
+    {
+        let class = match &outcome {
+            Outcome::Finished(result) => judge.judge(result),
+            Outcome::TimedOut => Class::retry(Category::Timeout),
+        };
+        match (class.verdict, outcome) {
+            (Verdict::Done, Outcome::Finished(Ok(value))) => {
+                let attempts = self.series.attempt().number();
+                if self.setup.statistics.is_some() || self.setup.observer.is_some() {
+                    self.report_success(attempts);
+                }
+                hooks.succeeded(&value, attempts);
+                Next::Return(Ok(value))
+            }
+            (_, outcome) => self.after_failure(&class, outcome, hooks),
+        }
+    }
+
+    /// Gives up without another attempt. `attempts` of them were made.
+    pub(super) fn give_up<T, H: Hooks<T, E>>(
+        &mut self,
+        why: Why,
+        attempts: u32,
+        hooks: &mut H,
+    ) -> Error<E> {
+        let elapsed = self.elapsed();
+        if let Some(statistics) = &self.setup.statistics {
+            statistics.gave_up();
+        }
+        if let Some((name, observer)) = &self.setup.observer {
+            observer.observe(&Event::GaveUp { name, why, attempts, elapsed });
+        }
+        let error = Error::new(Refused::new(why, None), attempts, elapsed, self.last.take());
+        hooks.gave_up(&error);
+        error
+    }
+
+    #[cold]
+    fn after_failure<T, H: Hooks<T, E>>(
+        &mut self,
+        class: &Class,
+        outcome: Outcome<T, E>,
+        hooks: &mut H,
+    ) -> Next<T, E> {
+        let attempt = self.series.attempt().number();
+        if let Some(statistics) = &self.setup.statistics {
+            statistics.attempt_failed();
+            self.series.set_failure_ratio(statistics.failure_ratio());
+        }
+        if let Some((name, observer)) = &self.setup.observer {
+            observer.observe(&Event::AttemptFailed { name, attempt, class });
+        }
+        // A judge may call an error done: there is nothing to repeat then.
+        let verdict = if class.verdict == Verdict::Done { Verdict::Stop } else { class.verdict };
+        let elapsed = self.elapsed();
+        let mut step = self.series.after(verdict, elapsed, &self.setup.random);
+        if let (Step::Wait(_), Some(budget)) = (step, &self.setup.budget)
+            && budget.withdraw().is_err()
+        {
+            step = Step::GiveUp(Why::BudgetExhausted);
+        }
+        let value = match outcome {
+            Outcome::Finished(Ok(value)) => Some(value),
+            Outcome::Finished(Err(error)) => {
+                self.last = Some(error);
+                None
+            }
+            Outcome::TimedOut => None,
+        };
+        match step {
+            Step::Wait(delay) => {
+                self.report_retry(attempt, delay, class.category, hooks);
+                Next::Wait(delay)
+            }
+            Step::Return => Next::Return(Err(self.give_up(Why::Stopped, attempt, hooks))),
+            Step::GiveUp(why) => {
+                let error = self.give_up(why, attempt, hooks);
+                // A result that was not good enough is still the best there is.
+                Next::Return(value.ok_or(error))
+            }
+        }
+    }
+
+    fn report_success(&mut self, attempts: u32) {
+        if let Some(statistics) = &self.setup.statistics {
+            statistics.succeeded();
+        }
+        let elapsed = if self.setup.observer.is_some() { self.elapsed() } else { Duration::ZERO };
+        if let Some((name, observer)) = &self.setup.observer {
+            observer.observe(&Event::Succeeded { name, attempts, elapsed });
+        }
+    }
+
+    fn report_retry<T, H: Hooks<T, E>>(
+        &self,
+        attempt: u32,
+        delay: Duration,
+        category: Category,
+        hooks: &mut H,
+    ) {
+        if let Some(statistics) = &self.setup.statistics {
+            statistics.retried(delay);
+        }
+        if let Some((name, observer)) = &self.setup.observer {
+            observer.observe(&Event::Retrying { name, attempt, delay });
+        }
+        hooks.retrying(&Retrying { attempt, delay, category, error: self.last.as_ref() });
+    }
+
+    fn elapsed(&mut self) -> Duration {
+        let started = self.note_start();
+        self.setup.clock.now().since(started)
+    }
+}

@@ -1,0 +1,229 @@
+//! The one place that decides, after each attempt, whether to wait or to stop.
+
+use super::{Nested, Retry, UNLIMITED};
+use crate::classify::Verdict;
+use crate::duration::nanos;
+use crate::error::Why;
+use crate::random::Random;
+use crate::ratio::Ratio;
+use std::time::Duration;
+
+/// The attempt that is being made, as the operation sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    number: u32,
+    attempts_max: u32,
+    time_left: u64,
+}
+
+impl Attempt {
+    pub(crate) const ONLY: Attempt = Attempt { number: 1, attempts_max: 1, time_left: UNLIMITED };
+
+    /// Returns its number, counted from 1.
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+
+    /// Returns whether an earlier attempt was made: `true` may mean that the callee has already
+    /// seen this request.
+    pub const fn is_retry(self) -> bool {
+        self.number > 1
+    }
+
+    /// Returns whether no other attempt follows if this one fails.
+    pub const fn is_last(self) -> bool {
+        self.number >= self.attempts_max
+    }
+
+    /// Returns how much time was left for this attempt when it started, to be passed on to the
+    /// callee, so that it does not work for a caller that is gone.
+    pub const fn time_left(self) -> Option<Duration> {
+        if self.time_left == UNLIMITED { None } else { Some(Duration::from_nanos(self.time_left)) }
+    }
+
+    #[must_use]
+    pub(crate) const fn with_time_left(mut self, time_left: Option<Duration>) -> Attempt {
+        if let Some(time_left) = time_left {
+            let time_left = nanos(time_left);
+            if time_left < self.time_left {
+                self.time_left = time_left;
+            }
+        }
+        self
+    }
+}
+
+/// What to do after an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Return the result.
+    Return,
+    /// Wait so long, then make the next attempt.
+    Wait(Duration),
+    /// Return the failure.
+    GiveUp(Why),
+}
+
+/// The attempts of one call, without clock, timer or I/O: results go in, steps come out.
+///
+/// Everything that retries in Rewheel goes through this type; use it to retry under an executor or
+/// an event loop of your own.
+///
+/// ```
+/// use rewheel::{Random, Retry, Series, Step, Verdict, Why, millis};
+/// use std::time::Duration;
+///
+/// let random = Random::thread();
+/// let mut series = Series::new(Retry::fixed(millis(100)).attempts_max(2));
+/// assert_eq!(series.after(Verdict::Retry, Duration::ZERO, &random), Step::Wait(millis(100)));
+/// assert_eq!(series.attempt().number(), 2);
+/// assert_eq!(
+///     series.after(Verdict::Retry, millis(100), &random),
+///     Step::GiveUp(Why::AttemptsExhausted),
+/// );
+/// ```
+#[derive(Clone, Debug)]
+pub struct Series {
+    retry: Retry,
+    position: Position,
+}
+
+impl Series {
+    /// Starts with the first attempt.
+    #[inline]
+    pub const fn new(retry: Retry) -> Series {
+        Series::starting_at(retry, 1)
+    }
+
+    /// Goes on with a later attempt, where an earlier process left off. The attempts before it
+    /// count.
+    #[inline]
+    pub const fn starting_at(retry: Retry, attempt: u32) -> Series {
+        Series { retry, position: Position::starting_at(attempt) }
+    }
+
+    /// Returns the attempt to be made, or being made.
+    #[inline]
+    pub const fn attempt(&self) -> Attempt {
+        self.position.attempt(&self.retry)
+    }
+
+    /// Returns the policy.
+    pub const fn retry(&self) -> &Retry {
+        &self.retry
+    }
+
+    /// Returns the sum of the waits so far.
+    pub const fn waited(&self) -> Duration {
+        Duration::from_nanos(self.position.waited)
+    }
+
+    /// Tells an adaptive backoff how much of the dependency's recent traffic failed, 0 to 1.
+    pub fn set_failure_ratio(&mut self, ratio: f64) {
+        self.position.set_failure_ratio(ratio);
+    }
+
+    /// Leaves repeating to the retry around this one, if the policy is content with that.
+    #[inline]
+    pub(crate) fn suppress_if_nested(&mut self, nested: bool) {
+        self.position.suppress_if_nested(&self.retry, nested);
+    }
+
+    /// Decides what follows an attempt that was judged, `elapsed` after the call began.
+    pub fn after(&mut self, verdict: Verdict, elapsed: Duration, random: &Random) -> Step {
+        self.position.after(&self.retry, verdict, elapsed, random)
+    }
+}
+
+/// How far a series is, without its policy.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    attempt: u32,
+    /// The attempt that the backoff counts from; a callee's own word restarts the schedule.
+    restarted_at: u32,
+    /// Nanoseconds; zero before the first wait.
+    previous: u64,
+    waited: u64,
+    failure_ratio: Ratio,
+    suppressed: bool,
+}
+
+impl Position {
+    #[inline]
+    pub(crate) const fn starting_at(attempt: u32) -> Position {
+        Position {
+            attempt: if attempt == 0 { 1 } else { attempt },
+            restarted_at: 0,
+            previous: 0,
+            waited: 0,
+            failure_ratio: Ratio::ONE,
+            suppressed: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn attempt(&self, retry: &Retry) -> Attempt {
+        let attempts_max = if self.suppressed { self.attempt } else { retry.attempts_max };
+        Attempt { number: self.attempt, attempts_max, time_left: UNLIMITED }
+    }
+
+    pub(crate) fn set_failure_ratio(&mut self, ratio: f64) {
+        self.failure_ratio = Ratio::new(ratio).unwrap_or(Ratio::ONE);
+    }
+
+    #[inline]
+    pub(crate) const fn suppress_if_nested(&mut self, retry: &Retry, nested: bool) {
+        self.suppressed = nested && matches!(retry.nested, Nested::Once);
+    }
+
+    pub(crate) fn after(
+        &mut self,
+        retry: &Retry,
+        verdict: Verdict,
+        elapsed: Duration,
+        random: &Random,
+    ) -> Step {
+        let asked = match verdict {
+            Verdict::Done => return Step::Return,
+            Verdict::Stop => return Step::GiveUp(Why::Stopped),
+            Verdict::Retry => None,
+            Verdict::RetryAfter(delay) => Some(delay),
+        };
+        if self.attempt >= retry.attempts_max {
+            return Step::GiveUp(Why::AttemptsExhausted);
+        }
+        if self.suppressed {
+            return Step::GiveUp(Why::Nested);
+        }
+        let delay = self.delay(retry, asked, random);
+        // A wait that ends after the deadline would only keep the caller waiting for the refusal.
+        if nanos(elapsed).saturating_add(delay) >= retry.deadline {
+            return Step::GiveUp(Why::Deadline);
+        }
+        self.previous = delay;
+        self.waited = self.waited.saturating_add(delay);
+        if asked.is_some() {
+            self.restarted_at = self.attempt;
+            self.previous = 0;
+        }
+        self.attempt = self.attempt.saturating_add(1);
+        Step::Wait(Duration::from_nanos(delay))
+    }
+
+    /// The next delay in nanoseconds.
+    fn delay(&self, retry: &Retry, asked: Option<Duration>, random: &Random) -> u64 {
+        let step = self.attempt - self.restarted_at;
+        let previous = (self.previous > 0).then_some(self.previous);
+        let own = retry.backoff.draw(step, previous, self.failure_ratio, random);
+        let Some(asked) = asked else { return own };
+        let asked = nanos(asked).min(retry.retry_after_max);
+        if retry.backoff.is_jittered() {
+            // Everybody who was told `Retry-After: 10` would come back in one instant: jitter
+            // goes on top of it, never below.
+            asked.saturating_add(own)
+        } else {
+            // A callee may ask for patience, not for impatience.
+            asked.max(own)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reads and prints a retry policy as one line.
+
+use super::{Nested, Retry, UNLIMITED};
+use crate::backoff::Backoff;
+use crate::duration::{self, nanos};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The text is not a retry policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a retry policy: {why}")]
+pub struct RetryError {
+    text: String,
+    why: String,
+}
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |nanos| duration::text(Duration::from_nanos(nanos));
+        let plural = if self.attempts_max == 1 { "" } else { "s" };
+        write!(f, "{} attempt{plural}, {}", self.attempts_max, self.backoff)?;
+        if self.deadline != UNLIMITED {
+            write!(f, ", deadline {}", text(self.deadline))?;
+        }
+        if self.attempt_timeout != UNLIMITED {
+            write!(f, ", attempt_timeout {}", text(self.attempt_timeout))?;
+        }
+        if self.retry_after_max != nanos(Retry::RETRY_AFTER_MAX) {
+            write!(f, ", retry_after_max {}", text(self.retry_after_max))?;
+        }
+        match self.nested {
+            Nested::Once => Ok(()),
+            Nested::Retry => f.write_str(", nested retry"),
+        }
+    }
+}
+
+impl FromStr for Retry {
+    type Err = RetryError;
+
+    /// Reads the name of a preset, or parts joined by commas: how many attempts, a backoff, and any
+    /// of `deadline`, `attempt_timeout`, `retry_after_max` and `nested retry|once`.
+    ///
+    /// ```
+    /// use rewheel::{Retry, millis, seconds};
+    ///
+    /// let text = "4 attempts, fixed 50ms jitter none, deadline 2s";
+    /// let retry: Retry = text.parse().unwrap();
+    /// assert_eq!(retry, Retry::fixed(millis(50)).attempts_max(4).deadline(seconds(2)));
+    /// assert_eq!(retry.to_string(), text);
+    /// assert_eq!("external_api".parse(), Ok(Retry::EXTERNAL_API));
+    /// ```
+    fn from_str(text: &str) -> Result<Retry, RetryError> {
+        if let Some(preset) = Retry::named(text.trim()) {
+            return Ok(preset);
+        }
+        parse(text).map_err(|why| RetryError { text: text.to_owned(), why })
+    }
+}
+
+fn parse(text: &str) -> Result<Retry, String> {
+    let mut retry = Retry::new(Backoff::fixed(Duration::ZERO));
+    let mut backoff = None;
+    for part in text.split(',').map(str::trim) {
+        let (word, rest) = part.split_once(' ').unwrap_or((part, ""));
+        match word {
+            "deadline" => retry.deadline = length(word, rest)?,
+            "attempt_timeout" => retry.attempt_timeout = length(word, rest)?,
+            "retry_after_max" => retry.retry_after_max = length(word, rest)?,
+            "nested" if rest == "retry" => retry.nested = Nested::Retry,
+            "nested" if rest == "once" => retry.nested = Nested::Once,
+            "nested" => return Err("nested is followed by retry or once".to_owned()),
+            _ if matches!(rest, "attempt" | "attempts") => {
+                let wrong = || format!("`{word}` attempts: use a number above 0");
+                retry.attempts_max = word.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
+            }
+            _ => {
+                backoff =
+                    Some(part.parse().map_err(|error: crate::BackoffError| error.to_string())?)
+            }
+        }
+    }
+    if retry.deadline == 0 || retry.attempt_timeout == 0 {
+        return Err("no attempt fits a deadline or a timeout of zero".to_owned());
+    }
+    retry.backoff = backoff.ok_or("it has no backoff, such as `exponential 100ms`")?;
+    Ok(retry)
+}
+
+fn length(word: &str, text: &str) -> Result<u64, String> {
+    let parsed = duration::parse(text);
+    parsed.map(nanos).map_err(|error| format!("{word}: {error}"))
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Retry {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Retry {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Retry, D::Error> {
+        crate::text::deserialize(from, str::parse)
+    }
+}

@@ -1,0 +1,166 @@
+//! Counts what retries do for one dependency.
+
+use crate::clock::{Clock, Moment};
+use crate::duration::nanos;
+use crate::ratio::Ratio;
+use crate::sync::{AtomicU64, Ordering};
+use crate::window::{CountWindow, Tally};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The record of all calls that share it. Clones share it too: make one per dependency.
+///
+/// It is also what [`Backoff::adaptive`](crate::Backoff::adaptive) goes by: the failure ratio of the
+/// last 128 attempts.
+///
+/// ```
+/// use rewheel::{Retry, Retryable, Statistics, millis};
+/// use std::io;
+///
+/// let statistics = Statistics::new();
+/// let mut failures = 2;
+/// (|| if failures > 0 { failures -= 1; Err(io::Error::from(io::ErrorKind::TimedOut)) } else { Ok(()) })
+///     .retry(Retry::fixed(millis(1)))
+///     .statistics(&statistics)
+///     .call()?;
+///
+/// let summary = statistics.summary();
+/// assert_eq!((summary.calls, summary.attempts, summary.retries), (1, 3, 2));
+/// assert_eq!((summary.success_rate(), summary.retries_per_call()), (1.0, 2.0));
+/// # Ok::<_, rewheel::Error<io::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    successes: AtomicU64,
+    failures: AtomicU64,
+    failed_attempts: AtomicU64,
+    retries: AtomicU64,
+    waited: AtomicU64,
+    /// Nanoseconds of the clock plus one; zero for never.
+    last_success: AtomicU64,
+    last_failure: AtomicU64,
+    recent: CountWindow,
+    clock: Clock,
+}
+
+/// How many attempts count as recent: enough to tell 1 % from 10 %, few enough to be recent.
+const RECENT: u32 = 128;
+
+/// What was counted, at some instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Calls that ended.
+    pub calls: u64,
+    /// Those of them that succeeded.
+    pub successes: u64,
+    /// Attempts that ended.
+    pub attempts: u64,
+    /// Attempts beyond each call's first.
+    pub retries: u64,
+    /// The waits before them, added up.
+    pub waited: Duration,
+    /// The share of the last 128 attempts that failed.
+    pub failure_ratio: f64,
+    /// How long ago a call last succeeded.
+    pub last_success: Option<Duration>,
+    /// How long ago a call was last given up.
+    pub last_failure: Option<Duration>,
+}
+
+impl Summary {
+    /// Returns the share of the calls that succeeded, one if there were none.
+    pub fn success_rate(&self) -> f64 {
+        if self.calls == 0 { 1.0 } else { Ratio::of(self.successes, self.calls).as_f64() }
+    }
+
+    /// Returns how many retries a call took on average.
+    pub fn retries_per_call(&self) -> f64 {
+        if self.calls == 0 { 0.0 } else { self.retries as f64 / self.calls as f64 }
+    }
+}
+
+impl Statistics {
+    /// Starts with nothing counted.
+    pub fn new() -> Statistics {
+        Statistics::default()
+    }
+
+    /// As [`new`](Statistics::new), by another clock.
+    pub fn with_clock(clock: impl Into<Clock>) -> Statistics {
+        let shared = Shared { clock: clock.into(), ..Shared::default() };
+        Statistics { shared: Arc::new(shared) }
+    }
+
+    /// Returns what was counted so far.
+    pub fn summary(&self) -> Summary {
+        let Shared { successes, failures, failed_attempts, retries, waited, .. } = &*self.shared;
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let now = self.shared.clock.now();
+        let ago =
+            |at: &AtomicU64| load(at).checked_sub(1).map(|at| now.since(Moment::from_nanos(at)));
+        Summary {
+            calls: load(successes) + load(failures),
+            successes: load(successes),
+            attempts: load(successes) + load(failed_attempts),
+            retries: load(retries),
+            waited: Duration::from_nanos(load(waited)),
+            failure_ratio: self.failure_ratio(),
+            last_success: ago(&self.shared.last_success),
+            last_failure: ago(&self.shared.last_failure),
+        }
+    }
+
+    pub(crate) fn failure_ratio(&self) -> f64 {
+        let counts = self.shared.recent.counts();
+        Ratio::of(counts.failures, counts.calls).as_f64()
+    }
+
+    pub(crate) fn attempt_failed(&self) {
+        self.shared.failed_attempts.fetch_add(1, Ordering::Relaxed);
+        self.shared.recent.record(Tally { failed: true, slow: false });
+    }
+
+    pub(crate) fn retried(&self, delay: Duration) {
+        self.shared.retries.fetch_add(1, Ordering::Relaxed);
+        self.shared.waited.fetch_add(nanos(delay), Ordering::Relaxed);
+    }
+
+    pub(crate) fn succeeded(&self) {
+        self.shared.recent.record(Tally::default());
+        self.shared.successes.fetch_add(1, Ordering::Relaxed);
+        self.shared.stamp(&self.shared.last_success);
+    }
+
+    pub(crate) fn gave_up(&self) {
+        self.shared.failures.fetch_add(1, Ordering::Relaxed);
+        self.shared.stamp(&self.shared.last_failure);
+    }
+}
+
+impl Shared {
+    fn stamp(&self, last: &AtomicU64) {
+        last.store(self.clock.now().as_nanos().saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            successes: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            failed_attempts: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            last_success: AtomicU64::new(0),
+            last_failure: AtomicU64::new(0),
+            recent: CountWindow::new(RECENT),
+            clock: Clock::system(),
+        }
+    }
+}

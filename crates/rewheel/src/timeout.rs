@@ -1,0 +1,115 @@
+//! Gives a call only so long.
+
+use crate::clock::{Clock, Sleep};
+use crate::error::{Error, Refused, Why};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+/// A limit on the time of one call.
+///
+/// The future of a call that takes longer is dropped. Work that it has handed to another task or
+/// thread goes on.
+///
+/// ```
+/// use rewheel::{Timeout, Why, millis};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// const PATIENCE: Timeout = Timeout::new(millis(5));
+/// let error = PATIENCE.call(|| std::future::pending::<Result<(), ()>>()).await.unwrap_err();
+/// assert_eq!(error.why(), Why::Timeout);
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Timeout {
+    limit: Duration,
+    clock: Clock,
+}
+
+impl Timeout {
+    /// Gives a call so long.
+    ///
+    /// # Panics
+    /// Panics if it is zero; in a constant that is a compile error.
+    pub const fn new(limit: Duration) -> Timeout {
+        assert!(!limit.is_zero(), "no call fits a timeout of zero");
+        Timeout { limit, clock: Clock::system() }
+    }
+
+    /// Goes by another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Timeout {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Makes a call.
+    ///
+    /// # Errors
+    /// The call's own error as `last`, or the timeout.
+    pub async fn call<F, Fut, T, E>(&self, operation: F) -> Result<T, Error<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let started = self.clock.now();
+        let mut call = pin!(operation());
+        let mut sleep = pin!(None::<Sleep>);
+        let result = poll_fn(|cx| {
+            if let Poll::Ready(result) = call.as_mut().poll(cx) {
+                return Poll::Ready(Some(result));
+            }
+            if sleep.is_none() {
+                let left = self.limit.saturating_sub(self.clock.now().since(started));
+                sleep.set(Some(self.clock.sleep(left)));
+            }
+            match sleep.as_mut().as_pin_mut() {
+                Some(sleep) => sleep.poll(cx).map(|()| None),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        let error = |why, last| {
+            let elapsed = self.clock.now().since(started);
+            Err(Error::new(Refused::new(why, None), 1, elapsed, last))
+        };
+        match result {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(last)) => error(Why::Stopped, Some(last)),
+            None => error(Why::Timeout, None),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Timeout;
+    use crate::{Clock, ManualClock, Why, seconds};
+
+    #[tokio::test]
+    async fn cuts_a_call_at_the_limit() {
+        let clock = ManualClock::new();
+        let slow = || async {
+            Clock::from(&clock).sleep(seconds(3)).await;
+            Ok::<_, ()>(())
+        };
+        let timeout = Timeout::new(seconds(2)).clock(&clock);
+        let error = clock.drive(timeout.call(slow)).await.unwrap_err();
+        assert_eq!((error.why(), error.elapsed()), (Why::Timeout, seconds(2)));
+        assert!(clock.drive(Timeout::new(seconds(4)).clock(&clock).call(slow)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn counts_the_time_before_the_first_wait() {
+        let clock = ManualClock::new();
+        let slow = || async {
+            clock.advance(seconds(2)); // work that does not yield
+            Clock::from(&clock).sleep(seconds(1)).await;
+            Ok::<_, ()>(())
+        };
+        let timeout = Timeout::new(seconds(2)).clock(&clock);
+        assert_eq!(clock.drive(timeout.call(slow)).await.unwrap_err().elapsed(), seconds(2));
+    }
+}

@@ -1,0 +1,1 @@
+//! One tower layer over a whole pipeline.

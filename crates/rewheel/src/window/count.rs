@@ -1,0 +1,95 @@
+//! Counts the last so many calls, without a lock.
+
+use super::{Counts, Tally};
+use crate::sync::{AtomicU64, Ordering, OwnLine};
+
+/// A ring of one bit per call. The counters follow the bits' transitions, so they are exact
+/// whatever the interleaving; a thread that stalls between taking a slot and writing it only
+/// leaves the old outcome in place for that long.
+#[derive(Debug)]
+pub(crate) struct CountWindow {
+    size: u64,
+    /// How many calls were counted: the next slot, and how full the ring is.
+    cursor: OwnLine<AtomicU64>,
+    failures: Bits,
+    slow: Bits,
+}
+
+impl CountWindow {
+    pub(crate) fn new(size: u32) -> CountWindow {
+        let size = u64::from(size);
+        CountWindow {
+            size,
+            cursor: OwnLine(AtomicU64::new(0)),
+            failures: Bits::new(size),
+            slow: Bits::new(size),
+        }
+    }
+
+    /// Counts an outcome in the place of the oldest.
+    #[inline]
+    pub(crate) fn record(&self, tally: Tally) {
+        let slot = self.cursor.fetch_add(1, Ordering::Relaxed) % self.size;
+        self.failures.set(slot, tally.failed);
+        self.slow.set(slot, tally.slow);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            calls: self.cursor.load(Ordering::Relaxed).min(self.size),
+            failures: self.failures.count().min(self.size),
+            slow: self.slow.count().min(self.size),
+        }
+    }
+
+    /// Forgets everything. Not to be called while others record.
+    pub(crate) fn clear(&self) {
+        self.cursor.store(0, Ordering::Relaxed);
+        self.failures.clear();
+        self.slow.clear();
+    }
+}
+
+/// A set of slots that knows how many it holds.
+#[derive(Debug)]
+struct Bits {
+    words: Box<[AtomicU64]>,
+    count: AtomicU64,
+}
+
+impl Bits {
+    fn new(size: u64) -> Bits {
+        let words = (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Bits { words, count: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn set(&self, slot: u64, on: bool) {
+        let mask = 1 << (slot % 64);
+        let word = &self.words[usize::try_from(slot / 64).unwrap_or(usize::MAX)];
+        // Writing a bit that is there already would only steal the line from other threads.
+        if (word.load(Ordering::Relaxed) & mask != 0) == on {
+            return;
+        }
+        if on {
+            if word.fetch_or(mask, Ordering::Relaxed) & mask == 0 {
+                self.count.fetch_add(1, Ordering::Relaxed);
+            }
+        } else if word.fetch_and(!mask, Ordering::Relaxed) & mask != 0 {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn count(&self) -> u64 {
+        // Of two threads that set and clear the same slot, the second may count first: for that
+        // instant the counter is below zero.
+        self.count.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned()
+    }
+
+    fn clear(&self) {
+        for word in &self.words {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.count.store(0, Ordering::Relaxed);
+    }
+}

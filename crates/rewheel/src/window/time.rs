@@ -1,0 +1,105 @@
+//! Counts the calls of the last so many seconds, without a lock.
+
+use super::{Counts, Tally};
+use crate::clock::Moment;
+use crate::duration::nanos;
+use crate::sync::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Into how many buckets a window is cut: it forgets in steps of a tenth of itself.
+const BUCKETS: usize = 10;
+
+/// Buckets that each carry the number of the period they count. A bucket whose number is not of
+/// this window counts as empty, so nothing needs to be cleared, however long nobody called.
+#[derive(Debug)]
+pub(crate) struct TimeWindow {
+    period: u64,
+    calls: [Bucket; BUCKETS],
+    failures: [Bucket; BUCKETS],
+    slow: [Bucket; BUCKETS],
+}
+
+impl TimeWindow {
+    pub(crate) fn new(length: Duration) -> TimeWindow {
+        TimeWindow {
+            period: nanos(length).div_ceil(BUCKETS as u64).max(1),
+            calls: std::array::from_fn(|_| Bucket::new()),
+            failures: std::array::from_fn(|_| Bucket::new()),
+            slow: std::array::from_fn(|_| Bucket::new()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&self, tally: Tally, now: Moment) {
+        let (period, bucket) = self.place(now);
+        self.calls[bucket].add(period);
+        if tally.failed {
+            self.failures[bucket].add(period);
+        }
+        if tally.slow {
+            self.slow[bucket].add(period);
+        }
+    }
+
+    pub(crate) fn counts(&self, now: Moment) -> Counts {
+        let (period, _) = self.place(now);
+        let sum = |buckets: &[Bucket; BUCKETS]| {
+            buckets.iter().map(|bucket| bucket.count_since(period)).sum()
+        };
+        Counts { calls: sum(&self.calls), failures: sum(&self.failures), slow: sum(&self.slow) }
+    }
+
+    /// Forgets everything. Not to be called while others record.
+    pub(crate) fn clear(&self) {
+        for bucket in self.calls.iter().chain(&self.failures).chain(&self.slow) {
+            bucket.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn place(&self, now: Moment) -> (u32, usize) {
+        let period = now.as_nanos() / self.period;
+        (period as u32, (period % BUCKETS as u64) as usize)
+    }
+}
+
+/// The number of a period in the upper half, the count of that period in the lower.
+#[derive(Debug)]
+struct Bucket(AtomicU64);
+
+impl Bucket {
+    fn new() -> Bucket {
+        Bucket(AtomicU64::new(0))
+    }
+
+    #[inline]
+    fn add(&self, period: u32) {
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let (counted, count) = split(word);
+            if counted == period && count < u32::MAX {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            // A thread with an old reading of the clock must not bring an old period back.
+            let ahead = counted.wrapping_sub(period);
+            if count > 0 && ahead < u32::MAX / 2 {
+                return;
+            }
+            let fresh = u64::from(period) << 32 | 1;
+            match self.0.compare_exchange_weak(word, fresh, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(current) => word = current,
+            }
+        }
+    }
+
+    fn count_since(&self, now: u32) -> u64 {
+        let (counted, count) = split(self.0.load(Ordering::Relaxed));
+        if (now.wrapping_sub(counted) as usize) < BUCKETS { u64::from(count) } else { 0 }
+    }
+}
+
+const fn split(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}

@@ -1,0 +1,48 @@
+//! Checks everything that needs no test to run.
+
+use anyhow::Result;
+
+use crate::repository::{self, Repository};
+use crate::steps::Steps;
+use crate::structure;
+
+/// Runs the checks, the quickest first.
+pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
+    steps.run("format", || format(repository))?;
+    steps.run("structure", || structure::run(repository))?;
+    steps.run("clippy", || clippy(repository))?;
+    steps.run("documentation", || documentation(repository))?;
+    if !repository.has_cargo_command("deny") {
+        println!("\n== dependency rules: skipped, `cargo deny` is not installed");
+        return Ok(());
+    }
+    steps.run("dependency rules", || dependency_rules(repository))
+}
+
+fn format(repository: &Repository) -> Result<()> {
+    repository::run(&mut repository.cargo("fmt --all --check"))?;
+    if repository.has_benchmarks() {
+        // Without `--all`, which would follow the path dependency back into the workspace.
+        repository::run(&mut repository.cargo("fmt --manifest-path bench/Cargo.toml --check"))?;
+    }
+    Ok(())
+}
+
+fn clippy(repository: &Repository) -> Result<()> {
+    let all = "clippy --workspace --all-targets --all-features -- -D warnings";
+    repository::run(&mut repository.cargo(all))?;
+    let bare = "clippy -p rewheel --no-default-features --lib --tests -- -D warnings";
+    repository::run(&mut repository.cargo(bare))
+}
+
+fn documentation(repository: &Repository) -> Result<()> {
+    let mut doc = repository.cargo("doc --workspace --no-deps --all-features");
+    repository::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn dependency_rules(repository: &Repository) -> Result<()> {
+    // The rules cover all platforms, while a build downloads only what its own one needs.
+    repository::run(&mut repository.cargo("fetch"))?;
+    // Offline leaves out advisories: they change without a commit, so they cannot fail one.
+    repository::run(&mut repository.cargo("deny --offline check bans licenses sources"))
+}

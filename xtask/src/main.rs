@@ -1,0 +1,123 @@
+//! Runs the repository's chores: `cargo xtask <command>`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's tool talks to a terminal"
+)]
+
+mod repository;
+mod steps;
+mod check;
+mod structure;
+mod test;
+mod loom;
+mod instructions;
+mod bench;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::repository::Repository;
+use crate::steps::Steps;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  check         format, lints, documentation, structural checks, dependency rules
+  test          every test, loom models included; needs nothing but a Rust toolchain
+  loom          only the loom models
+  instructions  the instruction limits of hot paths; installs what it counts with
+  bench [ARGS]  the benchmark report; --quick for a short one
+  ci            check + test + instructions: exactly what CI runs";
+
+/// What the developer asked for.
+#[derive(Debug, PartialEq)]
+enum Request<'a> {
+    Check,
+    Test,
+    Loom,
+    Instructions,
+    Bench { report_args: &'a [String] },
+    Ci,
+}
+
+impl<'a> Request<'a> {
+    /// Returns `None` for anything that is not exactly a command of [`USAGE`].
+    fn parse(args: &'a [String]) -> Option<Request<'a>> {
+        let (command, rest) = args.split_first()?;
+        match (command.as_str(), rest) {
+            ("check", []) => Some(Request::Check),
+            ("test", []) => Some(Request::Test),
+            ("loom", []) => Some(Request::Loom),
+            ("instructions", []) => Some(Request::Instructions),
+            ("bench", report_args) => Some(Request::Bench { report_args }),
+            ("ci", []) => Some(Request::Ci),
+            _ => None,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some(request) = Request::parse(&args) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+
+    let mut steps = Steps::default();
+    let result = perform(&request, &mut steps);
+    steps.print_summary();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
+    let repository = Repository::of_this_run()?;
+    match request {
+        Request::Check => check::run(&repository, steps),
+        Request::Test => test::run(&repository, steps),
+        Request::Loom => steps.run("loom models", || loom::run(&repository)),
+        Request::Instructions => instructions::run(&repository, steps),
+        Request::Bench { report_args } => bench::run(&repository, report_args),
+        Request::Ci => {
+            check::run(&repository, steps)?;
+            test::run(&repository, steps)?;
+            instructions::run(&repository, steps)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<Request<'_>>) {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(Request::parse(&args), expected, "{line:?}");
+    }
+
+    #[test]
+    fn only_the_documented_commands_are_accepted() {
+        check("check", Some(Request::Check));
+        check("ci", Some(Request::Ci));
+        check("", None);
+        check("ci now", None);
+        check("--help", None);
+        check("chekc", None);
+    }
+
+    #[test]
+    fn bench_passes_its_arguments_on() {
+        let quick = ["--quick".to_owned()];
+        check("bench --quick", Some(Request::Bench { report_args: &quick }));
+        check("bench", Some(Request::Bench { report_args: &[] }));
+    }
+}

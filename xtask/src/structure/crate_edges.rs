@@ -1,0 +1,98 @@
+//! Keeps the library light: what it may depend on is a short list.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+
+use super::{Finding, numbered};
+use crate::repository::{self, Repository};
+
+const MANIFEST: &str = "crates/rewheel/Cargo.toml";
+
+/// What every user of the library compiles.
+const ALWAYS: &[&str] = &[
+    "rewheel",
+    "bitflags",
+    "fastrand",
+    "foldhash",
+    "futures-timer",
+    "hashbrown",
+    "httpdate",
+    "linux-raw-sys",
+    "pin-project-lite",
+    "proc-macro2",
+    "quote",
+    "rustix",
+    "syn",
+    "thiserror",
+    "thiserror-impl",
+    "unicode-ident",
+];
+
+/// What comes with the default features, which are for users who have it anyway.
+const BY_DEFAULT: &[&str] = &["tokio"];
+
+pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
+    let manifest = std::fs::read_to_string(repository.path(MANIFEST))
+        .with_context(|| format!("cannot read `{MANIFEST}`"))?;
+    let tree = "tree -p rewheel --edges normal --prefix none";
+    let default = repository::read(&mut repository.cargo(tree))?;
+    let bare = repository::read(repository.cargo(tree).arg("--no-default-features"))?;
+
+    let mut findings = Vec::new();
+    for name in outside(&default, &[ALWAYS, BY_DEFAULT]) {
+        let advice = format!("`{name}` is new in the library: do without it, or allow it in xtask");
+        findings.push(finding(&manifest, name, advice));
+    }
+    for name in outside(&bare, &[ALWAYS]) {
+        let advice = format!("`{name}` is needed without default features: put it behind one");
+        findings.push(finding(&manifest, name, advice));
+    }
+    Ok(findings)
+}
+
+/// Returns the crates of a `cargo tree` that no list allows.
+fn outside<'a>(tree: &'a str, allowed: &[&[&str]]) -> BTreeSet<&'a str> {
+    tree.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| !allowed.iter().any(|list| list.contains(name)))
+        .collect()
+}
+
+fn finding(manifest: &str, name: &str, advice: String) -> Finding {
+    let line = numbered(manifest)
+        .skip_while(|(_, line)| *line != "[dependencies]")
+        .find(|(_, line)| line.split(['.', ' ']).next() == Some(name))
+        // It came through another crate; then the top of the manifest is the place.
+        .map_or(1, |(line, _)| line);
+    Finding { path: MANIFEST.to_owned(), line, advice }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: &str = "rewheel v0.1.0 (somewhere)\n\
+                        tokio v1.54.1\n\
+                        pin-project-lite v0.2.17\n\
+                        left-pad v1.0.0\n\
+                        left-pad v1.0.0 (*)\n";
+
+    #[test]
+    fn a_crate_that_no_list_allows_is_found_once() {
+        assert_eq!(outside(TREE, &[ALWAYS, BY_DEFAULT]), BTreeSet::from(["left-pad"]));
+    }
+
+    #[test]
+    fn tokio_is_not_allowed_without_default_features() {
+        assert!(outside(TREE, &[ALWAYS]).contains("tokio"));
+    }
+
+    #[test]
+    fn the_finding_points_to_the_dependency_in_the_manifest() {
+        let manifest =
+            "[features]\npad = []\n[dependencies]\npad-left.workspace = true\npad = \"1\"\n";
+        let line_of = |name| finding(manifest, name, String::new()).line;
+        assert_eq!((line_of("pad"), line_of("pad-left"), line_of("indirect")), (5, 4, 1));
+    }
+}
