@@ -88,3 +88,8 @@ pub mod call {
         OrWhenOk, marker,
     };
 }
+
+/// Runs the examples of the README as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -74,7 +74,10 @@ pub mod marker {
 
     /// A closure that takes `A` and returns a future `Fut` of `Result<T, E>`.
     #[derive(Debug)]
-    pub struct Async<A, Fut, T, E>(PhantomData<(fn(A) -> Fut, fn() -> (T, E))>);
+    pub struct Async<A, Fut, T, E> {
+        operation: PhantomData<fn(A) -> Fut>,
+        result: PhantomData<fn() -> (T, E)>,
+    }
 
     /// A closure that takes `A` and returns a `Result<T, E>` when it is done.
     #[derive(Debug)]

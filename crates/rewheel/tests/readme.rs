@@ -1,0 +1,37 @@
+//! Holds the README against the library.
+
+use rewheel::{
+    Bulkhead, CircuitBreaker, Pipeline, RateLimiter, Retry, RetryBudget, millis, seconds,
+};
+
+const README: &str = include_str!("../../../README.md");
+
+#[test]
+fn the_explanation_in_the_readme_is_what_is_printed() {
+    let breaker = CircuitBreaker::consecutive(5).open_for(seconds(30)).named("pages").build();
+    let limiter = RateLimiter::per_second(100).burst(20).wait_max(seconds(1)).build();
+    let places = Bulkhead::places(64).queue_max(100).wait_max(millis(500)).build();
+    let fetch = Pipeline::new()
+        .timeout(seconds(10))
+        .retry(Retry::EXTERNAL_API)
+        .retry_budget(&RetryBudget::ratio(0.2).build())
+        .rate_limiter(&limiter)
+        .circuit_breaker(&breaker)
+        .bulkhead(&places)
+        .attempt_timeout(seconds(2));
+
+    let explanation = fetch.explain().to_string();
+
+    assert!(README.contains(&explanation), "the README does not show:\n{explanation}");
+}
+
+#[test]
+fn the_policy_text_in_the_readme_is_the_constant_beside_it() {
+    let gently = Retry::exponential(millis(100)).attempts_max(5).deadline(seconds(10));
+    assert!(README.contains(&format!("`{gently}`")), "the README does not show `{gently}`");
+}
+
+#[test]
+fn a_policy_is_as_small_as_its_decision_record_says() {
+    assert!(size_of::<Retry>() <= 96, "{} bytes", size_of::<Retry>());
+}
