@@ -1,6 +1,6 @@
 //! Says why a call was given up, or refused before it was made.
 
-use crate::classify::{Category, Class, Classify};
+use crate::classify::{Category, Class, Classify, Verdict};
 use crate::duration;
 use std::fmt;
 use std::time::Duration;
@@ -160,7 +160,8 @@ impl<E> Error<E> {
         self.attempts
     }
 
-    /// How long it took altogether, waits included.
+    /// How long it took altogether, waits included. Zero from a breaker or a bulkhead on its own,
+    /// which read no clock for it.
     pub const fn elapsed(&self) -> Duration {
         self.elapsed
     }
@@ -179,15 +180,15 @@ impl<E> Error<E> {
 
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.attempts {
-            0 => write!(f, "not attempted: {}", self.refused.why)?,
-            attempts => {
+        let why = self.refused.why;
+        match (self.attempts, why) {
+            (0, _) => write!(f, "not attempted: {why}")?,
+            (1, Why::Stopped) => f.write_str("failed")?,
+            (attempts, _) => {
                 let plural = if attempts == 1 { "" } else { "s" };
                 // Nobody reads nanoseconds in a log line.
-                let elapsed =
-                    Duration::from_millis(crate::duration::nanos(self.elapsed) / 1_000_000);
+                let elapsed = Duration::from_millis(duration::nanos(self.elapsed) / 1_000_000);
                 let elapsed = duration::text(elapsed);
-                let why = self.refused.why;
                 write!(f, "gave up after {attempts} attempt{plural} in {elapsed}: {why}")?;
             }
         }
@@ -207,13 +208,28 @@ impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
 
 impl<E: Classify> Classify for Error<E> {
     /// What was given up stays given up: a policy around this one must not multiply the attempts.
-    /// Where nothing was tried again yet, the last error speaks for itself.
+    /// Where nothing was tried again, the last error speaks for itself; where a policy refused or
+    /// cut the call, the refusal does.
     fn classify(&self) -> Class {
-        let own = self.refused.classify();
-        match (&self.last, self.refused.why) {
-            (Some(last), Why::Nested | Why::Stopped) => last.classify(),
-            (Some(last), _) => Class { verdict: own.verdict, ..last.classify() },
-            (None, _) => own,
+        match (self.refused.why, &self.last) {
+            (Why::Stopped | Why::Nested, Some(last)) => last.classify(),
+            (Why::AttemptsExhausted | Why::Deadline | Why::BudgetExhausted, Some(last)) => {
+                Class { verdict: Verdict::Stop, ..last.classify() }
+            }
+            (
+                Why::Stopped
+                | Why::Nested
+                | Why::AttemptsExhausted
+                | Why::Deadline
+                | Why::BudgetExhausted
+                | Why::Timeout
+                | Why::CircuitOpen
+                | Why::RateLimited
+                | Why::AboveBurst
+                | Why::BulkheadFull
+                | Why::Cancelled,
+                _,
+            ) => self.refused.classify(),
         }
     }
 }

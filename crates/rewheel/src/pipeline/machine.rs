@@ -157,12 +157,14 @@ impl Machine {
     /// Enters the steps that have not been entered yet, then calls.
     fn enter(&mut self, plan: &Plan, waker: &Waker) -> Need {
         self.state = State::Entering;
+        // One reading of the clock serves all the steps that are entered at once.
+        let mut now = None;
         while let Some(step) = plan.steps.get(self.depth) {
             let entered = match step {
                 Step::Timeout(limit) | Step::AttemptTimeout(limit) => {
-                    Ok(Slot::Ends(self.now(plan).plus(*limit)))
+                    Ok(Slot::Ends(self.now(plan, &mut now).plus(*limit)))
                 }
-                Step::Retry(retry) => Ok(self.begin_retry(plan, retry)),
+                Step::Retry(retry) => Ok(self.begin_retry(plan, retry, &mut now)),
                 Step::CircuitBreaker(breaker) => breaker.machine().acquire().map(Slot::Permit),
                 Step::RateLimiter(limiter) => {
                     let mut line = self.take_limiter_line();
@@ -195,7 +197,7 @@ impl Machine {
         }
         self.state = State::Calling;
         self.attempts = self.attempts.saturating_add(1);
-        Need::Call(self.attempt(plan))
+        Need::Call(self.attempt(plan, now))
     }
 
     fn refused(&mut self, plan: &Plan, refused: Refused) -> Need {
@@ -274,9 +276,9 @@ impl Machine {
         after
     }
 
-    fn begin_retry(&mut self, plan: &Plan, retry: &Retry) -> Slot {
+    fn begin_retry(&mut self, plan: &Plan, retry: &Retry, now: &mut Option<Moment>) -> Slot {
         let is_timed = retry.is_timed() || self.started.is_some();
-        let started = if is_timed { self.now(plan) } else { Moment::ZERO };
+        let started = if is_timed { self.now(plan, now) } else { Moment::ZERO };
         let end =
             |limit: Option<Duration>| limit.map_or(Moment::NEVER, |limit| started.plus(limit));
         let mut position = Position::starting_at(1);
@@ -300,7 +302,7 @@ impl Machine {
         }
     }
 
-    fn attempt(&self, plan: &Plan) -> Attempt {
+    fn attempt(&self, plan: &Plan, now: Option<Moment>) -> Attempt {
         let innermost = self.slots.iter().zip(&plan.steps).rev().find_map(|pair| match pair {
             (Slot::Retrying { position, .. }, Step::Retry(retry)) => Some(position.attempt(retry)),
             _ => None,
@@ -308,12 +310,15 @@ impl Machine {
         let attempt = innermost.unwrap_or(Attempt::ONLY);
         match self.earliest_end() {
             Moment::NEVER => attempt,
-            end => attempt.with_time_left(Some(end.since(plan.clock.now()))),
+            end => {
+                let now = now.unwrap_or_else(|| plan.clock.now());
+                attempt.with_time_left(Some(end.since(now)))
+            }
         }
     }
 
-    fn now(&mut self, plan: &Plan) -> Moment {
-        let now = plan.clock.now();
+    fn now(&mut self, plan: &Plan, now: &mut Option<Moment>) -> Moment {
+        let now = *now.get_or_insert_with(|| plan.clock.now());
         self.started.get_or_insert(now);
         now
     }

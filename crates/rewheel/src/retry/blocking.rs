@@ -26,12 +26,11 @@ where
             return Err(progress.give_up::<T, H>(Why::Cancelled, 0, &mut self.hooks));
         }
         loop {
-            let timeout = progress.setup.policy.attempt_timeout_limit();
-            let time_left = progress.time_left();
-            let attempt = progress.series.attempt();
+            let time_left = progress.attempt_ends().map(|(_, left)| left);
+            let attempt = progress.series.attempt().with_time_left(time_left);
             let result = {
                 let _inside = Inside::enter();
-                self.operation.invoke(attempt.with_time_left(time_left).with_time_left(timeout))
+                self.operation.invoke(attempt)
             };
             let outcome = Outcome::Finished(result);
             match progress.after(outcome, &mut self.judge, &mut self.hooks) {

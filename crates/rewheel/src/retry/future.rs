@@ -140,12 +140,9 @@ where
     fn start_attempt(self: Pin<&mut Self>) {
         let mut this = self.project();
         let mut attempt = this.progress.series.attempt();
-        if this.progress.setup.policy.is_timed() {
-            let time_left = this.progress.time_left();
-            let timeout = this.progress.setup.policy.attempt_timeout_limit();
-            attempt = attempt.with_time_left(time_left).with_time_left(timeout);
-            let now = this.progress.setup.clock.now();
-            *this.attempt_ends = attempt.time_left().map_or(Moment::NEVER, |left| now.plus(left));
+        if let Some((ends, left)) = this.progress.attempt_ends() {
+            attempt = attempt.with_time_left(Some(left));
+            *this.attempt_ends = ends;
         }
         let attempt = {
             let _inside = Inside::enter();
@@ -173,10 +170,11 @@ where
             return Poll::Pending;
         }
         this.timer.set(None);
-        match this.progress.time_left() {
-            Some(left) if left.is_zero() => Poll::Ready(Interruption::GiveUp(Why::Deadline)),
-            _ => Poll::Ready(Interruption::Timeout),
-        }
+        Poll::Ready(if this.progress.is_over() {
+            Interruption::GiveUp(Why::Deadline)
+        } else {
+            Interruption::Timeout
+        })
     }
 
     fn give_up(self: Pin<&mut Self>, why: Why) -> Error<E> {

@@ -60,10 +60,26 @@ impl<E> Progress<E> {
         self.setup.cancel.as_ref().is_some_and(crate::cancel::CancelToken::is_cancelled)
     }
 
-    /// Returns how much of the deadline is left.
-    pub(super) fn time_left(&mut self) -> Option<Duration> {
-        let deadline = self.setup.policy.deadline_limit()?;
-        Some(deadline.saturating_sub(self.elapsed()))
+    /// Returns when an attempt that starts now must end, if it must: with its own timeout, or
+    /// with the deadline of the whole call.
+    pub(super) fn attempt_ends(&mut self) -> Option<(Moment, Duration)> {
+        let policy = self.setup.policy;
+        if !policy.is_timed() {
+            return None;
+        }
+        let is_first = self.series.attempt().number() == self.setup.first_attempt;
+        let started = self.note_start();
+        let now = if is_first { started } else { self.setup.clock.now() };
+        let deadline = policy.deadline_limit().map(|limit| started.plus(limit));
+        let timeout = policy.attempt_timeout_limit().map(|limit| now.plus(limit));
+        let ends = deadline.into_iter().chain(timeout).min()?;
+        Some((ends, ends.since(now)))
+    }
+
+    /// Returns whether the time for the whole call is used up.
+    pub(super) fn is_over(&mut self) -> bool {
+        let deadline = self.setup.policy.deadline_limit();
+        deadline.is_some_and(|deadline| self.elapsed() >= deadline)
     }
 
     /// Judges how an attempt ended, and tells everybody.
