@@ -121,6 +121,10 @@ impl Bulkhead {
         &self.shared.config.name
     }
 
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.shared.config.clock
+    }
+
     /// Returns the longest that a call may have to wait, if there is such a time.
     pub(crate) fn wait_max(&self) -> Option<Duration> {
         let BulkheadBuilder { queue_max, wait_max, .. } = self.shared.config;

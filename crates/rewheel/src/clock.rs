@@ -79,6 +79,17 @@ impl Clock {
         }
     }
 
+    /// Returns what a moment of another clock is by this one. Each counts from an origin of its own,
+    /// so the two cannot be compared as they are.
+    pub(crate) fn convert(&self, at: Moment, other: &Clock) -> Moment {
+        let is_same = match (&self.0, &other.0) {
+            (Kind::System, Kind::System) | (Kind::Coarse, Kind::Coarse) => true,
+            (Kind::Manual(this), Kind::Manual(other)) => this.is_same(other),
+            (Kind::System | Kind::Coarse | Kind::Manual(_), _) => false,
+        };
+        if is_same || at == Moment::NEVER { at } else { self.now().plus(at.since(other.now())) }
+    }
+
     /// Returns by how much the true time may be ahead of what [`now`](Clock::now) says.
     pub(crate) fn resolution(&self) -> Duration {
         match self.0 {

@@ -182,6 +182,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = self.refused.why;
         match (self.attempts, why) {
+            // A service that failed to become ready: there is no other reason than its error.
+            (0, Why::Stopped) => f.write_str("not attempted")?,
             (0, _) => write!(f, "not attempted: {why}")?,
             (1, Why::Stopped) => f.write_str("failed")?,
             (attempts, _) => {

@@ -1,1 +1,193 @@
 //! One tower layer over a whole pipeline.
+//!
+//! What a [`Pipeline`] does for a closure, [`Pipeline::layer`] does for a [`Service`]: each request
+//! runs under all its policies, as many attempts of the service inside as they allow.
+//!
+//! ```
+//! use rewheel::{CircuitBreaker, Pipeline, Retry, millis, seconds};
+//! use std::io;
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//! use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), rewheel::Error<io::Error>> {
+//! let breaker = CircuitBreaker::consecutive(5).named("pages").build();
+//! let policies = Pipeline::new()
+//!     .timeout(seconds(10))
+//!     .retry(Retry::exponential(millis(1)))
+//!     .circuit_breaker(&breaker);
+//!
+//! static CALLS: AtomicU32 = AtomicU32::new(0);
+//! let mut pages = ServiceBuilder::new().layer(policies.layer()).service(service_fn(
+//!     |number: u32| async move {
+//!         match CALLS.fetch_add(1, Ordering::Relaxed) {
+//!             0 => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+//!             _ => Ok(format!("page {number}")),
+//!         }
+//!     },
+//! ));
+//!
+//! assert_eq!(pages.ready().await?.call(7).await?, "page 7");
+//! assert_eq!(CALLS.load(Ordering::Relaxed), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **State is shared.** Frameworks apply a layer whenever they like: for each route, connection or
+//! even request. Every service that comes of one pipeline goes by the same breakers, limiters,
+//! bulkheads and budgets, so that is harmless here.
+//!
+//! **Readiness is kept.** A service that says it is ready may have reserved something for the next
+//! call: a permit, a slot in a buffer. The first attempt uses exactly that. Each later attempt is
+//! made by a clone of its own, which waits until it is ready; that wait is part of the attempt, so a
+//! timeout cuts it, and an error from it is judged as any other. What was reserved is given back as
+//! soon as it is of no use: when the response is there, and when the future is dropped. While a
+//! request waits for a limiter or a bulkhead of the pipeline, it keeps what was reserved for it.
+//!
+//! **Errors.** The service inside fails with `E`, the one outside with [`Error<E>`](Error). Where
+//! `E` is a boxed error, as after a tower buffer or timeout, it does not say what it means: use
+//! [`PipelineLayer::judge`]. [`Error`] is then no [`std::error::Error`] either, because the box is
+//! none; `ServiceBuilder::map_err`, written before the layer, makes of it what is needed.
+
+mod attempt;
+mod response;
+
+pub use self::response::ResponseFuture;
+
+use crate::classify::Class;
+use crate::error::{Error, Refused, Why};
+use crate::pipeline::{Pipeline, Plan};
+use crate::retry::{ByClassify, ByJudge, Judge};
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower_layer::Layer;
+use tower_service::Service;
+
+impl Pipeline {
+    /// Makes a tower layer of these policies. See the module [`tower`](crate::tower).
+    pub fn layer(&self) -> PipelineLayer {
+        PipelineLayer { plan: Arc::clone(self.plan()), judge: ByClassify }
+    }
+}
+
+/// Puts services under the policies of a [`Pipeline`]. Made by [`Pipeline::layer`].
+///
+/// Clones, and all the services that it makes, share the state of those policies.
+///
+/// An error says for itself what it means, by [`Classify`](crate::Classify). For errors that do not,
+/// and for responses that are failures, there is [`judge`](PipelineLayer::judge).
+///
+/// ```
+/// use rewheel::{Pipeline, Retry, millis};
+/// use std::io;
+/// use tower::{Layer, Service, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let layer = Pipeline::new().retry(Retry::fixed(millis(1)).attempts_max(3)).layer();
+/// let mut down = layer.layer(service_fn(|_: u32| async {
+///     Err::<(), _>(io::Error::from(io::ErrorKind::ConnectionRefused))
+/// }));
+///
+/// let error = down.ready().await.unwrap().call(7).await.unwrap_err();
+/// assert_eq!(error.attempts(), 3);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PipelineLayer<J = ByClassify> {
+    plan: Arc<Plan>,
+    judge: J,
+}
+
+impl<J> PipelineLayer<J> {
+    /// Lets a closure say what each result means: for responses that are failures, as an HTTP 503
+    /// is, and for errors of other people's crates. If the last attempt ends with a response that
+    /// is not good enough, that is the response.
+    ///
+    /// The layer does not know its service yet, so the closure has to name what it judges.
+    ///
+    /// ```
+    /// use rewheel::{Category, Class, Pipeline, Retry, millis};
+    /// use std::convert::Infallible;
+    /// use std::time::SystemTime;
+    ///
+    /// struct Response { status: u16, retry_after: Option<&'static str> }
+    ///
+    /// let layer = Pipeline::new().retry(Retry::exponential(millis(100))).layer().judge(
+    ///     |result: &Result<Response, Infallible>| match result {
+    ///         Ok(r) => Class::of_response(r.status, r.retry_after, SystemTime::now()),
+    ///         Err(_) => Class::stop(Category::Unknown),
+    ///     },
+    /// );
+    /// # let _ = tower::ServiceBuilder::new().layer(layer);
+    /// ```
+    #[must_use]
+    pub fn judge<T, E, N>(self, judge: N) -> PipelineLayer<ByJudge<N>>
+    where
+        N: Fn(&Result<T, E>) -> Class + Clone,
+    {
+        PipelineLayer { plan: self.plan, judge: ByJudge::new(judge) }
+    }
+}
+
+impl<S, J: Clone> Layer<S> for PipelineLayer<J> {
+    type Service = PipelineService<S, J>;
+
+    fn layer(&self, inner: S) -> PipelineService<S, J> {
+        PipelineService { inner, plan: Arc::clone(&self.plan), judge: self.judge.clone() }
+    }
+}
+
+impl<J> fmt::Debug for PipelineLayer<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PipelineLayer").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+/// A service under the policies of a [`Pipeline`]. Made by [`PipelineLayer`].
+///
+/// It is ready when the service inside is. If that fails to become ready, the error is returned
+/// without another attempt: there is no request yet that could be made again.
+#[derive(Clone)]
+pub struct PipelineService<S, J = ByClassify> {
+    inner: S,
+    plan: Arc<Plan>,
+    judge: J,
+}
+
+impl<S, Req, J> Service<Req> for PipelineService<S, J>
+where
+    S: Service<Req> + Clone,
+    Req: Clone,
+    J: Judge<S::Response, S::Error> + Clone,
+{
+    type Response = S::Response;
+    type Error = Error<S::Error>;
+    type Future = ResponseFuture<S, Req, J>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(|error| {
+            Error::new(Refused::new(Why::Stopped, None), 0, Duration::ZERO, Some(error))
+        })
+    }
+
+    #[inline]
+    fn call(&mut self, request: Req) -> Self::Future {
+        // Readiness belongs to the instance that was asked; a clone of it has reserved nothing.
+        let fresh = self.inner.clone();
+        let ready = std::mem::replace(&mut self.inner, fresh);
+        ResponseFuture::new(Arc::clone(&self.plan), ready, request, self.judge.clone())
+    }
+}
+
+impl<S: fmt::Debug, J> fmt::Debug for PipelineService<S, J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PipelineService")
+            .field("inner", &self.inner)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}

@@ -92,6 +92,10 @@ impl ManualClock {
         Moment::from_nanos(self.shared.now.load(Ordering::Acquire))
     }
 
+    pub(super) fn is_same(&self, other: &ManualClock) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     pub(super) fn register(&self, at: Moment, waker: Waker) -> SleeperKey {
         let mut sleepers = self.sleepers();
         sleepers.count += 1;

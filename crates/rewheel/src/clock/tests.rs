@@ -70,6 +70,7 @@ async fn work_that_is_ready_comes_before_the_passing_of_time() {
     assert_eq!(answer, Some(Duration::ZERO));
 }
 
+#[cfg(feature = "tokio")]
 #[tokio::test(start_paused = true)]
 async fn the_system_clock_follows_a_paused_runtime() {
     let clock = Clock::system();

@@ -120,6 +120,12 @@ impl Machine {
         self.ends().map(|end| end.at).min().unwrap_or(Moment::NEVER)
     }
 
+    /// Returns whether one of the limits that run now is over.
+    pub(super) fn is_over(&self, plan: &Plan) -> bool {
+        let now = plan.clock.now();
+        self.ends().any(|end| end.at <= now)
+    }
+
     /// Ends what is inside a limit that is over.
     pub(super) fn cut_if_over(&mut self, plan: &Plan) -> Option<Need> {
         // Asking the time is not free: only where some limit runs.
@@ -173,6 +179,7 @@ impl Machine {
                         Admission::Refused(refused) => Err(refused),
                         Admission::Later(at) => {
                             self.slots[self.depth] = Slot::LimiterLine(line);
+                            let at = plan.clock.convert(at, limiter.clock());
                             return Need::Wait(at.min(self.earliest_end()));
                         }
                     }
@@ -184,6 +191,7 @@ impl Machine {
                         bulkhead::Entry::Refused(refused) => Err(refused),
                         bulkhead::Entry::Later(at) => {
                             self.slots[self.depth] = Slot::BulkheadLine(line);
+                            let at = plan.clock.convert(at, bulkhead.clock());
                             return Need::Wait(at.min(self.earliest_end()));
                         }
                     }

@@ -5,6 +5,7 @@ use super::machine::{Machine, Need};
 use crate::clock::{Moment, Sleep};
 use crate::error::{Error, Refused};
 use crate::nesting::Inside;
+use crate::retry::marker::Invoke;
 use crate::retry::{Attempt, Judge};
 use pin_project_lite::pin_project;
 use std::future::Future;
@@ -32,7 +33,9 @@ pin_project! {
 
     impl<P: Deref<Target = Plan>, F, Fut, E, J> PinnedDrop for Run<P, F, Fut, E, J> {
         fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
+            let mut this = this.project();
+            // The attempt ends before its place and its permit are free for another.
+            this.call.set(None);
             this.machine.release(this.plan, 0);
         }
     }
@@ -58,7 +61,7 @@ impl<P: Deref<Target = Plan>, F, Fut, E, J> Run<P, F, Fut, E, J> {
 impl<P, F, Fut, T, E, J> Future for Run<P, F, Fut, E, J>
 where
     P: Deref<Target = Plan>,
-    F: FnMut(Attempt) -> Fut,
+    F: Invoke<Attempt, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
 {
@@ -80,7 +83,7 @@ where
             match need.take() {
                 Some(Need::Call(attempt)) => {
                     let _inside = plan.has_retry().then(Inside::enter);
-                    this.call.set(Some((this.operation)(attempt)));
+                    this.call.set(Some(this.operation.invoke(attempt)));
                 }
                 Some(Need::Finish(refused)) => {
                     let error = give_up(machine, plan, refused, this.last.take());
@@ -106,9 +109,10 @@ where
                 if poll_until(end, plan, this.timer.as_mut(), this.timer_at, cx).is_pending() {
                     return Poll::Pending;
                 }
-                need = machine.cut_if_over(plan);
-                if need.is_some() {
+                if machine.is_over(plan) {
+                    // First of all: cutting gives its place to another.
                     this.call.set(None);
+                    need = machine.cut_if_over(plan);
                 }
                 continue;
             };
@@ -139,6 +143,8 @@ fn poll_until(
     cx: &mut Context<'_>,
 ) -> Poll<()> {
     if at == Moment::NEVER {
+        // One that is left from a wait that ended early would wake for nothing.
+        timer.set(None);
         return Poll::Pending;
     }
     if *timer_at != at || timer.is_none() {

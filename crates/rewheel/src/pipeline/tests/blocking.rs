@@ -1,0 +1,109 @@
+//! Checks pipelines around operations that block.
+
+use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+
+#[test]
+fn retries_and_waits_as_the_async_form_does() {
+    let clock = ManualClock::new();
+    let limiter = RateLimiter::per(1, seconds(3)).clock(&clock).build();
+    let pipeline = Pipeline::new().retry(FIVE).rate_limiter(&limiter).clock(&clock);
+    let starts = RefCell::new(Vec::new());
+    let error = pipeline
+        .run_blocking(|attempt| {
+            starts.borrow_mut().push((attempt.number(), clock.elapsed().as_secs()));
+            Err::<u32, _>(Failure::Busy)
+        })
+        .unwrap_err();
+    assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 5));
+    assert_eq!(*starts.borrow(), [(1, 0), (2, 3), (3, 6), (4, 9), (5, 12)]);
+    assert_eq!(error.elapsed(), seconds(12));
+}
+
+#[test]
+fn a_timeout_bounds_the_waits_and_the_next_attempt() {
+    let clock = ManualClock::new();
+    let pipeline = Pipeline::new().timeout(seconds(5)).retry(FIVE).clock(&clock);
+    let late = pipeline.run_blocking(|_| {
+        clock.advance(seconds(9));
+        Ok::<_, Failure>(1)
+    });
+    assert_eq!(late, Ok(1), "what returns too late has still returned");
+    let mut calls = 0;
+    let error = pipeline
+        .run_blocking(|attempt| {
+            calls += 1;
+            assert_eq!(attempt.time_left(), Some(seconds(5 - 3 * (calls - 1))));
+            clock.advance(seconds(2));
+            Err::<u32, _>(Failure::Busy)
+        })
+        .unwrap_err();
+    assert_eq!((error.why(), error.attempts()), (Why::Deadline, 2));
+    assert_eq!(error.elapsed(), seconds(5));
+
+    let limiter = RateLimiter::per(1, HOUR).clock(&clock).build();
+    limiter.check().unwrap();
+    let pipeline = Pipeline::new().timeout(seconds(5)).rate_limiter(&limiter).clock(&clock);
+    let error = pipeline.run_blocking(|_| Ok::<_, Failure>(1)).unwrap_err();
+    assert_eq!((error.why(), error.attempts(), error.elapsed()), (Why::Timeout, 0, seconds(5)));
+    clock.advance(HOUR);
+    limiter.check().expect("a ghost waits in the limiter's line");
+}
+
+#[test]
+fn a_panic_gives_everything_back() {
+    let clock = ManualClock::new();
+    let bulkhead = Bulkhead::places(1).build();
+    let breaker = CircuitBreaker::consecutive(1).open_for(seconds(1)).clock(&clock).build();
+    breaker.force_open();
+    clock.advance(seconds(1));
+    let pipeline = Pipeline::new().bulkhead(&bulkhead).retry(FIVE).circuit_breaker(&breaker);
+    let panicking = AssertUnwindSafe(|| {
+        pipeline.run_blocking(|_| -> Result<u32, Failure> { panic!("an operation") })
+    });
+    assert!(catch_unwind(panicking).is_err());
+    assert_eq!((bulkhead.free(), breaker.snapshot().probes), (1, 0));
+    assert_eq!(breaker.state(), State::HalfOpen, "neither success nor failure");
+    assert_eq!(pipeline.run_blocking(|_| Ok::<_, Failure>(1)), Ok(1));
+    let clocked = pipeline.clone().clock(&clock);
+    let error = clocked.run_blocking(|_| Err::<u32, _>(Failure::Busy)).unwrap_err();
+    assert_eq!(error.attempts(), 5, "the panic left its mark, which suppresses retries");
+}
+
+#[test]
+fn a_nested_pipeline_is_suppressed() {
+    let clock = ManualClock::new();
+    let pipeline = Pipeline::new().retry(FIVE).clock(&clock);
+    let mut calls = 0;
+    let error = pipeline
+        .run_blocking(|_| {
+            pipeline.run_blocking(|_| {
+                calls += 1;
+                Err::<u32, _>(Failure::Busy)
+            })
+        })
+        .unwrap_err();
+    assert_eq!((error.attempts(), calls), (5, 5));
+    assert_eq!(error.into_last().unwrap().why(), Why::Nested);
+}
+
+#[test]
+fn a_thread_that_waits_for_a_place_is_woken_when_there_is_one() {
+    let bulkhead = Bulkhead::places(1).queue_max(1).build();
+    let pipeline = Pipeline::new().bulkhead(&bulkhead);
+    let place = bulkhead.try_acquire().unwrap();
+    let (done, finished) = mpsc::channel();
+    let thread = std::thread::spawn({
+        let pipeline = pipeline.clone();
+        move || done.send(pipeline.run_blocking(|_| Ok::<_, Failure>(1))).unwrap()
+    });
+    while bulkhead.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    assert!(finished.try_recv().is_err());
+    drop(place);
+    assert_eq!(finished.recv().unwrap(), Ok(1));
+    thread.join().unwrap();
+    assert_eq!((bulkhead.free(), bulkhead.waiting()), (1, 0));
+}

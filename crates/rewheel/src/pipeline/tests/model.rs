@@ -1,0 +1,247 @@
+//! Runs random stacks of policies around random calls, then looks for anything left behind.
+
+use super::*;
+use crate::{Jitter, Random};
+use std::collections::HashSet;
+
+/// A random stack with all that it shares.
+struct Stack {
+    pipeline: Pipeline,
+    bulkheads: Vec<(Bulkhead, usize)>,
+    breakers: Vec<CircuitBreaker>,
+    limiters: Vec<RateLimiter>,
+}
+
+/// Draws what a case consists of.
+struct Dice<'a>(&'a Random);
+
+impl Dice<'_> {
+    fn below(&self, count: u64) -> u64 {
+        self.0.between(0, count - 1)
+    }
+
+    fn time(&self) -> Duration {
+        millis(1 + self.below(5_000))
+    }
+
+    fn one_in(&self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    fn small(&self, max: u32) -> u32 {
+        1 + u32::try_from(self.below(u64::from(max))).unwrap()
+    }
+
+    fn retry(&self) -> Retry {
+        let mut retry = if self.one_in(2) {
+            Retry::exponential(self.time()).jitter(Jitter::EQUAL)
+        } else {
+            Retry::fixed(self.time())
+        };
+        retry = retry.attempts_max(self.small(4)).retry_after_max(self.time());
+        if self.one_in(3) {
+            retry = retry.deadline(self.time() * 4);
+        }
+        if self.one_in(3) {
+            retry = retry.attempt_timeout(self.time());
+        }
+        if self.one_in(4) { retry.nested(crate::Nested::Retry) } else { retry }
+    }
+
+    fn stack(&self, clock: &ManualClock) -> Stack {
+        let pipeline = Pipeline::new().clock(clock).random(self.0);
+        let mut stack =
+            Stack { pipeline, bulkheads: Vec::new(), breakers: Vec::new(), limiters: Vec::new() };
+        for _ in 0..self.below(Pipeline::STEPS_MAX as u64 + 1) {
+            let pipeline = stack.pipeline.clone();
+            stack.pipeline = match self.below(6) {
+                0 => pipeline.timeout(self.time() * 2),
+                1 => pipeline.attempt_timeout(self.time()),
+                2 => pipeline.retry(self.retry()),
+                3 => pipeline.circuit_breaker(&self.breaker(&mut stack, clock)),
+                4 => pipeline.rate_limiter(&self.limiter(&mut stack, clock)),
+                _ => pipeline.bulkhead(&self.bulkhead(&mut stack, clock)),
+            };
+        }
+        stack
+    }
+
+    fn breaker(&self, stack: &mut Stack, clock: &ManualClock) -> CircuitBreaker {
+        let breaker = CircuitBreaker::consecutive(self.small(3))
+            .open_for(self.time())
+            .probes_max(self.small(2))
+            .successes_to_close(self.small(2))
+            .probe_timeout(self.time())
+            .clock(clock)
+            .build();
+        if self.one_in(3) {
+            breaker.force_open();
+        }
+        stack.breakers.push(breaker.clone());
+        breaker
+    }
+
+    fn limiter(&self, stack: &mut Stack, clock: &ManualClock) -> RateLimiter {
+        let builder = if self.one_in(2) {
+            RateLimiter::per(self.small(3), self.time())
+        } else {
+            RateLimiter::sliding_window(self.small(3), self.time())
+        };
+        let builder = if self.one_in(2) { builder.wait_max(self.time()) } else { builder };
+        let limiter = builder.waiters_max(3).clock(clock).build();
+        stack.limiters.push(limiter.clone());
+        limiter
+    }
+
+    fn bulkhead(&self, stack: &mut Stack, clock: &ManualClock) -> Bulkhead {
+        let places = usize::try_from(self.small(2)).unwrap();
+        let builder = Bulkhead::places(places).queue_max(usize::try_from(self.below(3)).unwrap());
+        let builder = if self.one_in(2) { builder.wait_max(self.time()) } else { builder };
+        let bulkhead = builder.clock(clock).build();
+        stack.bulkheads.push((bulkhead.clone(), places));
+        bulkhead
+    }
+}
+
+/// Counts the calls that are under way.
+struct Live<'a>(&'a Cell<usize>);
+
+impl<'a> Live<'a> {
+    fn begin(count: &'a Cell<usize>) -> Live<'a> {
+        count.set(count.get() + 1);
+        Live(count)
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A run under way: when it began, how often it called, after how many polls it is dropped.
+struct Running<'a> {
+    call: Pin<Box<dyn Future<Output = Result> + 'a>>,
+    began: Duration,
+    calls: &'a Cell<u64>,
+    polls_left: u64,
+}
+
+fn start<'a>(
+    stack: &'a Stack,
+    clock: &'a ManualClock,
+    dice: &'a Dice<'a>,
+    calls: &'a Cell<u64>,
+    live: &'a Cell<usize>,
+) -> Running<'a> {
+    let places = stack.bulkheads.iter().map(|(_, places)| *places).min().unwrap_or(usize::MAX);
+    let call = Box::pin(stack.pipeline.run(move |_| {
+        calls.set(calls.get() + 1);
+        async move {
+            let _live = Live::begin(live);
+            assert!(live.get() <= places, "more calls at once than there are places");
+            if dice.one_in(2) {
+                let takes = if dice.one_in(4) { HOUR } else { dice.time() };
+                Clock::from(clock).sleep(takes).await;
+            }
+            if dice.one_in(20) {
+                std::future::pending::<()>().await;
+            }
+            match dice.below(5) {
+                0 => Ok(1),
+                1 => Err(Failure::Gone),
+                _ => Err(Failure::Busy),
+            }
+        }
+    }));
+    let polls_left = if dice.one_in(3) { dice.below(8) } else { 400 };
+    Running { call, began: clock.elapsed(), calls, polls_left }
+}
+
+fn run_case(seed: u64, ends: &mut HashSet<Option<Why>>) {
+    let (clock, random, live) = (ManualClock::new(), Random::seeded(seed), Cell::new(0));
+    let dice = Dice(&random);
+    clock.advance(dice.time());
+    let stack = dice.stack(&clock);
+    let explanation = stack.pipeline.explain();
+    let counts: Vec<_> = (0..dice.small(4)).map(|_| Cell::new(0)).collect();
+    let mut running: Vec<_> =
+        counts.iter().map(|calls| start(&stack, &clock, &dice, calls, &live)).collect();
+    let check = |run: &Running<'_>| {
+        let (elapsed, calls) = (clock.elapsed() - run.began, run.calls.get());
+        assert!(
+            calls <= explanation.amplification_max,
+            "seed {seed}: {calls} calls\n{explanation}"
+        );
+        let longest = explanation.time_max.unwrap_or(Duration::MAX);
+        assert!(elapsed <= longest, "seed {seed}: took {elapsed:?}\n{explanation}");
+    };
+    while !running.is_empty() {
+        // Twice: whoever comes later in the list may have made room for an earlier one.
+        for _ in 0..2 {
+            running.retain_mut(|run| {
+                check(run);
+                if run.polls_left == 0 {
+                    return false;
+                }
+                run.polls_left -= 1;
+                let result = match poll(run.call.as_mut()) {
+                    Poll::Pending => return true,
+                    Poll::Ready(result) => result,
+                };
+                check(run);
+                let (why, attempts) = match result {
+                    Ok(_) => (None, run.calls.get()),
+                    Err(error) => (Some(error.why()), u64::from(error.attempts())),
+                };
+                assert_eq!(attempts, run.calls.get(), "seed {seed}");
+                ends.insert(why);
+                false
+            });
+        }
+        if !clock.advance_to_next() {
+            break;
+        }
+    }
+    drop(running);
+    assert_eq!(live.get(), 0, "seed {seed}");
+    assert_idle(&stack, &clock, seed);
+}
+
+fn assert_idle(stack: &Stack, clock: &ManualClock, seed: u64) {
+    for (bulkhead, places) in &stack.bulkheads {
+        let seen = (bulkhead.free(), bulkhead.waiting());
+        assert_eq!(seen, (*places, 0), "seed {seed}: {}", stack.pipeline.explain());
+    }
+    for breaker in &stack.breakers {
+        let probes = breaker.snapshot().probes;
+        assert_eq!(probes, 0, "seed {seed}: a probe is out\n{}", stack.pipeline.explain());
+    }
+    clock.advance(HOUR);
+    for limiter in &stack.limiters {
+        let free = limiter.check();
+        assert!(free.is_ok(), "seed {seed}: {free:?}, somebody still waits");
+    }
+    assert!(!clock.advance_to_next(), "seed {seed}: a timer was left behind");
+}
+
+#[test]
+fn nothing_is_left_behind_by_any_stack() {
+    let mut ends = HashSet::new();
+    for seed in 0..3_000 {
+        run_case(seed, &mut ends);
+    }
+    // Success, and every way to give up that a stack has by itself: the cases are no walkover.
+    for why in [
+        None,
+        Some(Why::Stopped),
+        Some(Why::AttemptsExhausted),
+        Some(Why::Deadline),
+        Some(Why::Timeout),
+        Some(Why::CircuitOpen),
+        Some(Why::RateLimited),
+        Some(Why::BulkheadFull),
+    ] {
+        assert!(ends.contains(&why), "no case ended with {why:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! The future of a service under a pipeline.
+
+use super::attempt::{AttemptFuture, Repeat};
+use crate::error::Error;
+use crate::pipeline::{Plan, Run};
+use crate::retry::{ByClassify, Judge};
+use pin_project_lite::pin_project;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tower_service::Service;
+
+type Running<S, Req, J> =
+    Run<Arc<Plan>, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
+
+pin_project! {
+    /// The future of [`PipelineService`](super::PipelineService). Allocates nothing of its own.
+    ///
+    /// Cancel safe: dropping it drops the running attempt, gives back permits, places and what the
+    /// service inside has reserved, and leaves every line.
+    #[must_use = "a future does nothing until it is awaited"]
+    pub struct ResponseFuture<S, Req, J = ByClassify>
+    where
+        S: Service<Req>,
+    {
+        // Until it is done. A request that was refused has used nothing of what was reserved for
+        // it, and whoever looks at the refusal may still hold the future.
+        #[pin]
+        run: Option<Running<S, Req, J>>,
+    }
+}
+
+impl<S: Service<Req>, Req, J> ResponseFuture<S, Req, J> {
+    #[inline]
+    pub(super) fn new(plan: Arc<Plan>, ready: S, request: Req, judge: J) -> Self {
+        ResponseFuture { run: Some(Run::new(plan, Repeat::new(ready, request), judge)) }
+    }
+}
+
+impl<S, Req, J> Future for ResponseFuture<S, Req, J>
+where
+    S: Service<Req> + Clone,
+    Req: Clone,
+    J: Judge<S::Response, S::Error>,
+{
+    type Output = Result<S::Response, Error<S::Error>>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut run = self.project().run;
+        let running = run.as_mut().as_pin_mut().expect("polled after it was done");
+        let result = ready!(running.poll(cx));
+        run.set(None);
+        Poll::Ready(result)
+    }
+}
+
+impl<S: Service<Req>, Req, J> fmt::Debug for ResponseFuture<S, Req, J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("run", &self.run).finish()
+    }
+}
