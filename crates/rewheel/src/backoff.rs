@@ -291,6 +291,10 @@ impl Backoff {
         matches!(self.growth, Growth::Adaptive { .. })
     }
 
+    pub(crate) const fn is_custom(&self) -> bool {
+        matches!(self.growth, Growth::Custom(_))
+    }
+
     pub(crate) const fn is_jittered(&self) -> bool {
         matches!(self.growth, Growth::Decorrelated { .. }) || !self.jitter.is_none()
     }

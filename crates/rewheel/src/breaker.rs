@@ -199,12 +199,14 @@ impl CircuitBreaker {
         self.machine.force_open();
     }
 
-    /// Holds it open, without probes, until [`reset`](CircuitBreaker::reset).
+    /// Holds it open, without probes, until [`reset`](CircuitBreaker::reset) or
+    /// [`force_close`](CircuitBreaker::force_close).
     pub fn isolate(&self) {
         self.machine.isolate();
     }
 
-    /// Holds it closed, whatever fails, until [`reset`](CircuitBreaker::reset).
+    /// Holds it closed, whatever fails, until [`reset`](CircuitBreaker::reset),
+    /// [`force_open`](CircuitBreaker::force_open) or [`isolate`](CircuitBreaker::isolate).
     pub fn force_close(&self) {
         self.machine.force_close();
     }

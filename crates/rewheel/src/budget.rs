@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::duration::nanos;
 use crate::error::{Refused, Why};
 use crate::limiter::gcra::Gcra;
+use crate::ratio::Ratio;
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,8 +58,8 @@ impl RetryBudget {
     /// # Panics
     /// Panics if it is not 0 to 1; in a constant that is a compile error.
     pub const fn ratio(ratio: f64) -> RetryBudgetBuilder {
-        let Some(ratio) = crate::ratio::Ratio::new(ratio) else { panic!("a ratio is 0 to 1") };
-        RetryBudgetBuilder { deposit: ratio.millionths(), floor: 10, burst: 100, clock: None }
+        let Some(ratio) = Ratio::new(ratio) else { panic!("a ratio is 0 to 1") };
+        RetryBudgetBuilder { deposit: Some(ratio), floor: 10, burst: 100, clock: None }
     }
 
     /// Allows so many retries a second, whatever the traffic.
@@ -68,7 +69,7 @@ impl RetryBudget {
     pub const fn per_second(retries: u32) -> RetryBudgetBuilder {
         assert!(retries > 0, "a budget of no retries: make one attempt instead");
         assert!(retries <= RetryBudget::BURST_MAX, "a budget is at most a million a second");
-        RetryBudgetBuilder { deposit: 0, floor: retries, burst: 0, clock: None }
+        RetryBudgetBuilder { deposit: None, floor: retries, burst: retries, clock: None }
     }
 
     /// Counts a call, which earns a share of a retry.
@@ -111,7 +112,8 @@ impl RetryBudget {
 /// Sets up a [`RetryBudget`].
 #[derive(Clone, Debug)]
 pub struct RetryBudgetBuilder {
-    deposit: u64,
+    /// What a call earns; `None` where the time alone earns.
+    deposit: Option<Ratio>,
     floor: u32,
     burst: u32,
     clock: Option<Clock>,
@@ -130,7 +132,8 @@ impl RetryBudgetBuilder {
         self
     }
 
-    /// Sets how many retries can be saved up for a bad moment. A hundred unless set.
+    /// Sets how many retries can be saved up for a bad moment. A hundred unless set, or those of
+    /// one second.
     ///
     /// # Panics
     /// Panics if it is not 1 to a million; in a constant that is a compile error.
@@ -151,18 +154,22 @@ impl RetryBudgetBuilder {
 
     /// Makes the budget, with its savings full.
     pub fn build(self) -> RetryBudget {
-        let balance_max = u64::from(self.burst) * TOKEN;
+        let (balance_max, floor_burst) = match self.deposit {
+            Some(_) => (u64::from(self.burst) * TOKEN, self.floor),
+            None => (0, self.burst),
+        };
+        let clock = self.clock.unwrap_or_default();
         let floor = (self.floor > 0).then(|| {
             let interval = nanos(Duration::from_secs(1)).div_ceil(u64::from(self.floor));
-            Gcra::new(interval, u64::from(self.floor))
+            Gcra::new(interval, u64::from(floor_burst)).with_resolution(nanos(clock.resolution()))
         });
         RetryBudget {
             shared: Arc::new(Shared {
                 balance: AtomicU64::new(balance_max),
                 balance_max,
-                deposit: self.deposit,
+                deposit: self.deposit.map_or(0, Ratio::millionths),
                 floor,
-                clock: self.clock.unwrap_or_default(),
+                clock,
             }),
         }
     }

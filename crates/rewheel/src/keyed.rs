@@ -75,7 +75,7 @@ impl<K, V> Keyed<K, V> {
     }
 }
 
-impl<K: Hash + Eq, V> Keyed<K, V> {
+impl<K: Hash + Eq, V: Clone> Keyed<K, V> {
     /// Uses the value of a key, under the lock of its shard: `work` must be short and must not call
     /// foreign code. `fresh` says of a value that a new one would be the same.
     #[inline]
@@ -98,10 +98,13 @@ impl<K: Hash + Eq, V> Keyed<K, V> {
             entry.used = shard.uses;
             return work(&mut entry.value);
         }
-        if !self.has_room(shard, fresh) {
+        if !self.has_room(shard, &fresh) {
             return work(shard.shared.get_or_insert_with(make));
         }
-        let entry = Entry { key: key.to_owned(), value: make(), used: shard.uses };
+        // Any key may be one of those that shared: what they used up, it may have used up.
+        shard.shared.take_if(|shared| fresh(shared));
+        let value = shard.shared.clone().unwrap_or_else(make);
+        let entry = Entry { key: key.to_owned(), value, used: shard.uses };
         let rehash = |entry: &Entry<K, V>| self.hasher.hash_one(entry.key.borrow());
         let mut entry = shard.entries.insert_unique(hash, entry, rehash);
         work(&mut entry.get_mut().value)
@@ -119,7 +122,8 @@ impl<K: Hash + Eq, V> Keyed<K, V> {
         if shard.entries.len() < self.keys_max_per_shard {
             return true;
         }
-        if shard.uses >= shard.sweep_at {
+        // Looking for the oldest costs as much as a sweep: nothing is saved by leaving it out.
+        if self.when_full == WhenFull::ReplaceOldest || shard.uses >= shard.sweep_at {
             shard.entries.retain(|entry| !fresh(&entry.value));
             shard.sweep_at = shard.uses + 1 + (shard.entries.len() / 8) as u64;
         }

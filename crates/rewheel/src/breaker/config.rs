@@ -166,9 +166,11 @@ impl CircuitBreakerBuilder {
         self.open_backoff(Backoff::fixed(time))
     }
 
-    /// Stays open longer each time that a probe fails, and starts over once it has been closed.
+    /// Stays open longer each time that a probe fails, and starts over once it has been closed. Not
+    /// for a custom backoff: nobody's code runs under the breaker's lock.
     #[must_use]
     pub const fn open_backoff(mut self, backoff: Backoff) -> CircuitBreakerBuilder {
+        assert!(!backoff.is_custom(), "a breaker does not call a function while it opens");
         self.open = backoff;
         self
     }

@@ -5,7 +5,7 @@
 
 use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
 use super::word::{Phase, Word};
-use super::{Outcome, Snapshot};
+use super::{Outcome, Snapshot, State};
 use crate::clock::Moment;
 use crate::error::{Refused, Why};
 use crate::observer::Event;
@@ -24,7 +24,7 @@ pub(crate) struct Machine {
     config: CircuitBreakerBuilder,
 }
 
-/// Two of each, used in turn from one generation to the next: a call that stalls while it writes
+/// Two of each, used in turn from one closed time to the next: a call that stalls while it writes
 /// its result does not write it into the window of a later time.
 #[derive(Debug)]
 enum Window {
@@ -222,18 +222,17 @@ impl Machine {
     }
 
     fn record_probe(&self, token: Token, outcome: Option<Outcome>) {
-        let slow = self
-            .config
-            .trip
-            .slow()
-            .is_some_and(|slow| self.config.clock.now().since(token.started) > slow.over);
+        let now = self.config.clock.now();
+        let slow = self.config.trip.slow().is_some_and(|slow| now.since(token.started) > slow.over);
         self.change(|cold, word| {
             if word.epoch() != token.epoch {
                 return None;
             }
             // One that has expired gave up its place, and with it its say.
             let place = cold.probes.iter().position(|probe| probe.id == token.probe)?;
-            cold.probes.swap_remove(place);
+            if cold.probes.swap_remove(place).expires <= now {
+                return None;
+            }
             match outcome? {
                 Outcome::Success if !slow => {
                     cold.successes += 1;
@@ -245,7 +244,8 @@ impl Machine {
     }
 
     pub(super) fn force_open(&self) {
-        self.change(|_, word| (word.phase() != Phase::Open).then_some(Phase::Open));
+        // One that is open already, or held open, stays as it is.
+        self.change(|_, word| (word.phase().state() != State::Open).then_some(Phase::Open));
     }
 
     pub(super) fn isolate(&self) {
@@ -282,7 +282,9 @@ impl Machine {
             }
             Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => {}
         }
-        self.word.store(next.0, Ordering::Release);
+        // A store would do: a failure that is counted meanwhile is of the generation that ends here.
+        // But loom does not order a store among exchanges, and could not check this.
+        self.word.swap(next.0, Ordering::AcqRel);
         drop(cold);
         let (from, to) = (word.phase().state(), phase.state());
         if let (true, Some(observer)) = (from != to, &self.config.observer) {
@@ -294,6 +296,7 @@ impl Machine {
         let cold = lock(&self.cold);
         let (word, now) = (self.word(), self.config.clock.now());
         let counts = self.counts(word, now);
+        let probes = cold.probes.iter().filter(|probe| probe.expires > now).count();
         let retry_in = (word.phase() == Phase::Open)
             .then(|| Moment::from_nanos(self.open_until.load(Ordering::Acquire)).since(now));
         Snapshot {
@@ -302,7 +305,7 @@ impl Machine {
             calls: counts.calls,
             failures: counts.failures,
             slow: counts.slow,
-            probes: u32::try_from(cold.probes.len()).unwrap_or(u32::MAX),
+            probes: u32::try_from(probes).unwrap_or(u32::MAX),
             retry_in,
         }
     }
@@ -315,6 +318,9 @@ impl Machine {
     }
 
     fn counts(&self, word: Word, now: Moment) -> Counts {
+        if word.phase() != Phase::Closed {
+            return Counts::default();
+        }
         let parity = (word.generation() & 1) as usize;
         match &self.window {
             Window::None => {

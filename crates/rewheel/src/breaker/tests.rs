@@ -1,1 +1,40 @@
-//! Tests.
+//! Tests of the circuit breaker.
+
+#[cfg(not(loom))]
+mod reference;
+#[cfg(not(loom))]
+mod model;
+#[cfg(not(loom))]
+mod half_open;
+#[cfg(not(loom))]
+mod control;
+#[cfg(not(loom))]
+mod windows;
+#[cfg(not(loom))]
+mod calls;
+#[cfg(not(loom))]
+mod keyed;
+#[cfg(loom)]
+mod loom_breaker;
+
+use crate::breaker::State;
+use crate::observer::{Event, Observer};
+use std::sync::Mutex;
+
+/// Writes the changes of a breaker down.
+#[derive(Debug, Default)]
+struct Changes(Mutex<Vec<(String, State, State)>>);
+
+impl Observer for Changes {
+    fn observe(&self, event: &Event<'_>) {
+        if let Event::BreakerChanged { name, from, to } = *event {
+            self.0.lock().unwrap().push((name.to_owned(), from, to));
+        }
+    }
+}
+
+impl Changes {
+    fn list(&self) -> Vec<(State, State)> {
+        self.0.lock().unwrap().iter().map(|(_, from, to)| (*from, *to)).collect()
+    }
+}

@@ -5,7 +5,8 @@ use super::State;
 /// Generation (29 bits), phase (3 bits), failures in a row (32 bits).
 ///
 /// The generation grows with every change of the phase. A result that names another generation
-/// comes from before the change.
+/// comes from before the change. Whether it is odd changes when the breaker becomes closed, at no
+/// other time: that picks the window, of which each closed time needs another than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
@@ -52,7 +53,11 @@ impl Word {
     /// Returns the word after a change to this phase.
     pub(super) const fn next(self, phase: Phase) -> Word {
         let mask = u32::MAX >> (GENERATION_SHIFT - PHASE_SHIFT);
-        Word::new(self.generation().wrapping_add(1) & mask, phase)
+        let step = match phase {
+            Phase::Closed => 1,
+            Phase::Open | Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => 2,
+        };
+        Word::new(self.generation().wrapping_add(step) & mask, phase)
     }
 
     #[inline]

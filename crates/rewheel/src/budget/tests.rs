@@ -1,1 +1,6 @@
-//! Tests.
+//! Tests of the retry budget.
+
+#[cfg(not(loom))]
+mod allowance;
+#[cfg(loom)]
+mod loom_budget;

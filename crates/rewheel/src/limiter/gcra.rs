@@ -25,11 +25,23 @@ impl Bucket {
         now: Moment,
         latest: u64,
     ) -> Result<u64, u64> {
-        let base = if full_at > latest { full_at } else { latest };
-        let full_at = base.saturating_add(self.interval.saturating_mul(n));
-        let earliest = full_at.saturating_sub(self.interval.saturating_mul(self.burst));
-        if earliest <= now.as_nanos() { Ok(full_at) } else { Err(earliest - now.as_nanos()) }
+        let now = now.as_nanos();
+        let fill = self.interval.saturating_mul(n);
+        // Whether it may pass is asked of the earliest time that it can be, what it takes is
+        // reckoned from the latest: a full bucket has its whole burst by any clock.
+        let earliest = later(full_at, now)
+            .saturating_add(fill)
+            .saturating_sub(self.interval.saturating_mul(self.burst));
+        if earliest <= now {
+            Ok(later(full_at, latest).saturating_add(fill))
+        } else {
+            Err(earliest - now)
+        }
     }
+}
+
+const fn later(a: u64, b: u64) -> u64 {
+    if a > b { a } else { b }
 }
 
 /// A bucket that threads share without a lock.

@@ -32,7 +32,7 @@ pub struct KeyedRateLimiter<K> {
     resolution: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     /// When the bucket is full again.
     Bucket(u64),

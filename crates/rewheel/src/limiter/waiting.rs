@@ -24,6 +24,15 @@ pub(crate) enum Admission {
     Later(Moment),
 }
 
+/// Where in the line a caller stands who has just asked to join it.
+#[derive(Debug)]
+enum Line {
+    First,
+    /// Somebody else is to wake it, or it was in the line before.
+    Behind,
+    Full,
+}
+
 impl Waiting {
     /// Asks to be admitted, now or in turn.
     pub(crate) fn poll(&mut self, limiter: &RateLimiter, n: u32, waker: &Waker) -> Admission {
@@ -56,24 +65,34 @@ impl Waiting {
         };
         // The first in line knows how long it takes; it need not wait in vain.
         let known_too_long = is_turn && ready_at > gives_up_at;
-        if known_too_long || now >= gives_up_at || !self.join(limiter, waker) {
+        let refused = || {
             let retry_in = (ready_at < Moment::NEVER).then(|| ready_at.since(now));
-            return Admission::Refused(Refused::new(Why::RateLimited, retry_in));
+            Admission::Refused(Refused::new(Why::RateLimited, retry_in))
+        };
+        if known_too_long || now >= gives_up_at {
+            return refused();
         }
-        Admission::Later(ready_at.min(gives_up_at))
+        match self.join(limiter, waker) {
+            Line::Full => refused(),
+            // Those who were seen waiting have left since, and nobody is left to wake the first.
+            Line::First if !is_turn => self.ask(limiter, n, now, waker),
+            Line::First | Line::Behind => Admission::Later(ready_at.min(gives_up_at)),
+        }
     }
 
-    /// Joins the line unless it is in it; `false` if the line is full.
-    fn join(&mut self, limiter: &RateLimiter, waker: &Waker) -> bool {
-        if self.ticket.is_none() {
-            let mut queue = lock(&limiter.shared.queue);
-            if queue.len() >= limiter.shared.config.waiters_max {
-                return false;
-            }
-            self.ticket = Some(queue.join(waker));
-            limiter.shared.waiting.store(queue.len(), Ordering::Relaxed);
+    /// Joins the line unless it is in it.
+    fn join(&mut self, limiter: &RateLimiter, waker: &Waker) -> Line {
+        if self.ticket.is_some() {
+            return Line::Behind;
         }
-        true
+        let mut queue = lock(&limiter.shared.queue);
+        let before = queue.len();
+        if before >= limiter.shared.config.waiters_max {
+            return Line::Full;
+        }
+        self.ticket = Some(queue.join(waker));
+        limiter.shared.waiting.store(queue.len(), Ordering::Relaxed);
+        if before == 0 { Line::First } else { Line::Behind }
     }
 
     /// Leaves the line, and lets the next one know.

@@ -73,7 +73,9 @@ impl Bits {
         }
         if on {
             if word.fetch_or(mask, Ordering::Relaxed) & mask == 0 {
-                self.count.fetch_add(1, Ordering::Relaxed);
+                // Whoever counts a failure after this one sees its call, too: of two threads that
+                // fill a window, one knows that it is full.
+                self.count.fetch_add(1, Ordering::AcqRel);
             }
         } else if word.fetch_and(!mask, Ordering::Relaxed) & mask != 0 {
             self.count.fetch_sub(1, Ordering::Relaxed);

@@ -9,6 +9,11 @@ use std::time::Duration;
 /// Into how many buckets a window is cut: it forgets in steps of a tenth of itself.
 const BUCKETS: usize = 10;
 
+/// By how many periods a reading of the clock may be late and still be known as late. The number
+/// of a period wraps around: without a limit, half of all numbers would look like the future to a
+/// bucket that was left alone for long.
+const LATE_MAX: u32 = 1 << 16;
+
 /// Buckets that each carry the number of the period they count. A bucket whose number is not of
 /// this window counts as empty, so nothing needs to be cleared, however long nobody called.
 #[derive(Debug)]
@@ -72,22 +77,24 @@ impl Bucket {
         Bucket(AtomicU64::new(0))
     }
 
+    /// Acquires and releases: whoever counts a failure after another one sees that one's call, too.
+    /// Of two threads that make a window too bad, one knows it.
     #[inline]
     fn add(&self, period: u32) {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let (counted, count) = split(word);
             if counted == period && count < u32::MAX {
-                self.0.fetch_add(1, Ordering::Relaxed);
+                self.0.fetch_add(1, Ordering::AcqRel);
                 return;
             }
             // A thread with an old reading of the clock must not bring an old period back.
             let ahead = counted.wrapping_sub(period);
-            if count > 0 && ahead < u32::MAX / 2 {
+            if count > 0 && ahead < LATE_MAX {
                 return;
             }
             let fresh = u64::from(period) << 32 | 1;
-            match self.0.compare_exchange_weak(word, fresh, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.0.compare_exchange_weak(word, fresh, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(current) => word = current,
             }

@@ -1,0 +1,149 @@
+//! Counts the retries that a budget allows.
+
+use crate::budget::{RetryBudget, RetryBudgetBuilder};
+use crate::clock::ManualClock;
+use crate::duration::{millis, seconds};
+use crate::error::Why;
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Calls that all fail and want to be retried each time; returns how many retries are allowed.
+fn allowed(budget: &RetryBudget, calls: u64) -> u64 {
+    (0..calls)
+        .map(|_| {
+            budget.deposit();
+            let retries = (0..1_000).take_while(|_| budget.withdraw().is_ok()).count();
+            retries as u64
+        })
+        .sum()
+}
+
+fn without_floor(ratio: f64) -> RetryBudgetBuilder {
+    RetryBudget::ratio(ratio).floor_per_second(0)
+}
+
+proptest! {
+    /// Savings of one are full with each retry that they earn, and lose the fraction above it.
+    #[test]
+    fn allows_the_burst_and_the_ratio_of_the_calls(
+        thousandths in 1_u32..=1_000,
+        calls in 1_u64..5_000,
+        burst in 2_u32..200,
+    ) {
+        let budget = without_floor(f64::from(thousandths) / 1_000.0).burst(burst).build();
+        let allowed = allowed(&budget, calls) as f64;
+        let expected = f64::from(burst) + f64::from(thousandths) / 1_000.0 * calls as f64;
+        // The first call finds the savings full, so its share is not kept.
+        prop_assert!(allowed <= expected && allowed >= expected - 2.0, "{allowed} of {expected}");
+    }
+
+    /// However calls and retries are mixed, no stretch of them allows more than its share.
+    #[test]
+    fn no_stretch_of_calls_allows_more_than_its_share(
+        thousandths in 1_u32..=1_000,
+        burst in 1_u32..20,
+        wants_retry in proptest::collection::vec(any::<bool>(), 1..400),
+    ) {
+        let budget = without_floor(f64::from(thousandths) / 1_000.0).burst(burst).build();
+        // What may be spent at most in a stretch that ends here, in thousandths of a retry.
+        let full = i64::from(burst) * 1_000;
+        let mut left = full;
+        for wants_retry in wants_retry {
+            if wants_retry {
+                let allowed = budget.withdraw().is_ok();
+                prop_assert_eq!(allowed, left >= 1_000);
+                left -= if allowed { 1_000 } else { 0 };
+            } else {
+                budget.deposit();
+                left = full.min(left + i64::from(thousandths));
+            }
+            prop_assert_eq!(budget.balance(), (left / 1_000) as u64);
+        }
+    }
+}
+
+#[test]
+fn a_ratio_of_none_leaves_only_the_savings() {
+    assert_eq!(allowed(&without_floor(0.0).burst(3).build(), 1_000), 3);
+}
+
+#[test]
+fn a_ratio_below_a_thousandth_still_counts() {
+    assert_eq!(allowed(&without_floor(0.000_001).burst(1).build(), 1_000_001), 2);
+}
+
+#[test]
+fn successes_save_up_to_the_burst_and_no_further() {
+    let budget = without_floor(0.5).burst(4).build();
+    assert_eq!(allowed(&budget, 1), 4);
+    for _ in 0..1_000 {
+        budget.deposit();
+    }
+    assert_eq!(budget.balance(), 4);
+}
+
+#[test]
+fn the_floor_is_allowed_each_second_however_little_traffic_there_is() {
+    let clock = ManualClock::new();
+    let budget = RetryBudget::ratio(0.2).floor_per_second(10).burst(1).clock(&clock).build();
+    assert_eq!(allowed(&budget, 1), 1 + 10, "the savings and a second's worth of the floor");
+    let refused = budget.withdraw().unwrap_err();
+    assert_eq!((refused.why, refused.retry_in), (Why::BudgetExhausted, Some(millis(100))));
+    for _ in 0..30 {
+        clock.advance(millis(100));
+        assert!(budget.withdraw().is_ok() && budget.withdraw().is_err());
+    }
+    clock.advance(seconds(3_600));
+    let idle = (0..100).take_while(|_| budget.withdraw().is_ok()).count();
+    assert_eq!(idle, 10, "an hour without calls saved up more than a second's worth");
+}
+
+#[test]
+fn without_a_floor_nobody_knows_when_there_will_be_more() {
+    let budget = without_floor(0.2).burst(1).build();
+    budget.withdraw().unwrap();
+    assert_eq!(budget.withdraw().unwrap_err().retry_in, None);
+}
+
+#[test]
+fn so_many_a_second_are_allowed_whatever_the_traffic() {
+    let clock = ManualClock::new();
+    let budget = RetryBudget::per_second(5).clock(&clock).build();
+    assert_eq!(allowed(&budget, 10_000), 5);
+    clock.advance(seconds(1));
+    assert_eq!(allowed(&budget, 10_000), 5);
+    clock.advance(millis(200));
+    assert_eq!(allowed(&budget, 10_000), 1);
+}
+
+#[test]
+fn clones_share_one_allowance() {
+    let budget = without_floor(1.0).burst(2).build();
+    let clone = budget.clone();
+    budget.withdraw().unwrap();
+    clone.withdraw().unwrap();
+    assert!(budget.withdraw().is_err() && clone.withdraw().is_err());
+    clone.deposit();
+    assert_eq!(budget.balance(), 1);
+}
+
+#[test]
+fn threads_never_overdraw_it() {
+    const CALLS: u64 = 50_000;
+    let budget = without_floor(0.3).burst(10).build();
+    let allowed = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..CALLS {
+                    budget.deposit();
+                    allowed.fetch_add(u64::from(budget.withdraw().is_ok()), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let (allowed, most) = (allowed.into_inner() + budget.balance(), 10 + 2 * CALLS * 3 / 10);
+    assert!(allowed <= most, "{allowed} of {most}");
+    // Shares are lost only while the savings are full.
+    assert!(allowed >= most - 10, "only {allowed} of {most}");
+}

@@ -1,0 +1,241 @@
+//! Gives places, in order, to those who fit in.
+
+use crate::bulkhead::{Bulkhead, BulkheadBuilder, Place};
+use crate::clock::ManualClock;
+use crate::duration::millis;
+use crate::error::Why;
+use std::io;
+use std::sync::{Arc, Mutex};
+use tokio::task::{AbortHandle, JoinSet, yield_now};
+
+/// Callers of one bulkhead. The executor polls only who was woken, so a lost wake-up shows.
+struct Crowd {
+    bulkhead: Bulkhead,
+    clock: ManualClock,
+    tasks: JoinSet<()>,
+    inside: Arc<Mutex<Vec<(usize, Place)>>>,
+    refused: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Crowd {
+    fn new(bulkhead: BulkheadBuilder) -> Crowd {
+        let clock = ManualClock::new();
+        Crowd {
+            bulkhead: bulkhead.clock(&clock).build(),
+            clock,
+            tasks: JoinSet::new(),
+            inside: Arc::default(),
+            refused: Arc::default(),
+        }
+    }
+
+    /// Lets a caller come; returns when it is inside, refused, or waits.
+    async fn comes(&mut self, name: usize) -> AbortHandle {
+        let bulkhead = self.bulkhead.clone();
+        let (inside, refused) = (Arc::clone(&self.inside), Arc::clone(&self.refused));
+        let task = self.tasks.spawn(async move {
+            match bulkhead.acquire().await {
+                Ok(place) => inside.lock().unwrap().push((name, place)),
+                Err(error) => {
+                    assert_eq!((error.why, error.retry_in), (Why::BulkheadFull, None));
+                    refused.lock().unwrap().push(name);
+                }
+            }
+        });
+        settle().await;
+        task
+    }
+
+    async fn goes(&self, name: usize) {
+        let place = {
+            let mut inside = self.inside.lock().unwrap();
+            let index = inside.iter().position(|(other, _)| *other == name);
+            inside.remove(index.unwrap_or_else(|| panic!("{name} is not inside")))
+        };
+        drop(place);
+        settle().await;
+    }
+
+    async fn cancel(&self, task: &AbortHandle) {
+        task.abort();
+        settle().await;
+    }
+
+    async fn pass(&self, time: std::time::Duration) {
+        self.clock.advance(time);
+        settle().await;
+    }
+
+    #[track_caller]
+    fn check(&self, inside: &[usize], waiting: usize, refused: &[usize]) {
+        let names: Vec<_> = self.inside.lock().unwrap().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, inside, "inside");
+        assert_eq!(self.bulkhead.waiting(), waiting, "waiting");
+        assert_eq!(*self.refused.lock().unwrap(), refused, "refused");
+    }
+}
+
+async fn settle() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn places_are_given_in_the_order_in_which_callers_came() {
+    let mut crowd = Crowd::new(Bulkhead::places(2).queue_max(10));
+    for name in 0..6 {
+        crowd.comes(name).await;
+    }
+    crowd.check(&[0, 1], 4, &[]);
+    crowd.goes(1).await;
+    crowd.check(&[0, 2], 3, &[]);
+    crowd.goes(0).await;
+    crowd.goes(2).await;
+    crowd.check(&[3, 4], 1, &[]);
+    crowd.goes(4).await;
+    crowd.goes(3).await;
+    crowd.check(&[5], 0, &[]);
+    assert_eq!(crowd.bulkhead.free(), 1);
+}
+
+#[tokio::test]
+async fn two_places_that_come_free_at_once_go_to_two() {
+    let mut crowd = Crowd::new(Bulkhead::places(2).queue_max(10));
+    for name in 0..5 {
+        crowd.comes(name).await;
+    }
+    let places: Vec<_> = crowd.inside.lock().unwrap().drain(..).collect();
+    drop(places);
+    settle().await;
+    crowd.check(&[2, 3], 1, &[]);
+}
+
+#[tokio::test]
+async fn only_so_many_wait() {
+    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(2));
+    for name in 0..5 {
+        crowd.comes(name).await;
+    }
+    crowd.check(&[0], 2, &[3, 4]);
+    crowd.goes(0).await;
+    crowd.comes(5).await;
+    crowd.check(&[1], 2, &[3, 4]);
+}
+
+#[tokio::test]
+async fn nobody_waits_unless_told_to() {
+    let mut crowd = Crowd::new(Bulkhead::places(1));
+    crowd.comes(0).await;
+    crowd.comes(1).await;
+    crowd.check(&[0], 0, &[1]);
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_ends_on_time() {
+    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10).wait_max(millis(100)));
+    crowd.comes(0).await;
+    crowd.comes(1).await;
+    crowd.pass(millis(50)).await;
+    crowd.comes(2).await;
+    crowd.pass(millis(49)).await;
+    crowd.check(&[0], 2, &[]);
+    crowd.pass(millis(1)).await;
+    crowd.check(&[0], 1, &[1]);
+    crowd.goes(0).await;
+    crowd.check(&[2], 0, &[1]);
+    assert!(!crowd.clock.advance_to_next(), "the clock still waits for somebody");
+}
+
+#[tokio::test]
+async fn callers_that_are_dropped_leave_the_line() {
+    // Who of the three that wait is dropped, and who gets in when the place is free.
+    let cases: [(&[usize], &[usize]); 5] =
+        [(&[1], &[2]), (&[2], &[1]), (&[3], &[1]), (&[1, 2], &[3]), (&[3, 1, 2], &[])];
+    for (dropped, inside) in cases {
+        let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));
+        let mut tasks = Vec::new();
+        for name in 0..4 {
+            tasks.push(crowd.comes(name).await);
+        }
+        for name in dropped {
+            crowd.cancel(&tasks[*name]).await;
+        }
+        crowd.check(&[0], 3 - dropped.len(), &[]);
+        crowd.goes(0).await;
+        crowd.check(inside, (3 - dropped.len()).saturating_sub(1), &[]);
+    }
+}
+
+/// The place was freed for it, and it had been woken, when it was dropped.
+#[tokio::test]
+async fn a_woken_caller_that_is_dropped_wakes_the_next() {
+    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));
+    crowd.comes(0).await;
+    let first = crowd.comes(1).await;
+    crowd.comes(2).await;
+    crowd.inside.lock().unwrap().clear();
+    first.abort();
+    settle().await;
+    crowd.check(&[2], 0, &[]);
+}
+
+#[tokio::test]
+async fn who_does_not_wait_does_not_overtake_those_who_do() {
+    let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));
+    crowd.comes(0).await;
+    crowd.comes(1).await;
+    crowd.inside.lock().unwrap().clear();
+    assert_eq!(crowd.bulkhead.free(), 1);
+    assert_eq!(crowd.bulkhead.try_acquire().unwrap_err().why, Why::BulkheadFull);
+    settle().await;
+    crowd.check(&[1], 0, &[]);
+}
+
+#[tokio::test]
+async fn a_call_has_a_place_for_as_long_as_it_runs() {
+    let bulkhead = Bulkhead::places(1).build();
+    let failing = bulkhead.call(async || {
+        assert_eq!(bulkhead.free(), 0);
+        Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut))
+    });
+    let error = failing.await.unwrap_err();
+    assert_eq!((error.why(), error.attempts(), bulkhead.free()), (Why::Stopped, 1, 1));
+
+    let place = bulkhead.try_acquire().unwrap();
+    let refused = bulkhead.call(async || Ok::<_, io::Error>(())).await.unwrap_err();
+    assert_eq!((refused.why(), refused.attempts()), (Why::BulkheadFull, 0));
+    drop(place);
+    assert!(bulkhead.call(async || Ok::<_, io::Error>(())).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_panic_frees_the_place() {
+    let bulkhead = Bulkhead::places(1).queue_max(1).build();
+    let mut tasks = JoinSet::new();
+    let inside = bulkhead.clone();
+    tasks.spawn(async move {
+        let _ = inside.call(async || -> io::Result<()> { panic!("on purpose") }).await;
+    });
+    assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
+    assert_eq!((bulkhead.free(), bulkhead.waiting()), (1, 0));
+}
+
+#[test]
+fn threads_never_get_more_places_than_there_are() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let bulkhead = Bulkhead::places(1).build();
+    let inside = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let Ok(_place) = bulkhead.try_acquire() else { continue };
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two in one place");
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(bulkhead.free(), 1);
+}

@@ -1,0 +1,210 @@
+//! Waits in line: in the order of arrival, within the limits, leaving nothing behind.
+
+use crate::clock::ManualClock;
+use crate::duration::{millis, seconds};
+use crate::error::{Refused, Why};
+use crate::limiter::{RateLimiter, RateLimiterBuilder};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::{AbortHandle, JoinSet, yield_now};
+
+/// Callers that wait for one limiter, and what became of them. The executor polls only who was
+/// woken, so a wake-up that is lost shows.
+struct Line {
+    limiter: RateLimiter,
+    clock: ManualClock,
+    tasks: JoinSet<()>,
+    served: Arc<Mutex<Vec<Served>>>,
+}
+
+/// Who, when, how.
+type Served = (usize, Duration, Result<(), Refused>);
+
+impl Line {
+    fn new(limiter: RateLimiterBuilder) -> Line {
+        let clock = ManualClock::new();
+        let limiter = limiter.clock(&clock).build();
+        Line { limiter, clock, tasks: JoinSet::new(), served: Arc::default() }
+    }
+
+    /// Lets a caller come; returns when it has been served or waits.
+    async fn comes(&mut self, name: usize, n: u32) -> AbortHandle {
+        let (limiter, clock) = (self.limiter.clone(), self.clock.clone());
+        let served = Arc::clone(&self.served);
+        let task = self.tasks.spawn(async move {
+            let result = limiter.acquire_n(n).await;
+            served.lock().unwrap().push((name, clock.elapsed(), result));
+        });
+        settle().await;
+        task
+    }
+
+    async fn cancel(&self, task: AbortHandle) {
+        task.abort();
+        settle().await;
+    }
+
+    /// Moves the clock in small steps, as time passes.
+    async fn pass(&self, time: Duration) {
+        let end = self.clock.elapsed() + time;
+        while self.clock.elapsed() < end {
+            self.clock.advance(millis(1));
+            settle().await;
+        }
+    }
+
+    /// Who was served so far, and when.
+    fn served(&self) -> Vec<(usize, u128)> {
+        let served = self.served.lock().unwrap();
+        let admitted = served.iter().filter(|(_, _, result)| result.is_ok());
+        admitted.map(|(name, at, _)| (*name, at.as_millis())).collect()
+    }
+
+    fn refused(&self) -> Vec<(usize, Refused)> {
+        let served = self.served.lock().unwrap();
+        served.iter().filter_map(|(name, _, result)| Some((*name, result.err()?))).collect()
+    }
+
+    /// Nobody waits any more, and nothing of those who did is left.
+    async fn assert_empty(&self) {
+        assert!(!self.clock.advance_to_next(), "the clock still waits for somebody");
+        self.clock.advance(seconds(3_600));
+        assert_eq!(self.limiter.check(), Ok(()), "the line is not empty");
+    }
+}
+
+async fn settle() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
+}
+
+fn one_a_tenth() -> RateLimiterBuilder {
+    RateLimiter::per_second(10).burst(5)
+}
+
+#[tokio::test]
+async fn callers_are_served_in_the_order_in_which_they_came() {
+    let mut line = Line::new(one_a_tenth());
+    for (name, n) in [5, 5, 1, 3, 1, 2].into_iter().enumerate() {
+        line.comes(name, n).await;
+    }
+    assert_eq!(line.served(), [(0, 0)], "more than the burst at once");
+    line.pass(seconds(2)).await;
+    // A light one behind a heavy one could be served earlier, and must not be.
+    let expected = [(0, 0), (1, 500), (2, 600), (3, 900), (4, 1_000), (5, 1_200)];
+    assert_eq!(line.served(), expected);
+    line.assert_empty().await;
+}
+
+#[tokio::test]
+async fn a_window_is_waited_for_in_order_too() {
+    let mut line = Line::new(RateLimiter::sliding_window(2, millis(320)));
+    for name in 0..6 {
+        line.comes(name, 1).await;
+    }
+    line.pass(seconds(2)).await;
+    assert_eq!(line.served(), [(0, 0), (1, 0), (2, 330), (3, 330), (4, 660), (5, 660)]);
+    line.assert_empty().await;
+}
+
+#[tokio::test]
+async fn who_does_not_wait_does_not_overtake_those_who_do() {
+    let mut line = Line::new(one_a_tenth());
+    line.comes(0, 5).await;
+    line.comes(1, 5).await;
+    line.pass(millis(200)).await;
+    let refused = line.limiter.check().unwrap_err();
+    assert_eq!((refused.why, refused.retry_in), (Why::RateLimited, None));
+    line.pass(millis(300)).await;
+    assert_eq!(line.served(), [(0, 0), (1, 500)]);
+    line.pass(millis(100)).await;
+    assert_eq!(line.limiter.check(), Ok(()));
+}
+
+#[tokio::test]
+async fn cancelled_callers_give_way_and_take_nothing() {
+    // Who of the four that wait is cancelled: the others are served, as if those had never come.
+    let cases: [&[usize]; 5] = [&[1], &[2], &[4], &[1, 2, 3], &[4, 3, 2, 1]];
+    for cancelled in cases {
+        let others = (1..=4).filter(|name| !cancelled.contains(name));
+        let expected: Vec<_> = others.zip([200, 400, 600, 800]).collect();
+        let mut line = Line::new(one_a_tenth());
+        line.limiter.check_n(5).unwrap();
+        let mut tasks = Vec::new();
+        for name in 1..=4 {
+            tasks.push(line.comes(name, 2).await);
+        }
+        line.pass(millis(100)).await;
+        for name in cancelled {
+            line.cancel(tasks[name - 1].clone()).await;
+        }
+        line.pass(seconds(1)).await;
+        assert_eq!(line.served(), expected, "cancelled: {cancelled:?}");
+        line.assert_empty().await;
+    }
+}
+
+#[tokio::test]
+async fn only_so_many_wait() {
+    let mut line = Line::new(one_a_tenth().waiters_max(2));
+    line.limiter.check_n(5).unwrap();
+    for name in 1..=4 {
+        line.comes(name, 1).await;
+    }
+    assert_eq!(line.refused().iter().map(|(name, _)| *name).collect::<Vec<_>>(), [3, 4]);
+    assert!(line.refused().iter().all(|(_, refused)| refused.why == Why::RateLimited));
+    line.pass(millis(100)).await;
+    line.comes(5, 1).await;
+    line.pass(seconds(1)).await;
+    assert_eq!(line.served(), [(1, 100), (2, 200), (5, 300)]);
+    line.assert_empty().await;
+}
+
+#[tokio::test]
+async fn without_room_to_wait_a_caller_learns_when_to_ask_again() {
+    let mut line = Line::new(one_a_tenth().waiters_max(0));
+    line.limiter.check_n(5).unwrap();
+    line.comes(1, 2).await;
+    assert_eq!(line.refused(), [(1, Refused::new(Why::RateLimited, Some(millis(200))))]);
+    line.assert_empty().await;
+}
+
+#[tokio::test]
+async fn a_wait_that_is_known_to_be_too_long_is_refused_at_once() {
+    let mut line = Line::new(one_a_tenth().wait_max(millis(250)));
+    line.limiter.check_n(5).unwrap();
+    line.comes(1, 3).await;
+    assert_eq!(line.refused(), [(1, Refused::new(Why::RateLimited, Some(millis(300))))]);
+    line.comes(2, 2).await;
+    line.comes(3, 5).await;
+    line.pass(millis(200)).await;
+    // The third has 50 ms left when it becomes the first, and knows that it needs 500.
+    assert_eq!(line.served(), [(2, 200)]);
+    assert_eq!(line.refused()[1], (3, Refused::new(Why::RateLimited, Some(millis(500)))));
+    line.assert_empty().await;
+}
+
+#[tokio::test]
+async fn a_wait_that_turns_out_too_long_ends_on_time() {
+    let mut line = Line::new(one_a_tenth().wait_max(millis(500)));
+    line.limiter.check_n(5).unwrap();
+    line.comes(1, 5).await;
+    line.comes(2, 1).await;
+    line.pass(millis(499)).await;
+    assert_eq!((line.served(), line.refused()), (vec![], vec![]));
+    line.pass(millis(1)).await;
+    assert_eq!(line.served(), [(1, 500)]);
+    let refused = line.refused();
+    assert_eq!((refused[0].0, refused[0].1.why), (2, Why::RateLimited));
+    line.assert_empty().await;
+}
+
+#[tokio::test]
+async fn what_can_never_be_served_does_not_join_the_line() {
+    let mut line = Line::new(one_a_tenth());
+    line.limiter.check_n(5).unwrap();
+    line.comes(1, 6).await;
+    assert_eq!(line.refused(), [(1, Refused::new(Why::AboveBurst, None))]);
+    line.assert_empty().await;
+}

@@ -1,0 +1,121 @@
+//! Tries every interleaving of threads that ask one limiter.
+
+use crate::clock::{ManualClock, Moment};
+use crate::duration::millis;
+use crate::limiter::gcra::Gcra;
+use crate::limiter::{Admission, RateLimiter, Waiting};
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn loom_a_bucket_admits_its_burst_and_no_more() {
+    loom::model(|| {
+        let gcra = Arc::new(Gcra::new(1_000, 3));
+        let now = Moment::from_nanos(1_000_000);
+        let ask = move |gcra: &Gcra| usize::from(gcra.take(1, now).is_ok());
+        let threads = [(); 2].map(|()| {
+            let gcra = Arc::clone(&gcra);
+            thread::spawn(move || ask(&gcra) + ask(&gcra))
+        });
+        let here = ask(&gcra);
+        let admitted = threads.map(|thread| thread.join().unwrap()).iter().sum::<usize>() + here;
+        assert_eq!(admitted, 3, "five asked for the three there are");
+    });
+}
+
+/// One thread's reading of the clock is an interval behind the other's.
+#[test]
+fn loom_a_late_reading_admits_no_more() {
+    loom::model(|| {
+        let gcra = Arc::new(Gcra::new(1_000, 2));
+        let threads = [1_000_000, 1_001_000].map(|now| {
+            let gcra = Arc::clone(&gcra);
+            thread::spawn(move || {
+                (0..3).filter(|_| gcra.take(1, Moment::from_nanos(now)).is_ok()).count()
+            })
+        });
+        let admitted: usize = threads.map(|thread| thread.join().unwrap()).iter().sum();
+        assert!((2..=3).contains(&admitted), "{admitted} of the burst and one interval");
+    });
+}
+
+/// Waits as a task does: sleeps until woken, or until the moment it was told.
+fn is_asleep_for_ever(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
+    let woken = Arc::new(Woken::default());
+    let admission = waiting.poll(limiter, 1, &Waker::from(Arc::clone(&woken)));
+    let forever = admission == Admission::Later(Moment::NEVER);
+    forever && woken.0.load(Ordering::Relaxed) == 0
+}
+
+/// The only one in line leaves while another one joins: whoever is first then must know it, since
+/// nobody is left to wake it.
+#[test]
+fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
+    loom::model(|| {
+        let clock = ManualClock::new();
+        let limiter = RateLimiter::per_second(10).burst(1).clock(&clock).build();
+        limiter.check().unwrap();
+        let mut first = Waiting::default();
+        assert!(!is_asleep_for_ever(&limiter, &mut first));
+
+        let leaver = {
+            let limiter = limiter.clone();
+            thread::spawn(move || first.leave(&limiter))
+        };
+        let woken = Arc::new(Woken::default());
+        let mut second = Waiting::default();
+        let admission = second.poll(&limiter, 1, &Waker::from(Arc::clone(&woken)));
+        leaver.join().unwrap();
+
+        if admission == Admission::Later(Moment::NEVER) {
+            assert!(woken.0.load(Ordering::Relaxed) > 0, "nobody will ever wake the first in line");
+        }
+        assert!(!is_asleep_for_ever(&limiter, &mut second));
+        clock.advance(millis(100));
+        assert_eq!(second.poll(&limiter, 1, Waker::noop()), Admission::Admitted);
+        assert!(limiter.check().is_err());
+        clock.advance(millis(100));
+        assert_eq!(limiter.check(), Ok(()), "the line is not empty");
+    });
+}
+
+/// Two in line, the first is served or gives up while a third comes.
+#[test]
+fn loom_leaving_wakes_exactly_the_next_in_line() {
+    loom::model(|| {
+        let clock = ManualClock::new();
+        let limiter = RateLimiter::per_second(10).burst(1).clock(&clock).build();
+        limiter.check().unwrap();
+        let wakers = [(); 3].map(|()| Arc::new(Woken::default()));
+        let waker = |caller: usize| Waker::from(Arc::clone(&wakers[caller]));
+        let mut waiting = [(); 3].map(|()| Waiting::default());
+        for (caller, waiting) in waiting.iter_mut().take(2).enumerate() {
+            let admission = waiting.poll(&limiter, 1, &waker(caller));
+            assert!(matches!(admission, Admission::Later(_)));
+        }
+        let [mut first, mut second, mut third] = waiting;
+        let leaver = {
+            let limiter = limiter.clone();
+            thread::spawn(move || first.leave(&limiter))
+        };
+        let third_waker = waker(2);
+        let admission = third.poll(&limiter, 1, &third_waker);
+        leaver.join().unwrap();
+
+        assert_eq!(wakers[1].0.load(Ordering::Relaxed), 1, "the second sleeps for ever");
+        assert_eq!(admission, Admission::Later(Moment::NEVER), "the third overtook the second");
+        second.leave(&limiter);
+        assert_eq!(wakers[2].0.load(Ordering::Relaxed), 1, "the third sleeps for ever");
+    });
+}
