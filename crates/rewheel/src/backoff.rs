@@ -327,9 +327,8 @@ impl Backoff {
     /// spread out; sampling first would heap all that is above it onto one instant.
     const fn spread(&self, low: u64, high: u64) -> (u64, u64) {
         if matches!(self.growth, Growth::Decorrelated { .. }) {
-            let high = self.clamp(high);
-            let low = self.clamp(low);
-            return (if low < high { low } else { high }, high);
+            let (low, high) = (self.clamp(low), self.clamp(high));
+            return (low, if low < high { high } else { low });
         }
         let (low, high) = self.jitter.range(self.clamp(high));
         (self.clamp(low), self.clamp(high))

@@ -102,7 +102,9 @@ impl Classify for Refused {
             Why::Cancelled => (Category::Cancelled, false),
             Why::BudgetExhausted => (Category::Throttled, false),
             Why::AboveBurst => (Category::Rejected, false),
-            Why::Stopped | Why::AttemptsExhausted | Why::Nested => (Category::Unknown, false),
+            // The retry around it was promised the repeating, also of an attempt that timed out.
+            Why::Nested => (Category::Unknown, true),
+            Why::Stopped | Why::AttemptsExhausted => (Category::Unknown, false),
         };
         match (may_pass, self.retry_in) {
             (true, Some(delay)) => Class::retry_after(category, delay),

@@ -170,7 +170,8 @@ impl fmt::Display for Backoff {
         if self.delay_min > 0 {
             write!(f, " min {}", text(self.delay_min))?;
         }
-        if self.delay_max < u64::MAX {
+        // A fixed delay has no longest one unless it is given one; every other shape has.
+        if self.delay_max < u64::MAX || !matches!(self.growth, Growth::Fixed { .. }) {
             write!(f, " max {}", text(self.delay_max))?;
         }
         if !matches!(self.growth, Growth::Decorrelated { .. }) {

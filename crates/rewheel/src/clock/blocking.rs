@@ -44,7 +44,8 @@ impl Clock {
         }
         if let Some(clock) = self.manual() {
             clock.advance(duration);
-            return Waited::Fully;
+            let is_cancelled = cancel.is_some_and(CancelToken::is_cancelled);
+            return if is_cancelled { Waited::Cancelled } else { Waited::Fully };
         }
         let Some(cancel) = cancel else {
             sleep(duration);

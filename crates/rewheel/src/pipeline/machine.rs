@@ -135,7 +135,10 @@ impl Machine {
         let over = self.ends().find(|end| end.at <= now)?;
         self.release(plan, over.index + 1);
         let class = Class::retry(Category::Timeout);
-        self.report_failure(plan, &class);
+        if self.state == State::Calling {
+            // Whoever was still waiting in some line has not attempted anything.
+            self.report_failure(plan, &class);
+        }
         if !over.is_deadline {
             return Some(self.leave(plan, &class, Some(Refused::new(Why::Timeout, None))));
         }

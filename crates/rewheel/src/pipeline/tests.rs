@@ -1,5 +1,7 @@
 //! Checks what policies do to each other when they are stacked.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 mod order;
 mod giving_back;
 mod lines;

@@ -23,7 +23,8 @@ where
         // A blocking attempt takes long enough that reading the clock is nothing beside it.
         progress.note_start();
         if progress.is_cancelled() {
-            return Err(progress.give_up::<T, H>(Why::Cancelled, 0, &mut self.hooks));
+            let attempts = progress.series.attempt().number() - 1;
+            return Err(progress.give_up::<T, H>(Why::Cancelled, attempts, &mut self.hooks));
         }
         loop {
             let time_left = progress.attempt_ends().map(|(_, left)| left);
@@ -38,14 +39,13 @@ where
                 Next::Wait(delay) => {
                     let cancel = progress.setup.cancel.clone();
                     let waited = progress.setup.clock.wait_blocking(delay, cancel.as_ref());
-                    if waited == Waited::Cancelled {
-                        let attempts = attempt.number();
-                        return Err(progress.give_up::<T, H>(
-                            Why::Cancelled,
-                            attempts,
-                            &mut self.hooks,
-                        ));
-                    }
+                    let why = match waited {
+                        Waited::Cancelled => Why::Cancelled,
+                        // The wait took longer than it was meant to.
+                        Waited::Fully if progress.is_over() => Why::Deadline,
+                        Waited::Fully => continue,
+                    };
+                    return Err(progress.give_up::<T, H>(why, attempt.number(), &mut self.hooks));
                 }
             }
         }

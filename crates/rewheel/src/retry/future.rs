@@ -4,6 +4,7 @@ use super::call::marker::{Async, Invoke};
 use super::progress::{Next, Outcome, Progress};
 use super::{Call, Hooks, Judge};
 use crate::cancel::Cancelled;
+use crate::classify::{Category, Class};
 use crate::clock::{Moment, Sleep};
 use crate::error::{Error, Why};
 use crate::nesting::Inside;
@@ -84,7 +85,11 @@ where
                         Poll::Ready(result) => Outcome::Finished(result),
                         Poll::Pending => match self.as_mut().poll_interruption(cx) {
                             Poll::Pending => return Poll::Pending,
-                            Poll::Ready(Interruption::Timeout) => Outcome::TimedOut,
+                            Poll::Ready(Interruption::Timeout) => {
+                                // It ends before anybody hears that it did.
+                                self.as_mut().project().state.set(State::Waiting);
+                                Outcome::TimedOut
+                            }
                             Poll::Ready(Interruption::GiveUp(why)) => {
                                 return Poll::Ready(Err(self.give_up(why)));
                             }
@@ -116,6 +121,10 @@ where
                         return Poll::Pending;
                     }
                     this.timer.set(None);
+                    if this.progress.is_over() {
+                        // The wait took longer than it was meant to.
+                        return Poll::Ready(Err(self.give_up(Why::Deadline)));
+                    }
                     self.as_mut().start_attempt();
                 }
             }
@@ -170,11 +179,11 @@ where
             return Poll::Pending;
         }
         this.timer.set(None);
-        Poll::Ready(if this.progress.is_over() {
-            Interruption::GiveUp(Why::Deadline)
-        } else {
-            Interruption::Timeout
-        })
+        if this.progress.is_over() {
+            this.progress.report_failure(&Class::retry(Category::Timeout));
+            return Poll::Ready(Interruption::GiveUp(Why::Deadline));
+        }
+        Poll::Ready(Interruption::Timeout)
     }
 
     fn give_up(self: Pin<&mut Self>, why: Why) -> Error<E> {

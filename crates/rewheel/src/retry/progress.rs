@@ -138,12 +138,9 @@ impl<E> Progress<E> {
         hooks: &mut H,
     ) -> Next<T, E> {
         let attempt = self.series.attempt().number();
+        self.report_failure(class);
         if let Some(statistics) = &self.setup.statistics {
-            statistics.attempt_failed();
             self.series.set_failure_ratio(statistics.failure_ratio());
-        }
-        if let Some((name, observer)) = &self.setup.observer {
-            observer.observe(&Event::AttemptFailed { name, attempt, class });
         }
         // A judge may call an error done: there is nothing to repeat then.
         let verdict = if class.verdict == Verdict::Done { Verdict::Stop } else { class.verdict };
@@ -154,6 +151,7 @@ impl<E> Progress<E> {
         {
             step = Step::GiveUp(Why::BudgetExhausted);
         }
+        let is_error = matches!(outcome, Outcome::Finished(Err(_)));
         let value = match outcome {
             Outcome::Finished(Ok(value)) => Some(value),
             Outcome::Finished(Err(error)) => {
@@ -164,7 +162,10 @@ impl<E> Progress<E> {
         };
         match step {
             Step::Wait(delay) => {
-                self.report_retry(attempt, delay, class.category, hooks);
+                // An attempt that returned no error must not be blamed for an earlier one's.
+                let error = self.last.as_ref().filter(|_| is_error);
+                let retrying = Retrying { attempt, delay, category: class.category, error };
+                self.report_retry(&retrying, hooks);
                 Next::Wait(delay)
             }
             Step::Return => Next::Return(Err(self.give_up(Why::Stopped, attempt, hooks))),
@@ -173,6 +174,17 @@ impl<E> Progress<E> {
                 // A result that was not good enough is still the best there is.
                 Next::Return(value.ok_or(error))
             }
+        }
+    }
+
+    /// Counts an attempt that failed, or that was cut.
+    pub(super) fn report_failure(&self, class: &Class) {
+        if let Some(statistics) = &self.setup.statistics {
+            statistics.attempt_failed();
+        }
+        if let Some((name, observer)) = &self.setup.observer {
+            let attempt = self.series.attempt().number();
+            observer.observe(&Event::AttemptFailed { name, attempt, class });
         }
     }
 
@@ -186,20 +198,15 @@ impl<E> Progress<E> {
         }
     }
 
-    fn report_retry<T, H: Hooks<T, E>>(
-        &self,
-        attempt: u32,
-        delay: Duration,
-        category: Category,
-        hooks: &mut H,
-    ) {
+    fn report_retry<T, H: Hooks<T, E>>(&self, retrying: &Retrying<'_, E>, hooks: &mut H) {
+        let Retrying { attempt, delay, .. } = *retrying;
         if let Some(statistics) = &self.setup.statistics {
             statistics.retried(delay);
         }
         if let Some((name, observer)) = &self.setup.observer {
             observer.observe(&Event::Retrying { name, attempt, delay });
         }
-        hooks.retrying(&Retrying { attempt, delay, category, error: self.last.as_ref() });
+        hooks.retrying(retrying);
     }
 
     fn elapsed(&mut self) -> Duration {

@@ -1,0 +1,113 @@
+//! Checks what the error of a call that was given up says.
+
+use super::*;
+use crate::Refused;
+use std::error::Error as _;
+
+fn error(why: Why, attempts: u32, last: Option<Failure>) -> Error<Failure> {
+    Error::new(Refused::new(why, None), attempts, Duration::new(1, 234_567_890), last)
+}
+
+#[track_caller]
+fn check_line(error: &Error<Failure>, expected: &str) {
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn prints_as_one_line() {
+    let busy = Some(Failure::Busy);
+    check_line(
+        &error(Why::AttemptsExhausted, 3, busy),
+        "gave up after 3 attempts in 1s234ms: no attempts are left: busy",
+    );
+    check_line(&error(Why::Stopped, 1, busy), "failed: busy");
+    check_line(
+        &error(Why::Deadline, 2, None),
+        "gave up after 2 attempts in 1s234ms: no time is left",
+    );
+    check_line(
+        &error(Why::Stopped, 2, busy),
+        "gave up after 2 attempts in 1s234ms: another attempt cannot help: busy",
+    );
+    check_line(&error(Why::CircuitOpen, 0, None), "not attempted: the circuit breaker is open");
+    check_line(&error(Why::Cancelled, 0, None), "not attempted: it was cancelled");
+}
+
+#[test]
+fn its_source_is_the_last_error() {
+    let exhausted = error(Why::AttemptsExhausted, 3, Some(Failure::Busy));
+    let source = exhausted.source().unwrap();
+    assert_eq!(source.downcast_ref::<Failure>(), Some(&Failure::Busy));
+    assert!(error(Why::Timeout, 1, None).source().is_none());
+    assert_eq!(exhausted.into_last(), Some(Failure::Busy));
+}
+
+#[track_caller]
+fn check_class(why: Why, last: Option<Failure>, expected: Class) {
+    assert_eq!(error(why, 1, last).classify(), expected, "{why:?}, {last:?}");
+}
+
+#[test]
+fn what_was_given_up_stays_given_up() {
+    let busy = Some(Failure::Busy);
+    let stop = Class::stop(Category::Transient);
+    check_class(Why::AttemptsExhausted, busy, stop.clone());
+    check_class(Why::Deadline, busy, stop.clone());
+    check_class(Why::BudgetExhausted, busy, stop);
+    // Here it was not the dependency that ended it.
+    check_class(Why::CircuitOpen, busy, Class::stop(Category::CircuitOpen));
+    check_class(Why::Cancelled, busy, Class::stop(Category::Cancelled));
+    check_class(Why::Deadline, None, Class::stop(Category::Deadline));
+    check_class(Why::Cancelled, None, Class::stop(Category::Cancelled));
+    check_class(Why::CircuitOpen, None, Class::stop(Category::CircuitOpen));
+    check_class(Why::AboveBurst, None, Class::stop(Category::Rejected));
+    check_class(Why::AttemptsExhausted, None, Class::stop(Category::Unknown));
+}
+
+#[test]
+fn what_was_not_repeated_yet_speaks_for_itself() {
+    check_class(Why::Stopped, Some(Failure::Busy), Class::retry(Category::Transient));
+    check_class(Why::Stopped, Some(Failure::Gone), Class::stop(Category::Rejected));
+    check_class(Why::Nested, Some(Failure::Busy), Class::retry(Category::Transient));
+    check_class(Why::Nested, None, Class::retry(Category::Unknown));
+    check_class(Why::Timeout, None, Class::retry(Category::Timeout));
+    check_class(Why::RateLimited, None, Class::retry(Category::Throttled));
+    check_class(Why::BulkheadFull, None, Class::retry(Category::BulkheadFull));
+    let wait = Refused::new(Why::RateLimited, Some(seconds(3)));
+    assert_eq!(wait.classify(), Class::retry_after(Category::Throttled, seconds(3)));
+}
+
+#[test]
+fn an_exhausted_retry_is_not_multiplied_by_one_around_it() {
+    // Not nested as far as the library can see: the work was handed to another thread.
+    let inner = || {
+        let work = || {
+            let call = (|| Err::<(), _>(Failure::Busy)).retry(Retry::fixed(Duration::ZERO));
+            call.call()
+        };
+        std::thread::spawn(work).join().unwrap()
+    };
+    let error = inner.retry(EVERY_SECOND).clock(ManualClock::new()).call().unwrap_err();
+    assert_eq!((error.why(), error.attempts()), (Why::Stopped, 1));
+    assert_eq!(error.last().unwrap().attempts(), 3);
+}
+
+#[test]
+fn every_reason_has_a_name_of_its_own() {
+    let all = [
+        Why::Stopped,
+        Why::AttemptsExhausted,
+        Why::Deadline,
+        Why::Timeout,
+        Why::BudgetExhausted,
+        Why::CircuitOpen,
+        Why::RateLimited,
+        Why::AboveBurst,
+        Why::BulkheadFull,
+        Why::Cancelled,
+        Why::Nested,
+    ];
+    let names: std::collections::HashSet<_> = all.iter().map(|why| why.as_str()).collect();
+    let texts: std::collections::HashSet<_> = all.iter().map(Why::to_string).collect();
+    assert_eq!((names.len(), texts.len()), (all.len(), all.len()));
+}

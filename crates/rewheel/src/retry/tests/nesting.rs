@@ -1,0 +1,154 @@
+//! Checks that a retry inside a retry does not multiply the calls.
+
+use super::*;
+use crate::retry::Nested;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const THREE: Retry = Retry::fixed(seconds(1)).attempts_max(3);
+const TWO: Retry = Retry::fixed(seconds(1)).attempts_max(2);
+
+/// Counts how often the innermost of two retries makes its call.
+fn calls_async(outer: Retry, inner: Retry) -> u32 {
+    let (clock, calls) = (ManualClock::new(), Cell::new(0));
+    let innermost = || async {
+        calls.set(calls.get() + 1);
+        Clock::from(&clock).sleep(millis(10)).await;
+        Err::<(), _>(Failure::Busy)
+    };
+    let middle = || async {
+        // The inner retry begins in a later poll than the outer attempt.
+        Clock::from(&clock).sleep(millis(10)).await;
+        innermost.retry(inner).clock(&clock).await
+    };
+    let error = finish(clock.drive(middle.retry(outer).clock(&clock))).unwrap_err();
+    assert_eq!(error.into_last().unwrap().into_last(), Some(Failure::Busy));
+    calls.get()
+}
+
+fn calls_blocking(outer: Retry, inner: Retry) -> u32 {
+    let (clock, calls) = (ManualClock::new(), Cell::new(0));
+    let innermost = || {
+        calls.set(calls.get() + 1);
+        Err::<(), _>(Failure::Busy)
+    };
+    let middle = || innermost.retry(inner).clock(&clock).call();
+    middle.retry(outer).clock(&clock).call().unwrap_err();
+    calls.get()
+}
+
+/// Makes a call of three attempts, and says how many it was allowed.
+fn attempts_of_a_fresh_retry() -> u32 {
+    let call = (|| Err::<(), _>(Failure::Busy)).retry(THREE).clock(ManualClock::new());
+    call.call().unwrap_err().attempts()
+}
+
+#[test]
+fn the_outer_retry_repeats_and_the_inner_does_not() {
+    assert_eq!(calls_async(THREE, TWO), 3);
+    assert_eq!(calls_blocking(THREE, TWO), 3);
+}
+
+#[test]
+fn an_inner_retry_that_insists_is_not_multiplied_by_the_outer_one() {
+    // It has used up its attempts: that is an answer, not a reason to begin again.
+    assert_eq!(calls_async(THREE, TWO.nested(Nested::Retry)), 2);
+    assert_eq!(calls_blocking(THREE, TWO.nested(Nested::Retry)), 2);
+}
+
+#[test]
+fn an_inner_retry_that_insists_multiplies_if_the_outer_one_does_too() {
+    let (clock, calls) = (ManualClock::new(), Cell::new(0));
+    let innermost = || {
+        calls.set(calls.get() + 1);
+        Err::<(), _>(Failure::Busy)
+    };
+    let middle = || innermost.retry(TWO.nested(Nested::Retry)).clock(&clock).call();
+    let error = middle.retry(THREE).when(|_| true).clock(&clock).call().unwrap_err();
+    assert_eq!((error.attempts(), calls.get()), (3, 6));
+}
+
+#[test]
+fn a_suppressed_retry_says_so_and_stays_retryable() {
+    let seen = Cell::new(None);
+    let middle = || {
+        let result = (|attempt: Attempt| {
+            assert!(attempt.is_last(), "it is the only one");
+            Err::<(), _>(Failure::BusyFor(seconds(9)))
+        })
+        .retry(TWO)
+        .call();
+        let error = result.as_ref().unwrap_err();
+        seen.set(Some((error.why(), error.attempts(), error.classify())));
+        result
+    };
+    let clock = ManualClock::new();
+    middle.retry(TWO).clock(&clock).call().unwrap_err();
+    let class = Class::retry_after(Category::Throttled, seconds(9));
+    assert_eq!(seen.take(), Some((Why::Nested, 1, class)));
+    assert_eq!(clock.elapsed(), seconds(9), "what the callee asked for reaches the outer retry");
+}
+
+#[test]
+fn a_suppressed_retry_whose_attempt_times_out_is_repeated_by_the_outer_one() {
+    let (clock, calls) = (ManualClock::new(), Cell::new(0));
+    let hanging = || {
+        calls.set(calls.get() + 1);
+        std::future::pending::<Result<(), Failure>>()
+    };
+    let middle = || hanging.retry(TWO.attempt_timeout(seconds(1))).clock(&clock).into_future();
+    let error = finish(clock.drive(middle.retry(THREE).clock(&clock))).unwrap_err();
+    assert_eq!((error.attempts(), calls.get()), (3, 3));
+}
+
+#[test]
+fn a_success_of_the_inner_retry_is_a_success() {
+    let middle = || (|| Ok::<_, Failure>(1)).retry(TWO).call();
+    assert_eq!(middle.retry(THREE).call(), Ok(1));
+}
+
+#[test]
+fn nothing_is_suppressed_after_a_panic() {
+    let blocking = || (|| -> Result<(), Failure> { panic!("an attempt") }).retry(THREE).call();
+    assert!(catch_unwind(blocking).is_err());
+    assert_eq!(attempts_of_a_fresh_retry(), 3);
+
+    let panicking = || async {
+        tokio::task::yield_now().await;
+        if calls_something() {
+            panic!("an attempt")
+        }
+        Ok::<_, Failure>(())
+    };
+    let patient = AssertUnwindSafe(|| finish(panicking.retry(THREE).into_future()));
+    assert!(catch_unwind(patient).is_err());
+    assert_eq!(attempts_of_a_fresh_retry(), 3);
+}
+
+/// Keeps the compiler from knowing that what follows is never reached.
+fn calls_something() -> bool {
+    std::hint::black_box(true)
+}
+
+#[test]
+fn nothing_is_suppressed_beside_an_attempt_that_is_under_way() {
+    let mut outer =
+        Box::pin((|| std::future::pending::<Result<(), Failure>>()).retry(THREE).into_future());
+    assert!(poll(outer.as_mut()).is_pending());
+    assert_eq!(attempts_of_a_fresh_retry(), 3, "a sibling on the same thread");
+    assert!(poll(outer.as_mut()).is_pending());
+    drop(outer);
+    assert_eq!(attempts_of_a_fresh_retry(), 3, "after the outer call was dropped");
+}
+
+#[test]
+fn nothing_is_suppressed_between_two_attempts() {
+    let clock = ManualClock::new();
+    let seen = Cell::new(0);
+    let call = (|| Err::<(), _>(Failure::Busy))
+        .retry(TWO)
+        .clock(&clock)
+        .on_retry(|_| seen.set(attempts_of_a_fresh_retry()));
+    call.call().unwrap_err();
+    assert_eq!(seen.get(), 3, "a hook runs outside of the attempt");
+}

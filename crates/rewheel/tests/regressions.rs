@@ -1,0 +1,43 @@
+//! Keeps out the defects that were found in other libraries of this kind.
+//!
+//! Each test says in one line what it guards against, and where that was seen.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+#[path = "regressions/delays.rs"]
+mod delays;
+#[path = "regressions/calls.rs"]
+mod calls;
+#[path = "regressions/budget.rs"]
+mod budget;
+#[path = "regressions/breaker.rs"]
+mod breaker;
+#[path = "regressions/limiter.rs"]
+mod limiter;
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// An error that may pass.
+fn refused() -> io::Error {
+    io::ErrorKind::ConnectionRefused.into()
+}
+
+/// Runs `work` in so many threads at the same moment; returns what each came to.
+fn race<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    let start = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let race = || {
+            start.wait();
+            work()
+        };
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(race)).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
+    })
+}
