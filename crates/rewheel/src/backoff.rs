@@ -122,8 +122,12 @@ impl Backoff {
     /// Asks a function for the delay after each attempt.
     ///
     /// The name stands for it in text; [`Backoffs`] reads it back.
+    ///
+    /// # Panics
+    /// Panics if the name is not 1 to 64 of `a-z`, `0-9`, `_`, `-` and `.`; in a constant that is
+    /// a compile error.
     pub const fn custom(name: &'static str, delay: fn(attempt: u32) -> Duration) -> Backoff {
-        assert!(!name.is_empty(), "a custom backoff needs a name");
+        assert!(registry::is_name(name), "a name is 1 to 64 of a-z, 0-9, `_`, `-`, `.`");
         Backoff {
             growth: Growth::Custom(growth::Custom { name, delay }),
             jitter: Jitter::FULL,
@@ -292,7 +296,19 @@ impl Backoff {
     }
 
     pub(crate) const fn is_custom(&self) -> bool {
-        matches!(self.growth, Growth::Custom(_))
+        self.custom_name().is_some()
+    }
+
+    const fn custom_name(&self) -> Option<&'static str> {
+        match self.growth {
+            Growth::Custom(custom) => Some(custom.name),
+            Growth::Fixed { .. }
+            | Growth::Linear { .. }
+            | Growth::Exponential { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Decorrelated { .. }
+            | Growth::Adaptive { .. } => None,
+        }
     }
 
     pub(crate) const fn is_jittered(&self) -> bool {

@@ -221,8 +221,9 @@ impl Pipeline {
 }
 
 impl Plan {
-    fn has_retry(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Retry(_)))
+    /// Whether a retry inside of this pipeline may leave the repeating to it.
+    fn repeats(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Retry(retry) if retry.repeats()))
     }
 }
 

@@ -213,6 +213,12 @@ impl Retry {
         self.deadline != UNLIMITED || self.attempt_timeout != UNLIMITED
     }
 
+    /// Whether it may make a call again, so that a retry inside of it need not.
+    #[inline]
+    pub(crate) const fn repeats(&self) -> bool {
+        self.attempts_max > 1
+    }
+
     pub(crate) const fn attempt_timeout_limit(&self) -> Option<Duration> {
         if self.attempt_timeout == UNLIMITED {
             None

@@ -25,9 +25,6 @@ pub struct Backoffs {
 }
 
 impl Backoffs {
-    /// Longer names do not fit the columns and labels they end up in.
-    const NAME_BYTES_MAX: usize = 64;
-
     /// A registry is filled by code and config, not by traffic: more than this is a leak.
     const NAMES_MAX: usize = 10_000;
 
@@ -44,18 +41,14 @@ impl Backoffs {
     ///
     /// # Errors
     /// Refuses a name that is not lowercase letters, digits, `_`, `-` and `.`, 1 to 64 of them, or
-    /// that is a word of the text form.
+    /// that is a word of the text form; and a custom backoff under another name than its own, by
+    /// which it is printed.
     pub fn register(&mut self, name: &str, backoff: Backoff) -> Result<(), NameError> {
-        let allowed = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'.')
-        };
-        let shape = ["fixed", "linear", "exponential", "fibonacci", "decorrelated", "adaptive"];
-        if name.is_empty()
-            || name.len() > Backoffs::NAME_BYTES_MAX
-            || !name.bytes().all(allowed)
-            || shape.contains(&name)
-        {
+        if !is_name(name) || text::SHAPES.contains(&name) {
             return Err(NameError::Invalid(name.to_owned()));
+        }
+        if let Some(own) = backoff.custom_name().filter(|own| *own != name) {
+            return Err(NameError::NotItsOwn { name: name.to_owned(), own });
         }
         if self.named.len() >= Backoffs::NAMES_MAX && !self.named.contains_key(name) {
             return Err(NameError::TooMany);
@@ -84,6 +77,21 @@ impl Backoffs {
     }
 }
 
+/// Longer names do not fit the columns and labels they end up in.
+const NAME_BYTES_MAX: usize = 64;
+
+pub(super) const fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut index = 0;
+    while index < bytes.len() {
+        if !matches!(bytes[index], b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.') {
+            return false;
+        }
+        index += 1;
+    }
+    !bytes.is_empty() && bytes.len() <= NAME_BYTES_MAX
+}
+
 impl Default for Backoffs {
     fn default() -> Backoffs {
         Backoffs::new()
@@ -98,6 +106,14 @@ pub enum NameError {
         "`{0}` cannot name a backoff: use 1 to 64 of a-z, 0-9, `_`, `-`, `.`, and no shape's name"
     )]
     Invalid(String),
+    /// A custom backoff has a name already.
+    #[error("a custom backoff is registered under its own name, `{own}`, not `{name}`")]
+    NotItsOwn {
+        /// The name it was to get.
+        name: String,
+        /// The name it has.
+        own: &'static str,
+    },
     /// The registry is full.
     #[error("too many backoffs are registered: 10000 is the most")]
     TooMany,

@@ -289,5 +289,6 @@ fn what_makes_no_sense_is_refused_at_construction() {
     check_panic("below the shortest", || Backoff::fixed(millis(1)).min(millis(3)).max(millis(2)));
     check_panic("random already", || Backoff::decorrelated(seconds(1)).jitter(Jitter::FULL));
     check_panic("0 to 1", || Backoff::fixed(seconds(1)).jitter(Jitter::proportional(1.1)));
-    check_panic("needs a name", || Backoff::custom("", |_| Duration::ZERO));
+    check_panic("a name is 1 to 64", || Backoff::custom("", |_| Duration::ZERO));
+    check_panic("a name is 1 to 64", || Backoff::custom("Pay day", |_| Duration::ZERO));
 }

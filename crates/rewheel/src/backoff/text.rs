@@ -50,9 +50,11 @@ pub(super) fn parse_options(mut backoff: Backoff, text: &str) -> Result<Backoff,
     check(backoff).map_err(wrong)
 }
 
+/// The words that a text may start with. The registry takes no name that is one of them.
+pub(super) const SHAPES: [&str; 6] =
+    ["fixed", "linear", "exponential", "fibonacci", "decorrelated", "adaptive"];
+
 fn shape_of(shape: &str, words: &mut SplitWhitespace<'_>, names: &str) -> Result<Backoff, String> {
-    const SHAPES: [&str; 6] =
-        ["fixed", "linear", "exponential", "fibonacci", "decorrelated", "adaptive"];
     if !SHAPES.contains(&shape) {
         return Err(format!(
             "it starts with `{shape}`, which is neither a shape ({}) nor a known name ({names})",

@@ -52,7 +52,7 @@ impl Pipeline {
                 }
                 Need::Call(attempt) => {
                     let result = {
-                        let _inside = plan.has_retry().then(Inside::enter);
+                        let _inside = plan.repeats().then(Inside::enter);
                         operation(attempt)
                     };
                     let class = ByClassify.judge(&result);

@@ -46,7 +46,7 @@ pub enum Warning {
     BulkheadOutsideRetry,
     /// Retries are not counted, so the limit can be exceeded several times over.
     LimiterOutsideRetry,
-    /// Their attempts multiply.
+    /// Their attempts can multiply.
     RetryInsideRetry,
     /// It limits one attempt, not the whole call.
     TimeoutInsideRetry,
@@ -80,7 +80,7 @@ impl fmt::Display for Warning {
                  it inside"
             }
             Warning::RetryInsideRetry => {
-                "retry inside of retry: the attempts multiply; keep the one nearest to the call"
+                "retry inside of retry: attempts can multiply; keep the one nearest to the call"
             }
             Warning::TimeoutInsideRetry => {
                 "timeout inside of retry: it limits each attempt; write attempt_timeout if that \

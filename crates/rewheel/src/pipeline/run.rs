@@ -82,7 +82,7 @@ where
         loop {
             match need.take() {
                 Some(Need::Call(attempt)) => {
-                    let _inside = plan.has_retry().then(Inside::enter);
+                    let _inside = plan.repeats().then(Inside::enter);
                     this.call.set(Some(this.operation.invoke(attempt)));
                 }
                 Some(Need::Finish(refused)) => {
@@ -100,7 +100,7 @@ where
             }
             let Some(call) = this.call.as_mut().as_pin_mut() else { continue };
             let polled = {
-                let _inside = plan.has_retry().then(Inside::enter);
+                let _inside = plan.repeats().then(Inside::enter);
                 call.poll(cx)
             };
             let Poll::Ready(result) = polled else {

@@ -5,7 +5,6 @@ use super::progress::{Next, Outcome, Progress};
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
 use crate::error::{Error, Why};
-use crate::nesting::Inside;
 
 impl<F, A, T, E, J, H> Call<F, Blocking<A, T, E>, J, H>
 where
@@ -30,7 +29,7 @@ where
             let time_left = progress.attempt_ends().map(|(_, left)| left);
             let attempt = progress.series.attempt().with_time_left(time_left);
             let result = {
-                let _inside = Inside::enter();
+                let _inside = progress.mark();
                 self.operation.invoke(attempt)
             };
             let outcome = Outcome::Finished(result);

@@ -7,7 +7,6 @@ use crate::cancel::Cancelled;
 use crate::classify::{Category, Class};
 use crate::clock::{Moment, Sleep};
 use crate::error::{Error, Why};
-use crate::nesting::Inside;
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -78,7 +77,7 @@ where
             match this.state.as_mut().project() {
                 StateProjection::Running { attempt } => {
                     let polled = {
-                        let _inside = Inside::enter();
+                        let _inside = this.progress.mark();
                         attempt.poll(cx)
                     };
                     let outcome = match polled {
@@ -154,7 +153,7 @@ where
             *this.attempt_ends = ends;
         }
         let attempt = {
-            let _inside = Inside::enter();
+            let _inside = this.progress.mark();
             this.operation.invoke(attempt)
         };
         this.state.set(State::Running { attempt });

@@ -48,6 +48,12 @@ impl<E> Progress<E> {
         }
     }
 
+    /// Marks this thread while an attempt runs, if this retry would repeat it.
+    #[inline]
+    pub(super) fn mark(&self) -> Option<Inside> {
+        self.setup.policy.repeats().then(Inside::enter)
+    }
+
     /// Takes the time of the start, if that has not happened yet.
     ///
     /// An untimed async call that is ready at once never reads a clock. One that is not has only

@@ -19,7 +19,7 @@ fn allowed(budget: &RetryBudget, calls: u32) -> u32 {
 fn budget_of_0_3_is_30_percent() {
     for tenths in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] {
         let ratio = f64::from(tenths) / 10.0;
-        let budget = RetryBudget::ratio(ratio).floor_per_second(0).burst(2).build();
+        let budget = RetryBudget::ratio(ratio).floor_per_second(0).burst(1).build();
         let allowed = allowed(&budget, 100_000);
         assert!(allowed.abs_diff(tenths * 10_000) <= 2, "{ratio} allowed {allowed} of 100000");
     }

@@ -158,3 +158,13 @@ fn serde_writes_the_short_form() {
     assert!(error.contains("above zero"), "{error}");
     assert!(serde_json::from_str::<Backoff>("7").is_err());
 }
+
+#[test]
+fn a_custom_backoff_is_registered_under_the_name_it_is_printed_by() {
+    let payday = Backoff::custom("payday", |_| Duration::ZERO);
+    let error = Backoffs::new().register("pay-day", payday).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a custom backoff is registered under its own name, `payday`, not `pay-day`"
+    );
+}

@@ -152,3 +152,18 @@ fn nothing_is_suppressed_between_two_attempts() {
     call.call().unwrap_err();
     assert_eq!(seen.get(), 3, "a hook runs outside of the attempt");
 }
+
+#[test]
+fn a_retry_of_one_attempt_leaves_the_repeating_to_the_one_inside() {
+    let mut attempts = 0;
+    let inner = || {
+        (|| {
+            attempts += 1;
+            Err::<(), _>(Failure::Busy)
+        })
+        .retry(Retry::fixed(Duration::ZERO).attempts_max(3))
+        .call()
+    };
+    let _ = inner.retry(Retry::fixed(Duration::ZERO).attempts_max(1)).call();
+    assert_eq!(attempts, 3);
+}
