@@ -1,4 +1,4 @@
-//! Stops calling what is down, and finds out gently when it is up again.
+//! Stops calling what is down.
 
 mod config;
 mod word;
@@ -26,7 +26,7 @@ use std::time::Duration;
 /// half open: a few probes may pass, and what becomes of them decides.
 ///
 /// ```
-/// use rewheel::{CircuitBreaker, State, Why, seconds};
+/// use rewheel::{CircuitBreaker, BreakerState, Why, seconds};
 /// use std::io;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -39,7 +39,7 @@ use std::time::Duration;
 ///     assert_eq!(error.last().unwrap().kind(), io::ErrorKind::ConnectionRefused);
 /// }
 /// let refused = payments.call(|| charge()).await.unwrap_err();
-/// assert_eq!((payments.state(), refused.why()), (State::Open, Why::CircuitOpen));
+/// assert_eq!((payments.state(), refused.why()), (BreakerState::Open, Why::CircuitOpen));
 /// assert!(refused.retry_in().unwrap() <= seconds(30));
 /// # }
 /// ```
@@ -55,7 +55,7 @@ pub struct CircuitBreaker {
 
 /// What a breaker does with calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum BreakerState {
     /// Lets every call pass.
     Closed,
     /// Refuses every call.
@@ -64,18 +64,18 @@ pub enum State {
     HalfOpen,
 }
 
-impl State {
+impl BreakerState {
     /// Returns the name used in JSON, metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
-            State::Closed => "closed",
-            State::Open => "open",
-            State::HalfOpen => "half_open",
+            BreakerState::Closed => "closed",
+            BreakerState::Open => "open",
+            BreakerState::HalfOpen => "half_open",
         }
     }
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for BreakerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -84,9 +84,9 @@ impl std::fmt::Display for State {
 /// What a breaker looks like at some instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct BreakerSnapshot {
     /// What it does with calls.
-    pub state: State,
+    pub state: BreakerState,
     /// Whether a person holds it there, by [`isolate`](CircuitBreaker::isolate) or
     /// [`force_close`](CircuitBreaker::force_close).
     pub forced: bool,
@@ -154,7 +154,8 @@ impl CircuitBreaker {
         Ok(OwnedPermit::new(Arc::clone(&self.machine), token))
     }
 
-    /// Makes a call if the breaker lets it pass, and records how it went.
+    /// Makes a call if the breaker lets it pass, and records how it went. To retry it as well, put
+    /// both into a [`Pipeline`](crate::Pipeline).
     ///
     /// Cancel safe: a call that is dropped counts as neither.
     ///
@@ -167,12 +168,29 @@ impl CircuitBreaker {
         Fut: Future<Output = Result<T, E>>,
         E: Classify,
     {
-        let permit = match self.acquire() {
-            Ok(permit) => permit,
-            Err(refused) => return Err(Error::new(refused, 0, Duration::ZERO, None)),
-        };
+        let permit = self.acquire()?;
         let result = operation().await;
         permit.record(&result);
+        result.map_err(stopped)
+    }
+
+    /// As [`call`](CircuitBreaker::call), for errors that do not implement [`Classify`] and for
+    /// successes that are not: `judge` says what the result means.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn call_judged<F, Fut, T, E>(
+        &self,
+        judge: impl FnOnce(&Result<T, E>) -> Class,
+        operation: F,
+    ) -> Result<T, Error<E>>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let permit = self.acquire()?;
+        let result = operation().await;
+        permit.finish(Outcome::of_class(&judge(&result)));
         result.map_err(stopped)
     }
 
@@ -185,10 +203,7 @@ impl CircuitBreaker {
         &self,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, Error<E>> {
-        let permit = match self.acquire() {
-            Ok(permit) => permit,
-            Err(refused) => return Err(Error::new(refused, 0, Duration::ZERO, None)),
-        };
+        let permit = self.acquire()?;
         let result = operation();
         permit.record(&result);
         result.map_err(stopped)
@@ -217,12 +232,12 @@ impl CircuitBreaker {
     }
 
     /// Returns what it does with calls now.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> BreakerState {
         self.snapshot().state
     }
 
     /// Returns what it looks like now.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> BreakerSnapshot {
         self.machine.snapshot()
     }
 
@@ -236,7 +251,8 @@ impl CircuitBreaker {
     }
 }
 
-/// A breaker for each key, made when the key is first seen, for at most so many keys.
+/// A breaker for each key, made when the key is first seen, for at most so many keys. Clones share
+/// them.
 ///
 /// Where one host of many is down, a breaker for all of them would turn a partial outage into a
 /// total one. When there is no room for another key, one whose breaker has nothing to remember is
@@ -252,9 +268,14 @@ impl CircuitBreaker {
 /// assert!(per_host.get("b").acquire().is_ok());
 /// # Ok::<_, rewheel::Refused>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyedCircuitBreaker<K> {
-    breakers: Keyed<K, CircuitBreaker>,
+    shared: Arc<Breakers<K>>,
+}
+
+#[derive(Debug)]
+struct Breakers<K> {
+    by_key: Keyed<K, CircuitBreaker>,
     template: CircuitBreakerBuilder,
 }
 
@@ -265,9 +286,9 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
         K: std::borrow::Borrow<Q>,
     {
-        self.breakers.with(
+        self.shared.by_key.with(
             key,
-            || self.template.clone().build(),
+            || self.shared.template.clone().build(),
             |breaker| breaker.machine.is_fresh(),
             |breaker| breaker.clone(),
         )
@@ -275,7 +296,7 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
 
     /// Returns how many keys it knows.
     pub fn len(&self) -> usize {
-        self.breakers.len()
+        self.shared.by_key.len()
     }
 
     /// Returns whether it knows no key.
@@ -284,7 +305,7 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
     }
 }
 
-fn stopped<E: Classify>(error: E) -> Error<E> {
+fn stopped<E>(error: E) -> Error<E> {
     Error::new(Refused::new(crate::Why::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// for _ in 0..100 {
 ///     let _ = (|| { attempts += 1; Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)) })
 ///         .retry(Retry::fixed(millis(0)).attempts_max(4))
-///         .budget(&budget)
+///         .retry_budget(&budget)
 ///         .call();
 /// }
 /// assert_eq!(attempts, 100 + 2 + 20); // the calls, what was saved up, a fifth of the calls

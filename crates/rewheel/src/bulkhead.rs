@@ -1,7 +1,5 @@
-//! Lets only so many calls run at the same time, so that one slow dependency cannot take every
-//! thread, connection or byte there is.
+//! Lets only so many calls run at the same time.
 
-use crate::classify::Classify;
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, Refused, Why};
 use crate::queue::{Queue, Ticket};
@@ -98,10 +96,8 @@ impl Bulkhead {
     where
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
-        E: Classify,
     {
-        let refuse = |refused| Error::new(refused, 0, Duration::ZERO, None);
-        let _place = self.acquire().await.map_err(refuse)?;
+        let _place = self.acquire().await?;
         let stopped = Refused::new(Why::Stopped, None);
         operation().await.map_err(|error| Error::new(stopped, 1, Duration::ZERO, Some(error)))
     }

@@ -1,5 +1,6 @@
 //! Tells a call that nobody wants its answer any more.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +37,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Waiters {
-    wakers: Vec<(u64, Waker)>,
+    wakers: BTreeMap<u64, Waker>,
     count: u64,
 }
 
@@ -50,9 +51,7 @@ impl CancelToken {
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Release);
         let wakers = std::mem::take(&mut self.waiters().wakers);
-        for (_, waker) in wakers {
-            waker.wake();
-        }
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// Returns whether it was cancelled.
@@ -71,7 +70,7 @@ impl CancelToken {
         let mut waiters = self.waiters();
         waiters.count += 1;
         let id = waiters.count;
-        waiters.wakers.push((id, waker));
+        waiters.wakers.insert(id, waker);
         drop(waiters);
         Registration { token: self.clone(), id }
     }
@@ -87,9 +86,18 @@ pub(crate) struct Registration {
     id: u64,
 }
 
+impl Registration {
+    /// Wakes another waker instead, if it is another.
+    fn update(&self, waker: &Waker) {
+        if let Some(registered) = self.token.waiters().wakers.get_mut(&self.id) {
+            registered.clone_from(waker);
+        }
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.token.waiters().wakers.retain(|(id, _)| *id != self.id);
+        self.token.waiters().wakers.remove(&self.id);
     }
 }
 
@@ -106,7 +114,10 @@ impl Future for Cancelled {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if !self.token.is_cancelled() {
-            self.registration = Some(self.token.register(cx.waker().clone()));
+            match &self.registration {
+                Some(registration) => registration.update(cx.waker()),
+                None => self.registration = Some(self.token.register(cx.waker().clone())),
+            }
             if !self.token.is_cancelled() {
                 return Poll::Pending;
             }

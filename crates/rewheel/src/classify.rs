@@ -254,6 +254,10 @@ impl Class {
 ///
 /// Implemented for [`std::io::Error`], for pointers to errors that implement it, and for
 /// [`Error`](crate::Error), so that a policy may wrap a call that has policies of its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what its failures mean",
+    note = "implement `Classify` for it, or judge the results at the call: `.when(|error| …)`"
+)]
 pub trait Classify {
     /// Judges this failure. Never answers [`Verdict::Done`].
     fn classify(&self) -> Class;

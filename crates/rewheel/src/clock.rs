@@ -1,4 +1,4 @@
-//! Tells the time to every policy, and waits for it.
+//! Tells the time to every policy.
 
 mod manual;
 mod sleep;
@@ -56,7 +56,8 @@ enum Kind {
 
 impl Clock {
     /// The monotonic clock of the operating system; inside a tokio runtime whose time is paused,
-    /// that runtime's clock.
+    /// that runtime's clock. Waiting inside a tokio runtime needs its timer: build it with
+    /// `enable_time` or `enable_all`.
     pub const fn system() -> Clock {
         Clock(Kind::System)
     }
@@ -138,9 +139,16 @@ type Instant = std::time::Instant;
 #[inline]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_now() -> Moment {
+    /// Where the first reading is put: far from both ends. A paused runtime may be ahead of every
+    /// other clock of the process, so there can be readings from before the first one.
+    const MIDDLE: u64 = 1 << 62;
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
-    Moment(nanos(now.saturating_duration_since(*ORIGIN.get_or_init(|| now))))
+    let origin = *ORIGIN.get_or_init(|| now);
+    Moment(match now.checked_duration_since(origin) {
+        Some(after) => MIDDLE.saturating_add(nanos(after)),
+        None => MIDDLE.saturating_sub(nanos(origin.saturating_duration_since(now))),
+    })
 }
 
 #[cfg(target_os = "linux")]

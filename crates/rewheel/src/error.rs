@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// Why a policy gave up on a call, or refused to make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Why {
     /// The error says that another attempt cannot help.
     Stopped,
@@ -134,6 +135,8 @@ pub struct Error<E> {
     refused: Refused,
     attempts: u32,
     elapsed: Duration,
+    /// Of the last failure, where that is not what `refused` says already.
+    category: Option<Category>,
     last: Option<E>,
 }
 
@@ -144,7 +147,18 @@ impl<E> Error<E> {
         elapsed: Duration,
         last: Option<E>,
     ) -> Error<E> {
-        Error { refused, attempts, elapsed, last }
+        Error { refused, attempts, elapsed, category: None, last }
+    }
+
+    #[must_use]
+    pub(crate) const fn with_category(mut self, category: Option<Category>) -> Error<E> {
+        self.category = category;
+        self
+    }
+
+    /// What kind the last failure was.
+    pub fn category(&self) -> Category {
+        self.category.unwrap_or_else(|| self.refused.classify().category)
     }
 
     /// Why it was given up.
@@ -157,7 +171,8 @@ impl<E> Error<E> {
         self.refused.retry_in
     }
 
-    /// How many times the call was made.
+    /// How many times the call was made, those before
+    /// [`starting_at`](crate::Call::starting_at) included.
     pub const fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -197,12 +212,63 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             }
         }
         // The cause belongs into the one line that everybody logs, though `source` has it too.
-        match &self.last {
-            Some(last) => write!(f, ": {last}"),
-            None => Ok(()),
+        match (&self.last, self.category) {
+            (Some(last), _) => write!(f, ": {last}"),
+            (None, Some(category)) => write!(f, ": {}", without_error(category)),
+            (None, None) => Ok(()),
         }
     }
 }
+
+/// What to say of a last failure that left no error behind.
+const fn without_error(category: Category) -> &'static str {
+    match category {
+        Category::Timeout | Category::Deadline => "the last attempt timed out",
+        Category::Throttled => Why::RateLimited.text(),
+        Category::BulkheadFull => Why::BulkheadFull.text(),
+        Category::CircuitOpen => Why::CircuitOpen.text(),
+        Category::Cancelled => Why::Cancelled.text(),
+        Category::Io
+        | Category::Rejected
+        | Category::Transient
+        | Category::Panic
+        | Category::NoHandler
+        | Category::BadPayload
+        | Category::Unknown => "the last result was not good enough",
+    }
+}
+
+impl<E> From<Refused> for Error<E> {
+    fn from(refused: Refused) -> Error<E> {
+        Error::new(refused, 0, Duration::ZERO, None)
+    }
+}
+
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> Error<E> {
+    /// Makes it a [`std::error::Error`] where `E` itself is none, as `anyhow::Error` and
+    /// `Box<dyn Error>` are, so that `?` takes it.
+    ///
+    /// ```
+    /// use rewheel::{Error, Retry, Retryable, millis};
+    ///
+    /// fn sync() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///     let read = || Err::<(), Box<dyn std::error::Error + Send + Sync>>("busy".into());
+    ///     read.retry(Retry::fixed(millis(1))).when(|_| true).call().map_err(Error::boxed)?;
+    ///     Ok(())
+    /// }
+    /// assert!(sync().unwrap_err().to_string().ends_with("no attempts are left: busy"));
+    /// ```
+    pub fn boxed(self) -> Error<BoxedError> {
+        let Error { refused, attempts, elapsed, category, last } = self;
+        let last = last.map(|last| BoxedError(last.into()));
+        Error { refused, attempts, elapsed, category, last }
+    }
+}
+
+/// Any error, as an error. Made by [`Error::boxed`].
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct BoxedError(Box<dyn std::error::Error + Send + Sync>);
 
 impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -220,12 +286,11 @@ impl<E: Classify> Classify for Error<E> {
             (Why::AttemptsExhausted | Why::Deadline | Why::BudgetExhausted, Some(last)) => {
                 Class { verdict: Verdict::Stop, ..last.classify() }
             }
+            (Why::AttemptsExhausted | Why::BudgetExhausted, None) => Class::stop(self.category()),
             (
                 Why::Stopped
                 | Why::Nested
-                | Why::AttemptsExhausted
                 | Why::Deadline
-                | Why::BudgetExhausted
                 | Why::Timeout
                 | Why::CircuitOpen
                 | Why::RateLimited

@@ -25,6 +25,8 @@
 //!   that waits neither wait nor flake.
 //! - Any executor will do. The `tokio` feature, on by default, uses tokio's timer where there is one.
 
+#![warn(missing_docs)]
+
 mod sync;
 pub mod duration;
 #[cfg(feature = "serde")]
@@ -57,8 +59,8 @@ pub mod tower;
 
 pub use self::backoff::{Backoff, BackoffError, Backoffs, Jitter, JitterError, NameError, Past};
 pub use self::breaker::{
-    CircuitBreaker, CircuitBreakerBuilder, KeyedCircuitBreaker, OwnedPermit, Permit, Snapshot,
-    State,
+    BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder, KeyedCircuitBreaker,
+    OwnedPermit, Permit,
 };
 pub use self::budget::{RetryBudget, RetryBudgetBuilder};
 pub use self::bulkhead::{Bulkhead, BulkheadBuilder, Place};
@@ -69,7 +71,7 @@ pub use self::classify::{
 };
 pub use self::clock::{Clock, Drive, ManualClock, Moment, Sleep};
 pub use self::duration::{DurationError, millis, minutes, seconds};
-pub use self::error::{Error, Refused, Why};
+pub use self::error::{BoxedError, Error, Refused, Why};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
 pub use self::observer::{Event, Observer};
 pub use self::pipeline::{Explanation, Pipeline, Plan, Run, Warning};

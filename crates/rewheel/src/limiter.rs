@@ -1,4 +1,4 @@
-//! Admits so many calls in a time, and makes the others wait their turn.
+//! Admits so many calls in a time.
 
 pub(crate) mod gcra;
 mod sliding;
@@ -122,7 +122,7 @@ impl RateLimiter {
     /// Asks for one call to be admitted now.
     ///
     /// # Errors
-    /// Refuses if the limit is reached or if others wait already, and says when to ask again.
+    /// Refuses if the limit is reached, and says when to ask again; and if others wait already.
     #[inline]
     pub fn check(&self) -> Result<(), Refused> {
         self.check_n(1)
@@ -134,6 +134,9 @@ impl RateLimiter {
     /// As [`check`](RateLimiter::check); and refuses for good what is above the burst.
     #[inline]
     pub fn check_n(&self, n: u32) -> Result<(), Refused> {
+        if u64::from(n) > self.shared.config.rule.burst() {
+            return Err(Refused::new(Why::AboveBurst, None));
+        }
         let now = self.shared.config.clock.now();
         if self.shared.waiting.load(Ordering::Relaxed) > 0 {
             // Tokens that come in belong to those who wait for them.
@@ -220,7 +223,7 @@ pub struct RateLimiterBuilder {
     calls: u32,
     period: Duration,
     wait_max: Duration,
-    waiters_max: usize,
+    queue_max: usize,
     name: Cow<'static, str>,
     clock: Clock,
 }
@@ -232,7 +235,7 @@ impl RateLimiterBuilder {
             calls,
             period,
             wait_max: Duration::MAX,
-            waiters_max: 1_000,
+            queue_max: 1_000,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
         }
@@ -266,8 +269,8 @@ impl RateLimiterBuilder {
     /// Sets how many may wait at the same time. A thousand unless set: who comes last waits for
     /// all of them.
     #[must_use]
-    pub const fn waiters_max(mut self, waiters: usize) -> RateLimiterBuilder {
-        self.waiters_max = waiters;
+    pub const fn queue_max(mut self, waiters: usize) -> RateLimiterBuilder {
+        self.queue_max = waiters;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Tells whoever listens what policies do.
 
-use crate::breaker::State;
+use crate::breaker::BreakerState;
 use crate::classify::Class;
 use crate::error::Why;
 use std::time::Duration;
@@ -86,8 +86,8 @@ pub enum Event<'a> {
         /// Of the breaker.
         name: &'a str,
         /// Before.
-        from: State,
+        from: BreakerState,
         /// Now.
-        to: State,
+        to: BreakerState,
     },
 }

@@ -85,7 +85,7 @@ impl Pipeline {
         Pipeline::default()
     }
 
-    /// Gives all that is inside so long.
+    /// Limits the time of everything inside.
     ///
     /// # Panics
     /// Panics if it is zero, and, like every policy, if there are [`Pipeline::STEPS_MAX`] already.
@@ -95,7 +95,8 @@ impl Pipeline {
         self.step(Step::Timeout(limit))
     }
 
-    /// Gives one attempt so long: write it inside of the retry.
+    /// Limits the time of one attempt: write it inside of the retry. An attempt that has used it up
+    /// has failed, also for the circuit breakers inside.
     ///
     /// # Panics
     /// Panics if it is zero.
@@ -118,7 +119,8 @@ impl Pipeline {
     }
 
     /// Waits until the limiter admits the call, as long as its
-    /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows.
+    /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows. A refusal inside of a retry is
+    /// retried, after the time that the limiter names.
     #[must_use]
     pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline {
         self.step(Step::RateLimiter(limiter.clone()))
@@ -150,7 +152,7 @@ impl Pipeline {
     }
 
     /// Measures timeouts and waits by another clock. Breakers, limiters and bulkheads have clocks
-    /// of their own.
+    /// of their own: in a test, give the same [`ManualClock`](crate::ManualClock) to all of them.
     #[must_use]
     pub fn clock(self, clock: impl Into<Clock>) -> Pipeline {
         self.set(|plan| plan.clock = clock.into())
@@ -221,6 +223,18 @@ impl Pipeline {
 }
 
 impl Plan {
+    /// Whether the limit of this step is on one attempt, not on a series of them.
+    fn is_limit_of_attempt(&self, index: usize) -> bool {
+        match &self.steps[index] {
+            Step::AttemptTimeout(_) | Step::Timeout(_) => {
+                !self.steps[index + 1..].iter().any(|step| matches!(step, Step::Retry(_)))
+            }
+            // Its deadline is told apart by whoever asks.
+            Step::Retry(_) => true,
+            Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) => false,
+        }
+    }
+
     /// Whether a retry inside of this pipeline may leave the repeating to it.
     fn repeats(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Retry(retry) if retry.repeats()))

@@ -1,4 +1,4 @@
-//! Reads and prints a backoff as one short line.
+//! The short text form of a backoff.
 
 use super::growth::{Factor, Growth};
 use super::{Backoff, Backoffs, Jitter};

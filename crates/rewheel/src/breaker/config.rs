@@ -1,7 +1,7 @@
 //! What a breaker goes by.
 
 use super::machine::Machine;
-use super::{CircuitBreaker, KeyedCircuitBreaker};
+use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker};
 use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::keyed::Keyed;
@@ -136,6 +136,9 @@ impl CircuitBreakerBuilder {
     #[must_use]
     pub const fn failures(mut self, failures: u32) -> CircuitBreakerBuilder {
         assert!(failures > 0, "a breaker that opens after no failure is never closed");
+        if let Trip::Count { size, .. } = self.trip {
+            assert!(failures <= size, "a window never has more failures than its size");
+        }
         self.trip.when().failures = Threshold::Number(failures);
         self
     }
@@ -184,7 +187,8 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Closes once so many probes have succeeded. One that fails opens it again.
+    /// Closes once so many probes have succeeded. One that fails, or is slow where slow calls count,
+    /// opens it again.
     #[must_use]
     pub const fn successes_to_close(mut self, successes: u32) -> CircuitBreakerBuilder {
         assert!(successes > 0, "nothing would show that it is up again");
@@ -239,7 +243,8 @@ impl CircuitBreakerBuilder {
     /// # Panics
     /// Panics if that is none.
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedCircuitBreaker<K> {
-        KeyedCircuitBreaker { breakers: Keyed::new(keys_max), template: self }
+        let breakers = Breakers { by_key: Keyed::new(keys_max), template: self };
+        KeyedCircuitBreaker { shared: Arc::new(breakers) }
     }
 }
 

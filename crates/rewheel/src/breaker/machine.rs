@@ -1,11 +1,11 @@
-//! The states of a breaker and every way from one to another.
+//! Every way from one state of a breaker to another.
 //!
 //! While it is closed, calls touch atomics only. Everything else is rare, and happens under a lock
 //! that is never held while anybody else's code runs.
 
 use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
 use super::word::{Phase, Word};
-use super::{Outcome, Snapshot, State};
+use super::{BreakerSnapshot, BreakerState, Outcome};
 use crate::clock::Moment;
 use crate::error::{Refused, Why};
 use crate::observer::Event;
@@ -245,7 +245,7 @@ impl Machine {
 
     pub(super) fn force_open(&self) {
         // One that is open already, or held open, stays as it is.
-        self.change(|_, word| (word.phase().state() != State::Open).then_some(Phase::Open));
+        self.change(|_, word| (word.phase().state() != BreakerState::Open).then_some(Phase::Open));
     }
 
     pub(super) fn isolate(&self) {
@@ -292,14 +292,14 @@ impl Machine {
         }
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> BreakerSnapshot {
         let cold = lock(&self.cold);
         let (word, now) = (self.word(), self.config.clock.now());
         let counts = self.counts(word, now);
         let probes = cold.probes.iter().filter(|probe| probe.expires > now).count();
         let retry_in = (word.phase() == Phase::Open)
             .then(|| Moment::from_nanos(self.open_until.load(Ordering::Acquire)).since(now));
-        Snapshot {
+        BreakerSnapshot {
             state: word.phase().state(),
             forced: word.phase().is_forced(),
             calls: counts.calls,

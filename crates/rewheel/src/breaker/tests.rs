@@ -17,13 +17,13 @@ mod keyed;
 #[cfg(loom)]
 mod loom_breaker;
 
-use crate::breaker::State;
+use crate::breaker::BreakerState;
 use crate::observer::{Event, Observer};
 use std::sync::Mutex;
 
 /// Writes the changes of a breaker down.
 #[derive(Debug, Default)]
-struct Changes(Mutex<Vec<(String, State, State)>>);
+struct Changes(Mutex<Vec<(String, BreakerState, BreakerState)>>);
 
 impl Observer for Changes {
     fn observe(&self, event: &Event<'_>) {
@@ -34,7 +34,7 @@ impl Observer for Changes {
 }
 
 impl Changes {
-    fn list(&self) -> Vec<(State, State)> {
+    fn list(&self) -> Vec<(BreakerState, BreakerState)> {
         self.0.lock().unwrap().iter().map(|(_, from, to)| (*from, *to)).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! A breaker's state in one machine word, so that a call reads it with one load.
 
-use super::State;
+use super::BreakerState;
 
 /// Generation (29 bits), phase (3 bits), failures in a row (32 bits).
 ///
@@ -72,11 +72,11 @@ impl Word {
 }
 
 impl Phase {
-    pub(super) const fn state(self) -> State {
+    pub(super) const fn state(self) -> BreakerState {
         match self {
-            Phase::Closed | Phase::ForcedClosed => State::Closed,
-            Phase::Open | Phase::Isolated => State::Open,
-            Phase::HalfOpen => State::HalfOpen,
+            Phase::Closed | Phase::ForcedClosed => BreakerState::Closed,
+            Phase::Open | Phase::Isolated => BreakerState::Open,
+            Phase::HalfOpen => BreakerState::HalfOpen,
         }
     }
 

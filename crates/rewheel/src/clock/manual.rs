@@ -64,7 +64,7 @@ impl ManualClock {
     /// Moves the time on and wakes whoever waited for it.
     pub fn advance(&self, by: Duration) {
         let target = self.now().plus(by);
-        // One sleeper at a time: a woken one may look at the clock, and must not see the future.
+        // One sleeper at a time, each at its moment: a waker may look at the clock.
         while let Some((at, waker)) = self.take_next(target) {
             self.shared.now.fetch_max(at.as_nanos(), Ordering::AcqRel);
             waker.wake();
@@ -82,10 +82,11 @@ impl ManualClock {
 
     /// Runs `call` to its end, moving the time whenever it waits.
     ///
-    /// Made for calls that wait for this clock and for work on the same executor. A call that waits
-    /// for real input or output would see its timeouts pass at once: advance by hand there.
+    /// Made for calls that wait for this clock, and for other tasks of a current-thread runtime. A
+    /// call that waits for real input or output, or for a policy that goes by another clock, would
+    /// see its timeouts pass at once: advance by hand there.
     pub fn drive<F: IntoFuture>(&self, call: F) -> Drive<F::IntoFuture> {
-        Drive { call: call.into_future(), clock: self.clone(), others_had_a_turn: false }
+        Drive { call: call.into_future(), clock: self.clone(), turns_given: 0 }
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -137,9 +138,13 @@ pin_project! {
         #[pin]
         call: F,
         clock: ManualClock,
-        others_had_a_turn: bool,
+        turns_given: u32,
     }
 }
+
+/// How often other tasks get a turn before the time is moved: longer than the chains of tasks that
+/// wake each other in tests.
+const TURNS: u32 = 16;
 
 impl<F: Future> Future for Drive<F> {
     type Output = F::Output;
@@ -150,13 +155,13 @@ impl<F: Future> Future for Drive<F> {
             if let Poll::Ready(output) = this.call.as_mut().poll(cx) {
                 return Poll::Ready(output);
             }
-            if !*this.others_had_a_turn {
+            if *this.turns_given < TURNS {
                 // Work that is ready on this executor comes before the passing of time.
-                *this.others_had_a_turn = true;
+                *this.turns_given += 1;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            *this.others_had_a_turn = false;
+            *this.turns_given = 0;
             if !this.clock.advance_to_next() {
                 return Poll::Pending;
             }

@@ -88,3 +88,27 @@ fn sleeping_needs_no_tokio_runtime() {
         std::thread::park();
     }
 }
+
+#[cfg(feature = "tokio")]
+#[test]
+fn a_paused_runtime_far_ahead_does_not_stop_the_clock_for_others() {
+    let runtime = |is_paused| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(is_paused)
+            .build()
+            .unwrap()
+    };
+    let clock = Clock::system();
+    runtime(true).block_on(async {
+        tokio::time::advance(seconds(3_600)).await;
+        clock.now()
+    });
+    // Whoever read the clock first, readings from before that moment are told apart.
+    let (first, second) = runtime(false).block_on(async {
+        let first = clock.now();
+        let later = (0..10_000_000).map(|_| clock.now()).find(|now| *now > first);
+        (first, later.expect("the clock stands still"))
+    });
+    assert!(second > first && second.since(first) < seconds(60));
+}

@@ -8,9 +8,10 @@ use crate::error::Refused;
 use crate::keyed::Keyed;
 use std::borrow::Borrow;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A rate limiter for each key, for at most so many keys.
+/// A rate limiter for each key, for at most so many keys. Clones share them.
 ///
 /// When there is no room for another key, those whose limit is fully available again are forgotten:
 /// a new one would be the same. If there are none, the keys that found no room share one limit, so a
@@ -25,8 +26,13 @@ use std::time::Duration;
 /// assert!(per_tenant.check("a").is_err());
 /// assert!(per_tenant.check("b").is_ok());
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyedRateLimiter<K> {
+    shared: Arc<Shared<K>>,
+}
+
+#[derive(Debug)]
+struct Shared<K> {
     states: Keyed<K, State>,
     config: RateLimiterBuilder,
     resolution: u64,
@@ -43,7 +49,8 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
     pub(super) fn new(mut config: RateLimiterBuilder, keys_max: usize) -> KeyedRateLimiter<K> {
         config.adapt_to_clock();
         let resolution = nanos(config.clock.resolution());
-        KeyedRateLimiter { states: Keyed::new(keys_max).sharing_when_full(), config, resolution }
+        let states = Keyed::new(keys_max).sharing_when_full();
+        KeyedRateLimiter { shared: Arc::new(Shared { states, config, resolution }) }
     }
 
     /// Asks for one call of this key to be admitted now.
@@ -70,29 +77,32 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         K: Borrow<Q>,
     {
         // Read before the lock is taken: being late admits fewer, holding up others helps nobody.
-        let now = self.config.clock.now();
-        let taken = self.states.with(
+        let shared = &*self.shared;
+        let now = shared.config.clock.now();
+        let taken = shared.states.with(
             key,
-            || self.fresh_state(),
-            |state| self.is_fresh(state, now),
-            |state| self.take(state, n, now),
+            || shared.fresh_state(),
+            |state| shared.is_fresh(state, now),
+            |state| shared.take(state, n, now),
         );
         match taken {
             Ok(()) => Ok(()),
-            Err(wait) => Err(refusal(&self.config.rule, n, Duration::from_nanos(wait))),
+            Err(wait) => Err(refusal(&shared.config.rule, n, Duration::from_nanos(wait))),
         }
     }
 
     /// Returns how many keys it remembers.
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.shared.states.len()
     }
 
     /// Returns whether it remembers no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
 
+impl<K> Shared<K> {
     fn fresh_state(&self) -> State {
         match self.config.rule {
             Rule::Bucket(_) => State::Bucket(0),

@@ -87,7 +87,7 @@ impl Waiting {
         }
         let mut queue = lock(&limiter.shared.queue);
         let before = queue.len();
-        if before >= limiter.shared.config.waiters_max {
+        if before >= limiter.shared.config.queue_max {
             return Line::Full;
         }
         self.ticket = Some(queue.join(waker));

@@ -42,9 +42,8 @@ impl Pipeline {
         let mut need = machine.begin(plan, &waker);
         loop {
             need = match need {
-                Need::Finish(refused) => {
-                    let elapsed = machine.elapsed(plan);
-                    return Err(Error::new(refused, machine.attempts, elapsed, last));
+                Need::Finish(refused, category) => {
+                    return Err(machine.give_up(plan, refused, category, last));
                 }
                 Need::Wait(at) => {
                     wait(plan, at);
@@ -57,7 +56,7 @@ impl Pipeline {
                     };
                     let class = ByClassify.judge(&result);
                     match (machine.returned(plan, &class), result) {
-                        (Need::Finish(_), Ok(value)) => return Ok(value),
+                        (Need::Finish(..), Ok(value)) => return Ok(value),
                         (next, result) => {
                             last = result.err().or(last);
                             next

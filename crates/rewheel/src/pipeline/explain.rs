@@ -40,8 +40,6 @@ pub struct Explanation {
 pub enum Warning {
     /// It sees one result per series of attempts, and cannot stop the series.
     BreakerOutsideRetry,
-    /// A call that is cut looks cancelled to it, so what hangs is never seen to fail.
-    TimeoutOutsideBreaker,
     /// A place is held while nothing happens but waiting.
     BulkheadOutsideRetry,
     /// Retries are not counted, so the limit can be exceeded several times over.
@@ -54,7 +52,7 @@ pub enum Warning {
     AttemptTimeoutOutsideRetry,
     /// The first attempt may use up the time of all others.
     AttemptTimeoutNotBelowTimeout,
-    /// A call that hangs is never retried, since it never fails.
+    /// A call that hangs never fails, so it is neither retried nor seen by a breaker.
     NothingEndsAnAttempt,
     /// The recent failure ratio is what it goes by; it is stretched in full without.
     AdaptiveWithoutStatistics,
@@ -66,10 +64,6 @@ impl fmt::Display for Warning {
             Warning::BreakerOutsideRetry => {
                 "circuit breaker outside of retry: it counts one failure for a whole series of \
                  attempts and cannot stop the series; put it inside"
-            }
-            Warning::TimeoutOutsideBreaker => {
-                "attempt timeout outside of circuit breaker: a call that is cut counts as \
-                 cancelled, so the breaker never opens for what hangs; put it inside"
             }
             Warning::BulkheadOutsideRetry => {
                 "bulkhead outside of retry: a call keeps its place while it waits between \
@@ -95,8 +89,8 @@ impl fmt::Display for Warning {
                  make the attempt timeout shorter"
             }
             Warning::NothingEndsAnAttempt => {
-                "no timeout ends an attempt: a call that hangs is never retried; add \
-                 attempt_timeout"
+                "no timeout ends an attempt: a call that hangs never fails, so it is neither \
+                 retried nor seen by a breaker; add attempt_timeout"
             }
             Warning::AdaptiveWithoutStatistics => {
                 "adaptive backoff without statistics is always stretched in full; add statistics"
@@ -128,7 +122,7 @@ impl fmt::Display for Explanation {
             None => writeln!(f, "may take for ever: nothing ends it")?,
         }
         let plural = if self.amplification_max == 1 { "" } else { "s" };
-        write!(f, "makes at most {} call{plural} of one", self.amplification_max)?;
+        write!(f, "one call becomes at most {} call{plural}", self.amplification_max)?;
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;
         }
@@ -205,7 +199,6 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
         let (outside, inside) = (&plan.steps[..index], &plan.steps[index + 1..]);
         let is_inside_retry = outside.iter().any(Step::is_retry);
         let is_outside_retry = inside.iter().any(Step::is_retry);
-        let is_outside_breaker = inside.iter().any(|step| matches!(step, Step::CircuitBreaker(_)));
         match step {
             Step::CircuitBreaker(_) if is_outside_retry => warn(Warning::BreakerOutsideRetry),
             Step::RateLimiter(_) if is_outside_retry => warn(Warning::LimiterOutsideRetry),
@@ -214,7 +207,11 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
             Step::AttemptTimeout(_) if is_outside_retry => {
                 warn(Warning::AttemptTimeoutOutsideRetry);
             }
-            Step::AttemptTimeout(_) if is_outside_breaker => warn(Warning::TimeoutOutsideBreaker),
+            Step::CircuitBreaker(_) if !is_inside_retry => {
+                if plan.steps.iter().all(|step| step.limit().is_none()) {
+                    warn(Warning::NothingEndsAnAttempt);
+                }
+            }
             Step::Retry(retry) => {
                 if is_outside_retry {
                     warn(Warning::RetryInsideRetry);
@@ -242,12 +239,11 @@ fn warn_about_times(
     inside: &[Step],
     warn: &mut impl FnMut(Warning),
 ) {
-    let attempt = [time_max(inside), retry.attempt_timeout_limit()].into_iter().flatten().min();
+    let attempt = inside.iter().filter_map(Step::limit).chain(retry.attempt_timeout_limit()).min();
     let total = outside.iter().filter_map(Step::limit).chain(retry.deadline_limit()).min();
     match (attempt, total) {
-        (None, None) => warn(Warning::NothingEndsAnAttempt),
         // A deadline alone ends a call that hangs, but leaves nothing for another attempt.
-        (None, Some(_)) => warn(Warning::NothingEndsAnAttempt),
+        (None, None | Some(_)) => warn(Warning::NothingEndsAnAttempt),
         (Some(attempt), Some(total)) if attempt >= total => {
             warn(Warning::AttemptTimeoutNotBelowTimeout);
         }

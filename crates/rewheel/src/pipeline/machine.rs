@@ -7,7 +7,7 @@ use crate::breaker::Outcome;
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{Refused, Why};
+use crate::error::{Error, Refused, Why};
 use crate::limiter::{self, Admission};
 use crate::nesting::Inside;
 use crate::observer::Event;
@@ -22,8 +22,9 @@ pub(super) enum Need {
     Call(Attempt),
     /// Ask again then, or when woken. What the last attempt returned is of no more use.
     Wait(Moment),
-    /// Return what the last attempt returned, or, if that was a failure, this.
-    Finish(Refused),
+    /// Return what the last attempt returned, or, if that was a failure, why, after one of which
+    /// category.
+    Finish(Refused, Category),
 }
 
 /// A run of a pipeline.
@@ -57,6 +58,13 @@ enum Slot {
     Place,
     LimiterLine(limiter::Waiting),
     BulkheadLine(bulkhead::Waiting),
+}
+
+/// Whether the call was made, this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    Yes,
+    No,
 }
 
 /// A limit on time that runs now, and the step that it belongs to.
@@ -112,7 +120,7 @@ impl Machine {
         if class.verdict != Verdict::Done {
             self.report_failure(plan, class);
         }
-        self.leave(plan, class, None)
+        self.leave(plan, class, None, Reached::Yes)
     }
 
     /// Returns when the first of the limits that run now is over.
@@ -133,26 +141,50 @@ impl Machine {
         let now = plan.clock.now();
         // The outermost: what those further in would have to say cannot matter any more.
         let over = self.ends().find(|end| end.at <= now)?;
-        self.release(plan, over.index + 1);
         let class = Class::retry(Category::Timeout);
-        if self.state == State::Calling {
-            // Whoever was still waiting in some line has not attempted anything.
+        // Whoever was still waiting in some line has not attempted anything.
+        let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
+        // An attempt that had all its time and did not answer has failed, also in the eyes of a
+        // breaker inside of the limit. One that was cut with everything else may have just begun.
+        let had_its_time = reached == Reached::Yes && plan.is_limit_of_attempt(over.index);
+        self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
+        if reached == Reached::Yes {
             self.report_failure(plan, &class);
         }
         if !over.is_deadline {
-            return Some(self.leave(plan, &class, Some(Refused::new(Why::Timeout, None))));
+            let refused = Refused::new(Why::Timeout, None);
+            return Some(self.leave(plan, &class, Some(refused), reached));
         }
         self.release(plan, over.index);
         let class = Class::stop(Category::Deadline);
-        Some(self.leave(plan, &class, Some(Refused::new(Why::Deadline, None))))
+        Some(self.leave(plan, &class, Some(Refused::new(Why::Deadline, None)), reached))
     }
 
     /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
     pub(super) fn release(&mut self, plan: &Plan, depth: usize) {
+        self.leave_cut(plan, depth, None);
+    }
+
+    /// Leaves the steps from `depth` on, which learn of the call what `class` says, if anything.
+    fn leave_cut(&mut self, plan: &Plan, depth: usize, class: Option<&Class>) {
         for index in (depth..plan.steps.len()).rev() {
-            self.release_slot(plan, index, None);
+            self.release_slot(plan, index, class);
         }
         self.depth = self.depth.min(depth);
+    }
+
+    /// Says why, after all that happened.
+    pub(super) fn give_up<E>(
+        &self,
+        plan: &Plan,
+        refused: Refused,
+        category: Category,
+        last: Option<E>,
+    ) -> Error<E> {
+        // A refusal speaks for itself.
+        let is_said = crate::Classify::classify(&refused).category == category;
+        Error::new(refused, self.attempts, self.elapsed(plan), last)
+            .with_category((!is_said).then_some(category))
     }
 
     pub(super) fn elapsed(&self, plan: &Plan) -> Duration {
@@ -208,23 +240,30 @@ impl Machine {
         }
         self.state = State::Calling;
         self.attempts = self.attempts.saturating_add(1);
+        if let (1, Some(budget)) = (self.attempts, &plan.budget) {
+            budget.deposit();
+        }
         Need::Call(self.attempt(plan, now))
     }
 
     fn refused(&mut self, plan: &Plan, refused: Refused) -> Need {
         let class = crate::Classify::classify(&refused);
-        self.leave(plan, &class, Some(refused))
+        self.leave(plan, &class, Some(refused), Reached::No)
     }
 
     /// Goes outwards with a result, until some retry wants another attempt or all steps are left.
-    fn leave(&mut self, plan: &Plan, class: &Class, refused: Option<Refused>) -> Need {
+    fn leave(
+        &mut self,
+        plan: &Plan,
+        class: &Class,
+        refused: Option<Refused>,
+        reached: Reached,
+    ) -> Need {
         let mut class = class.clone();
         let mut why = refused.unwrap_or(Refused::new(Why::Stopped, None));
-        // What a policy here refused never reached the dependency: repeating that costs nothing.
-        let is_free = refused.is_some_and(|refused| refused.why != Why::Timeout);
         while let Some(index) = self.depth.checked_sub(1) {
             if let Step::Retry(retry) = &plan.steps[index] {
-                match self.after_attempt(plan, index, retry, &class, is_free) {
+                match self.after_attempt(plan, index, retry, &class, reached) {
                     After::Wait(delay) => {
                         let until = plan.clock.now().plus(delay);
                         self.state = State::Resting(until);
@@ -233,18 +272,19 @@ impl Machine {
                     After::Return => {}
                     After::GiveUp(reason) => {
                         if reason != Why::Stopped {
-                            why = Refused::new(reason, None);
+                            why = Refused::new(reason, why.retry_in);
                             // What is given up stays so: a retry further out must not go on.
                             class.verdict = Verdict::Stop;
                         }
                     }
                 }
             }
-            self.release_slot(plan, index, Some(&class));
+            // What was refused here says nothing about the dependency.
+            self.release_slot(plan, index, (reached == Reached::Yes).then_some(&class));
             self.depth = index;
         }
         self.report_end(plan, &class, why);
-        Need::Finish(why)
+        Need::Finish(why, class.category)
     }
 
     fn after_attempt(
@@ -253,7 +293,7 @@ impl Machine {
         index: usize,
         retry: &Retry,
         class: &Class,
-        is_free: bool,
+        reached: Reached,
     ) -> After {
         if class.verdict == Verdict::Done {
             return After::Return;
@@ -271,7 +311,11 @@ impl Machine {
         if let After::Wait(delay) = after {
             if outer_end.is_some_and(|end| now.plus(delay) >= end) {
                 after = After::GiveUp(Why::Deadline);
-            } else if !is_free && plan.budget.as_ref().is_some_and(|b| b.withdraw().is_err()) {
+            } else if reached == Reached::Yes
+                && plan.budget.as_ref().is_some_and(|budget| budget.withdraw().is_err())
+            {
+                // Repeating what never reached the dependency costs it nothing.
+
                 after = After::GiveUp(Why::BudgetExhausted);
             }
         }
@@ -294,9 +338,6 @@ impl Machine {
             |limit: Option<Duration>| limit.map_or(Moment::NEVER, |limit| started.plus(limit));
         let mut position = Position::starting_at(1);
         position.suppress_if_nested(retry, self.nested);
-        if let Some(budget) = &plan.budget {
-            budget.deposit();
-        }
         let (deadline, attempt_ends) =
             (end(retry.deadline_limit()), end(retry.attempt_timeout_limit()));
         Slot::Retrying { position, started, deadline, attempt_ends }
@@ -383,7 +424,7 @@ impl Machine {
             statistics.attempt_failed();
         }
         if let Some(observer) = &plan.observer {
-            let attempt = self.attempts;
+            let attempt = self.attempt(plan, Some(Moment::ZERO)).number();
             observer.observe(&Event::AttemptFailed { name: &plan.name, attempt, class });
         }
     }

@@ -3,7 +3,7 @@
 use super::Plan;
 use super::machine::{Machine, Need};
 use crate::clock::{Moment, Sleep};
-use crate::error::{Error, Refused};
+use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Invoke;
 use crate::retry::{Attempt, Judge};
@@ -34,10 +34,23 @@ pin_project! {
     impl<P: Deref<Target = Plan>, F, Fut, E, J> PinnedDrop for Run<P, F, Fut, E, J> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // The attempt ends before its place and its permit are free for another.
+            // The attempt ends before its place and its permit are free for another; and they are
+            // free also if it panics on its way out.
+            let _release = Release { machine: this.machine, plan: this.plan };
             this.call.set(None);
-            this.machine.release(this.plan, 0);
         }
+    }
+}
+
+/// Gives back what a run holds when it is dropped.
+struct Release<'a> {
+    machine: &'a mut Machine,
+    plan: &'a Plan,
+}
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.machine.release(self.plan, 0);
     }
 }
 
@@ -85,8 +98,8 @@ where
                     let _inside = plan.repeats().then(Inside::enter);
                     this.call.set(Some(this.operation.invoke(attempt)));
                 }
-                Some(Need::Finish(refused)) => {
-                    let error = give_up(machine, plan, refused, this.last.take());
+                Some(Need::Finish(refused, category)) => {
+                    let error = machine.give_up(plan, refused, category, this.last.take());
                     return Poll::Ready(Err(error));
                 }
                 Some(Need::Wait(at)) => {
@@ -120,7 +133,7 @@ where
             let class = this.judge.judge(&result);
             match (machine.returned(plan, &class), result) {
                 // Good, or the best there is.
-                (Need::Finish(_), Ok(value)) => return Poll::Ready(Ok(value)),
+                (Need::Finish(..), Ok(value)) => return Poll::Ready(Ok(value)),
                 (next, result) => {
                     *this.last = result.err().or(this.last.take());
                     need = Some(next);
@@ -128,10 +141,6 @@ where
             }
         }
     }
-}
-
-fn give_up<E>(machine: &Machine, plan: &Plan, refused: Refused, last: Option<E>) -> Error<E> {
-    Error::new(refused, machine.attempts, machine.elapsed(plan), last)
 }
 
 /// Waits until `at`; for ever if that is never.
@@ -142,6 +151,10 @@ fn poll_until(
     timer_at: &mut Moment,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
+    if at <= plan.clock.now() {
+        timer.set(None);
+        return Poll::Ready(());
+    }
     if at == Moment::NEVER {
         // One that is left from a wait that ended early would wake for nothing.
         timer.set(None);

@@ -14,8 +14,8 @@ mod model;
 
 use super::Pipeline;
 use crate::{
-    Attempt, Bulkhead, Category, CircuitBreaker, Class, Classify, Clock, ManualClock, RateLimiter,
-    Retry, State, Statistics, Why, millis, seconds,
+    Attempt, BreakerState, Bulkhead, Category, CircuitBreaker, Class, Classify, Clock, ManualClock,
+    RateLimiter, Retry, Statistics, Why, millis, seconds,
 };
 use std::cell::{Cell, RefCell};
 use std::fmt;

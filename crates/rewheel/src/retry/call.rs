@@ -169,7 +169,7 @@ impl Setup {
     }
 }
 
-impl<F, M: Mode, J, H> Call<F, M, J, H> {
+impl<F, M: Mode, H> Call<F, M, ByClassify, H> {
     /// Retries the errors for which `when` says so; for errors that do not implement
     /// [`Classify`](crate::Classify).
     pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H> {
@@ -206,12 +206,18 @@ impl<F, M: Mode, J, H> Call<F, M, J, H> {
         self.judged_by(ByJudge(judge))
     }
 
+    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H> {
+        let Call { operation, mode, hooks, setup, .. } = self;
+        Call { operation, mode, judge, hooks, setup }
+    }
+}
+
+impl<F, M: Mode, J, H> Call<F, M, J, H> {
     /// Also retries successes that `when` is not content with. If the last attempt ends like that,
     /// the call returns what it has.
-    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H>
-    where
-        J: Judge<M::Ok, M::Err>,
-    {
+    ///
+    /// Comes after `when`, `when_matches` or `judge`, where there is one of them.
+    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H> {
         let Call { operation, mode, judge, hooks, setup } = self;
         Call { operation, mode, judge: OrWhenOk { judge, when }, hooks, setup }
     }
@@ -243,11 +249,6 @@ impl<F, M: Mode, J, H> Call<F, M, J, H> {
         let Call { operation, mode, judge, hooks, setup } = self;
         Call { operation, mode, judge, hooks: OnGiveUp { hooks, hook }, setup }
     }
-
-    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H> {
-        let Call { operation, mode, hooks, setup, .. } = self;
-        Call { operation, mode, judge, hooks, setup }
-    }
 }
 
 impl<F, M, J, H> Call<F, M, J, H> {
@@ -270,7 +271,7 @@ impl<F, M, J, H> Call<F, M, J, H> {
     }
 
     /// Retries only as much as a budget allows, which is shared with other calls.
-    pub fn budget(mut self, budget: &RetryBudget) -> Self {
+    pub fn retry_budget(mut self, budget: &RetryBudget) -> Self {
         self.setup.budget = Some(budget.clone());
         self
     }

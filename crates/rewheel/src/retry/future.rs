@@ -99,6 +99,11 @@ where
                         Next::Return(result) => return Poll::Ready(result),
                         Next::Wait(delay) => {
                             this.state.set(State::Waiting);
+                            if delay.is_zero() {
+                                // No timer is so fast; a turn for others is all it takes.
+                                cx.waker().wake_by_ref();
+                                return Poll::Pending;
+                            }
                             this.timer.set(Some(this.progress.setup.clock.sleep(delay)));
                         }
                     }

@@ -6,6 +6,10 @@ use crate::classify::{Category, Class, Classify, Matcher, Verdict};
 ///
 /// Implemented by what [`Call::when`](super::Call::when) and its siblings set; there is no need to
 /// name it.
+#[diagnostic::on_unimplemented(
+    message = "nothing says what the failures of this call mean",
+    note = "implement `Classify` for `{E}`, or add `.when(|error| …)` or `.judge(|result| …)`"
+)]
 pub trait Judge<T, E> {
     /// Says what this result means.
     fn judge(&mut self, result: &Result<T, E>) -> Class;

@@ -27,13 +27,15 @@ pub(super) struct Progress<E> {
     pub(super) series: Series,
     started: Option<Moment>,
     last: Option<E>,
+    /// Of the last failure; its error may be of an earlier one.
+    category: Option<Category>,
 }
 
 impl<E> Progress<E> {
     #[inline]
     pub(super) fn new(setup: Setup) -> Progress<E> {
         let series = Series::starting_at(setup.policy, setup.first_attempt);
-        Progress { setup, series, started: None, last: None }
+        Progress { setup, series, started: None, last: None, category: None }
     }
 
     /// Begins the call, in the thread that makes the first attempt.
@@ -131,7 +133,8 @@ impl<E> Progress<E> {
         if let Some((name, observer)) = &self.setup.observer {
             observer.observe(&Event::GaveUp { name, why, attempts, elapsed });
         }
-        let error = Error::new(Refused::new(why, None), attempts, elapsed, self.last.take());
+        let error = Error::new(Refused::new(why, None), attempts, elapsed, self.last.take())
+            .with_category(self.category);
         hooks.gave_up(&error);
         error
     }
@@ -184,7 +187,8 @@ impl<E> Progress<E> {
     }
 
     /// Counts an attempt that failed, or that was cut.
-    pub(super) fn report_failure(&self, class: &Class) {
+    pub(super) fn report_failure(&mut self, class: &Class) {
+        self.category = Some(class.category);
         if let Some(statistics) = &self.setup.statistics {
             statistics.attempt_failed();
         }

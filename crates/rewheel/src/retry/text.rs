@@ -1,4 +1,4 @@
-//! Reads and prints a retry policy as one line.
+//! The short text form of a retry policy.
 
 use super::{Nested, Retry, UNLIMITED};
 use crate::backoff::Backoff;
@@ -52,7 +52,7 @@ impl FromStr for Retry {
     /// assert_eq!("external_api".parse(), Ok(Retry::EXTERNAL_API));
     /// ```
     fn from_str(text: &str) -> Result<Retry, RetryError> {
-        if let Some(preset) = Retry::named(text.trim()) {
+        if let Some(preset) = Retry::preset(text.trim()) {
             return Ok(preset);
         }
         parse(text).map_err(|why| RetryError { text: text.to_owned(), why })

@@ -1,7 +1,7 @@
 //! Breakers that open too late, close too early, or never recover.
 
 use crate::race;
-use rewheel::{CircuitBreaker, Event, ManualClock, Observer, State, Why, millis, seconds};
+use rewheel::{BreakerState, CircuitBreaker, Event, ManualClock, Observer, Why, millis, seconds};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -26,7 +26,7 @@ fn count_window_slides_after_ten_thousand_successes() {
         breaker.acquire().unwrap().success();
     }
     let mut failures = 0;
-    while breaker.state() == State::Closed {
+    while breaker.state() == BreakerState::Closed {
         breaker.acquire().unwrap().failure();
         failures += 1;
     }
@@ -43,11 +43,11 @@ fn time_window_forgets_what_is_old() {
     }
     clock.advance(seconds(20));
     for _ in 0..10 {
-        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.state(), BreakerState::Closed);
         breaker.acquire().unwrap().failure();
         clock.advance(millis(1));
     }
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 /// resilience4j: a window of a single call failed with a null pointer.
@@ -55,9 +55,9 @@ fn time_window_forgets_what_is_old() {
 fn a_window_of_one_call_works() {
     let breaker = CircuitBreaker::count_window(1).build();
     breaker.acquire().unwrap().success();
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
     breaker.acquire().unwrap().failure();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 /// recloser 1.4 and failsafe 1.3: half open, all of 50 callers were let through.
@@ -83,9 +83,9 @@ fn cancelled_probe_neither_closes_nor_opens() {
     assert!(crate::poll(call.as_mut()).is_pending());
     assert!(breaker.acquire().is_err(), "the probe is out");
     drop(call);
-    assert_eq!(breaker.state(), State::HalfOpen);
+    assert_eq!(breaker.state(), BreakerState::HalfOpen);
     breaker.acquire().expect("its place is free again").success();
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 /// Polly: a call that began before the outage closed the circuit when it came back after it.
@@ -97,13 +97,13 @@ fn late_result_of_an_earlier_state_is_ignored() {
         (breaker.acquire().unwrap(), breaker.acquire().unwrap(), breaker.acquire().unwrap());
     early.failure();
     late.success();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
     clock.advance(seconds(10));
     let probe = breaker.acquire().unwrap();
     later.success();
-    assert_eq!(breaker.state(), State::HalfOpen, "only a probe may close it");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "only a probe may close it");
     probe.success();
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 /// Polly and OmniRoute: a probe that never came back kept the circuit half open for days.
@@ -117,9 +117,9 @@ fn hung_probe_gives_up_its_place() {
     clock.advance(seconds(1));
     let other = breaker.acquire().expect("its place is given to another");
     hung.failure();
-    assert_eq!(breaker.state(), State::HalfOpen, "it has lost its say");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "it has lost its say");
     other.success();
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 /// failsafe-go: a probe that panicked kept its permit for good.
@@ -130,7 +130,7 @@ fn panicking_probe_frees_its_place() {
     let call =
         AssertUnwindSafe(|| breaker.call_blocking(|| -> std::io::Result<()> { panic!("a probe") }));
     assert!(catch_unwind(call).is_err());
-    assert_eq!((breaker.state(), breaker.snapshot().probes), (State::HalfOpen, 0));
+    assert_eq!((breaker.state(), breaker.snapshot().probes), (BreakerState::HalfOpen, 0));
     assert!(breaker.acquire().is_ok());
 }
 
@@ -147,7 +147,7 @@ fn probe_whose_result_says_nothing_frees_its_place() {
     }
     for _ in 0..3 {
         breaker.acquire().unwrap().record(&Err::<(), _>(Unwanted));
-        assert_eq!(breaker.state(), State::HalfOpen);
+        assert_eq!(breaker.state(), BreakerState::HalfOpen);
     }
 }
 
@@ -170,7 +170,7 @@ fn an_observer_may_use_the_breaker_that_calls_it() {
     #[derive(Debug, Default)]
     struct Curious {
         breaker: OnceLock<CircuitBreaker>,
-        seen: Mutex<Vec<State>>,
+        seen: Mutex<Vec<BreakerState>>,
     }
     impl Observer for Curious {
         fn observe(&self, _: &Event<'_>) {
@@ -184,5 +184,5 @@ fn an_observer_may_use_the_breaker_that_calls_it() {
     curious.breaker.set(breaker.clone()).unwrap();
     breaker.acquire().unwrap().failure();
     breaker.reset();
-    assert_eq!(*curious.seen.lock().unwrap(), [State::Open, State::Closed]);
+    assert_eq!(*curious.seen.lock().unwrap(), [BreakerState::Open, BreakerState::Closed]);
 }

@@ -95,7 +95,7 @@ fn a_floor_lets_rare_calls_be_retried() {
     for _ in 0..100 {
         clock.advance(seconds(1));
         let call = (|| Err::<(), _>(refused())).retry(Retry::fixed(seconds(0)));
-        let error = call.budget(&budget).clock(&clock).call().unwrap_err();
+        let error = call.retry_budget(&budget).clock(&clock).call().unwrap_err();
         assert_eq!(error.why(), Why::AttemptsExhausted);
     }
 }

@@ -46,7 +46,7 @@ fn panic_in_a_hook_poisons_nothing() {
     let call = || {
         (|| Err::<(), _>(refused()))
             .retry(Retry::fixed(seconds(1)))
-            .budget(&budget)
+            .retry_budget(&budget)
             .statistics(&statistics)
             .cancel(&token)
             .clock(&clock)
@@ -79,12 +79,12 @@ fn panic_in_an_observer_leaves_the_breaker_usable() {
         .build();
     let trip = AssertUnwindSafe(|| breaker.acquire().unwrap().failure());
     assert!(catch_unwind(trip).is_err());
-    assert_eq!(breaker.state(), rewheel::State::Open);
+    assert_eq!(breaker.state(), rewheel::BreakerState::Open);
     clock.advance(seconds(1));
     assert!(catch_unwind(AssertUnwindSafe(|| breaker.acquire().map(drop))).is_err());
     let probe = breaker.acquire().expect("the only probe is free");
     assert!(catch_unwind(AssertUnwindSafe(|| probe.success())).is_err());
-    assert_eq!(breaker.state(), rewheel::State::Closed);
+    assert_eq!(breaker.state(), rewheel::BreakerState::Closed);
 }
 
 /// Three layers of four attempts each made 64 calls out of one, in the middle of an outage.

@@ -77,7 +77,7 @@ fn jitter_is_on_by_default_for_every_shape_that_grows() {
 #[test]
 fn every_preset_waits_between_attempts() {
     for name in ["external_api", "internal_service", "database", "non_critical"] {
-        let policy = Retry::named(name).unwrap();
+        let policy = Retry::preset(name).unwrap();
         let total: Duration = (0..20).flat_map(|_| waits(policy)).sum();
         assert!(total > Duration::ZERO, "{name} does not wait");
     }

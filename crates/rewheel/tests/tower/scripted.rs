@@ -34,10 +34,10 @@ pub(crate) enum Seen {
 
 /// What all instances of a service share.
 #[derive(Clone, Default)]
-pub(crate) struct Script(Arc<Mutex<State>>);
+pub(crate) struct Script(Arc<Mutex<BreakerState>>);
 
 #[derive(Default)]
-struct State {
+struct BreakerState {
     answers: VecDeque<Answer>,
     /// How each readiness goes; always well when it is used up.
     readiness: VecDeque<Result<(), ErrorKind>>,
@@ -87,7 +87,7 @@ impl Script {
         self.state().seen.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BreakerState> {
         self.0.lock().unwrap()
     }
 }

@@ -1,6 +1,6 @@
 //! Counts calls by what their results say about the dependency.
 
-use crate::breaker::{CircuitBreaker, State};
+use crate::breaker::{BreakerState, CircuitBreaker};
 use crate::classify::{Category, Class, Classify};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
@@ -59,7 +59,7 @@ fn an_owned_permit_outlives_its_handle() {
         handle.acquire_owned().unwrap()
     };
     std::thread::spawn(move || permit.failure()).join().unwrap();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
     assert_eq!(breaker.acquire_owned().unwrap_err().why, Why::CircuitOpen);
 }
 
@@ -97,9 +97,9 @@ fn a_rejection_ends_a_row_of_failures() {
     breaker.acquire().unwrap().record(&Err::<(), _>(Said(Category::Rejected)));
     breaker.acquire().unwrap().failure();
     breaker.acquire().unwrap().record(&Err::<(), _>(Said(Category::Cancelled)));
-    assert_eq!((breaker.state(), breaker.snapshot().failures), (State::Closed, 1));
+    assert_eq!((breaker.state(), breaker.snapshot().failures), (BreakerState::Closed, 1));
     breaker.acquire().unwrap().failure();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 #[test]
@@ -113,13 +113,13 @@ fn a_call_that_is_dropped_counts_as_neither() {
         };
         start_and_drop();
         let snapshot = breaker.snapshot();
-        assert_eq!((snapshot.state, snapshot.calls), (State::Closed, 0));
+        assert_eq!((snapshot.state, snapshot.calls), (BreakerState::Closed, 0));
 
         breaker.force_open();
         clock.advance(seconds(30));
         start_and_drop();
         let snapshot = breaker.snapshot();
-        assert_eq!((snapshot.state, snapshot.probes), (State::HalfOpen, 0));
+        assert_eq!((snapshot.state, snapshot.probes), (BreakerState::HalfOpen, 0));
     }
 }
 
@@ -133,10 +133,10 @@ fn results_of_calls_from_before_a_change_are_ignored() {
     let probe = breaker.acquire().unwrap();
     let mut late = late.into_iter();
     late.next().unwrap().success();
-    assert_eq!(breaker.state(), State::HalfOpen, "a late success closed it");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "a late success closed it");
     late.next().unwrap().failure();
-    assert_eq!(breaker.state(), State::HalfOpen, "a late failure opened it");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "a late failure opened it");
     probe.success();
     late.next().unwrap().failure();
-    assert_eq!(breaker.state(), State::Closed, "a late failure opened it");
+    assert_eq!(breaker.state(), BreakerState::Closed, "a late failure opened it");
 }

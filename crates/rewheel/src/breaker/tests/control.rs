@@ -2,7 +2,7 @@
 
 use super::Changes;
 use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{CircuitBreaker, Snapshot, State};
+use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
 use crate::error::Why;
@@ -46,7 +46,7 @@ fn stays_open_longer_each_time_a_probe_fails_and_starts_over_once_closed() {
         assert_eq!(grown, [2, 4, 6, 6].map(seconds));
         clock.advance(seconds(6));
         breaker.acquire().unwrap().success();
-        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.state(), BreakerState::Closed);
     }
 }
 
@@ -62,7 +62,7 @@ fn forced_open_it_recovers_by_itself() {
     assert_eq!(breaker.snapshot().retry_in, Some(seconds(20)), "it was open already");
     clock.advance(seconds(20));
     breaker.acquire().unwrap().success();
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 #[test]
@@ -76,7 +76,10 @@ fn isolated_it_lets_nothing_pass_until_reset() {
     assert_eq!((refused.why, refused.retry_in), (Why::CircuitOpen, None));
     under_way.success();
     let snapshot = breaker.snapshot();
-    assert_eq!((snapshot.state, snapshot.forced, snapshot.retry_in), (State::Open, true, None));
+    assert_eq!(
+        (snapshot.state, snapshot.forced, snapshot.retry_in),
+        (BreakerState::Open, true, None)
+    );
     breaker.reset();
     assert!(breaker.acquire().is_ok());
     assert!(!breaker.snapshot().forced);
@@ -92,13 +95,16 @@ fn forced_closed_it_ignores_failures_until_reset() {
     }
     let forced = breaker.acquire().unwrap();
     let snapshot = breaker.snapshot();
-    assert_eq!((snapshot.state, snapshot.forced, snapshot.failures), (State::Closed, true, 0));
+    assert_eq!(
+        (snapshot.state, snapshot.forced, snapshot.failures),
+        (BreakerState::Closed, true, 0)
+    );
     breaker.reset();
     forced.failure();
     breaker.acquire().unwrap().failure();
-    assert_eq!(breaker.state(), State::Closed, "a failure of before the reset was counted");
+    assert_eq!(breaker.state(), BreakerState::Closed, "a failure of before the reset was counted");
     breaker.acquire().unwrap().failure();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 #[test]
@@ -128,7 +134,7 @@ fn a_reset_forgets_what_was_counted() {
 #[test]
 fn an_open_breaker_goes_by_no_calls() {
     let clock = ManualClock::new();
-    let empty = |state, retry_in| Snapshot {
+    let empty = |state, retry_in| BreakerSnapshot {
         state,
         forced: false,
         calls: 0,
@@ -147,12 +153,12 @@ fn an_open_breaker_goes_by_no_calls() {
             for _ in 0..3 {
                 breaker.acquire().unwrap().failure();
             }
-            assert_eq!(breaker.snapshot(), empty(State::Open, Some(seconds(30))));
+            assert_eq!(breaker.snapshot(), empty(BreakerState::Open, Some(seconds(30))));
             clock.advance(seconds(30));
             drop(breaker.acquire().unwrap());
-            assert_eq!(breaker.snapshot(), empty(State::HalfOpen, None));
+            assert_eq!(breaker.snapshot(), empty(BreakerState::HalfOpen, None));
             breaker.acquire().unwrap().success();
-            assert_eq!(breaker.snapshot(), empty(State::Closed, None));
+            assert_eq!(breaker.snapshot(), empty(BreakerState::Closed, None));
         }
     }
 }
@@ -172,7 +178,7 @@ fn changes_are_told_in_order_with_the_name() {
     breaker.force_open();
     breaker.reset();
 
-    use State::{Closed, HalfOpen, Open};
+    use BreakerState::{Closed, HalfOpen, Open};
     let expected = [
         (Closed, Open),
         (Open, HalfOpen),

@@ -1,6 +1,6 @@
 //! Lets probes pass, and decides by what becomes of them.
 
-use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder, State};
+use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
 use crate::error::{Refused, Why};
@@ -27,7 +27,10 @@ fn only_so_many_probes_pass_at_the_same_time() {
     let probes = [(); 3].map(|()| breaker.acquire().unwrap());
     assert_eq!(breaker.acquire().unwrap_err(), FULL);
     let snapshot = breaker.snapshot();
-    assert_eq!((snapshot.state, snapshot.probes, snapshot.retry_in), (State::HalfOpen, 3, None));
+    assert_eq!(
+        (snapshot.state, snapshot.probes, snapshot.retry_in),
+        (BreakerState::HalfOpen, 3, None)
+    );
 
     let [first, second, third] = probes;
     first.success();
@@ -45,10 +48,10 @@ fn closes_once_enough_probes_succeeded() {
     let breaker = half_open(one_failure().successes_to_close(3), &clock);
     for successes in 0..3 {
         let probe = breaker.acquire().unwrap();
-        assert_eq!(breaker.state(), State::HalfOpen, "after {successes}");
+        assert_eq!(breaker.state(), BreakerState::HalfOpen, "after {successes}");
         probe.success();
     }
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 #[test]
@@ -59,12 +62,12 @@ fn one_probe_that_fails_opens_it_again_whatever_the_others_said() {
     a.success();
     b.success();
     c.failure();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
     d.success();
-    assert_eq!(breaker.state(), State::Open, "a probe of before had a say");
+    assert_eq!(breaker.state(), BreakerState::Open, "a probe of before had a say");
     clock.advance(seconds(30));
     breaker.acquire().unwrap().success();
-    assert_eq!(breaker.state(), State::HalfOpen, "successes of before were counted");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "successes of before were counted");
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn a_slow_probe_has_failed() {
     let probe = breaker.acquire().unwrap();
     clock.advance(seconds(2));
     probe.success();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 #[test]
@@ -88,10 +91,10 @@ fn a_probe_that_hangs_gives_its_place_to_another() {
     clock.advance(seconds(1));
     let probe = breaker.acquire().unwrap();
     hung.failure();
-    assert_eq!(breaker.state(), State::HalfOpen, "what an expired probe says counts");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "what an expired probe says counts");
     assert_eq!(breaker.snapshot().probes, 1, "an expired probe took another's place with it");
     probe.success();
-    assert_eq!(breaker.state(), State::Closed);
+    assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
 /// Whether it counts must not hang on whether somebody else knocked in the meantime.
@@ -108,7 +111,7 @@ fn what_an_expired_probe_says_is_ignored_even_if_nobody_took_its_place() {
         } else {
             hung.failure()
         }
-        assert_eq!(breaker.state(), State::HalfOpen);
+        assert_eq!(breaker.state(), BreakerState::HalfOpen);
         assert!(breaker.acquire().is_ok());
     }
 }
@@ -119,7 +122,7 @@ fn a_probe_that_is_dropped_decides_nothing() {
     let breaker = half_open(one_failure(), &clock);
     for _ in 0..100 {
         drop(breaker.acquire().unwrap());
-        assert_eq!((breaker.state(), breaker.snapshot().probes), (State::HalfOpen, 0));
+        assert_eq!((breaker.state(), breaker.snapshot().probes), (BreakerState::HalfOpen, 0));
     }
 }
 
@@ -131,7 +134,7 @@ fn a_probe_that_panics_frees_its_place() {
         breaker.call_blocking(|| -> std::io::Result<()> { panic!("on purpose") })
     });
     assert!(std::panic::catch_unwind(panicking).is_err());
-    assert_eq!((breaker.state(), breaker.snapshot().probes), (State::HalfOpen, 0));
+    assert_eq!((breaker.state(), breaker.snapshot().probes), (BreakerState::HalfOpen, 0));
     assert!(breaker.acquire().is_ok());
 }
 
@@ -156,5 +159,5 @@ fn threads_never_have_more_probes_than_allowed() {
         }
     });
     assert!(passed.into_inner() > 0);
-    assert_eq!((breaker.state(), breaker.snapshot().probes), (State::HalfOpen, 0));
+    assert_eq!((breaker.state(), breaker.snapshot().probes), (BreakerState::HalfOpen, 0));
 }

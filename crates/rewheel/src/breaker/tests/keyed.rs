@@ -1,13 +1,13 @@
 //! Keeps a breaker for each key, and forgets the right ones.
 
-use crate::breaker::{CircuitBreaker, KeyedCircuitBreaker, State};
+use crate::breaker::{BreakerState, CircuitBreaker, KeyedCircuitBreaker};
 
 fn open(breakers: &KeyedCircuitBreaker<u32>, key: u32) {
     breakers.get(&key).acquire().unwrap().failure();
 }
 
 fn count_open(breakers: &KeyedCircuitBreaker<u32>, keys: std::ops::Range<u32>) -> usize {
-    keys.filter(|key| breakers.get(key).state() == State::Open).count()
+    keys.filter(|key| breakers.get(key).state() == BreakerState::Open).count()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_full_house_of_open_breakers_loses_only_the_oldest() {
         breakers.get(&key).acquire().unwrap().success();
     }
     assert_eq!(count_open(&breakers, 1..64), 63);
-    assert_eq!(breakers.get(&0).state(), State::Closed);
+    assert_eq!(breakers.get(&0).state(), BreakerState::Closed);
 }
 
 #[test]

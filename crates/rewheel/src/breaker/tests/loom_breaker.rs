@@ -1,7 +1,7 @@
 //! Tries every interleaving of threads that share a breaker.
 
 use super::Changes;
-use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder, OwnedPermit, State};
+use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, OwnedPermit};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
 use loom::thread::{self, JoinHandle};
@@ -34,7 +34,7 @@ fn loom_no_failure_in_a_row_is_lost() {
         }
         assert_eq!(breaker.snapshot().failures, 3);
         permit(&breaker).failure();
-        assert_eq!(breaker.state(), State::Open);
+        assert_eq!(breaker.state(), BreakerState::Open);
     });
 }
 
@@ -73,7 +73,7 @@ fn loom_it_opens_once_however_many_failures_are_too_many() {
             for thread in threads {
                 thread.join().unwrap();
             }
-            assert_eq!(changes.list(), [(State::Closed, State::Open)]);
+            assert_eq!(changes.list(), [(BreakerState::Closed, BreakerState::Open)]);
         });
     }
 }
@@ -94,7 +94,10 @@ fn loom_a_result_of_before_is_not_counted_after() {
             breaker.reset();
             failing.join().unwrap();
             let snapshot = breaker.snapshot();
-            assert_eq!((snapshot.state, snapshot.calls, snapshot.failures), (State::Closed, 0, 0));
+            assert_eq!(
+                (snapshot.state, snapshot.calls, snapshot.failures),
+                (BreakerState::Closed, 0, 0)
+            );
             permit(&breaker).failure();
             assert_eq!(breaker.snapshot().failures, 1);
         });
@@ -129,8 +132,8 @@ fn loom_the_first_probe_to_report_decides() {
         good.success();
         failing.join().unwrap();
         let state = breaker.state();
-        assert!(state == State::Closed || state == State::Open);
-        assert_eq!(changes.list()[2..], [(State::HalfOpen, state)]);
+        assert!(state == BreakerState::Closed || state == BreakerState::Open);
+        assert_eq!(changes.list()[2..], [(BreakerState::HalfOpen, state)]);
         assert_eq!(breaker.snapshot().failures, 0);
     });
 }
@@ -145,7 +148,7 @@ fn loom_no_probe_is_handed_out_once_it_is_open() {
         let late = breaker.acquire_owned();
         failing.join().unwrap();
         let snapshot = breaker.snapshot();
-        assert_eq!((snapshot.state, snapshot.probes), (State::Open, 0));
+        assert_eq!((snapshot.state, snapshot.probes), (BreakerState::Open, 0));
         drop(late);
         assert!(breaker.acquire().is_err());
     });
@@ -165,7 +168,7 @@ fn loom_a_window_of_failures_opens_it() {
             for thread in threads {
                 thread.join().unwrap();
             }
-            assert_eq!(breaker.state(), State::Open);
+            assert_eq!(breaker.state(), BreakerState::Open);
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Changes;
 use super::reference::{Config, Kind, Reference, Threshold, Token};
-use crate::breaker::{CircuitBreaker, OwnedPermit, Permit, State};
+use crate::breaker::{BreakerState, CircuitBreaker, OwnedPermit, Permit};
 use crate::classify::{Category, Class, Classify};
 use crate::clock::ManualClock;
 use crate::error::{Refused, Why};
@@ -95,7 +95,7 @@ fn config(random: &mut Rng, kind: Kind) -> Config {
         kind,
         threshold: match random.bool() {
             true => Threshold::Percent(percent(random)),
-            false => Threshold::Number(random.u32(1..6)),
+            false => Threshold::Number(random.u32(1..=calls_max.min(5))),
         },
         calls_min: random.u32(1..=calls_max),
         slow: random.bool().then(|| (random.u64(1..20), percent(random))),
@@ -224,9 +224,9 @@ fn run(seed: u64, config: &Config, random: &mut Rng, visited: &mut [u32; 3]) {
         assert_eq!(breaker.state(), expected.state);
         assert_eq!(changes.list(), pair.reference.changes);
         visited[match expected.state {
-            State::Closed => 0,
-            State::Open => 1,
-            State::HalfOpen => 2,
+            BreakerState::Closed => 0,
+            BreakerState::Open => 1,
+            BreakerState::HalfOpen => 2,
         }] += 1;
     }
 }

@@ -1,7 +1,7 @@
 //! A breaker written to be obviously right: lists, counters, no cleverness.
 
 use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder, Snapshot, State};
+use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -73,11 +73,11 @@ enum Phase {
 }
 
 impl Phase {
-    fn state(self) -> State {
+    fn state(self) -> BreakerState {
         match self {
-            Phase::Closed | Phase::ForcedClosed => State::Closed,
-            Phase::Open { .. } | Phase::Isolated => State::Open,
-            Phase::HalfOpen => State::HalfOpen,
+            Phase::Closed | Phase::ForcedClosed => BreakerState::Closed,
+            Phase::Open { .. } | Phase::Isolated => BreakerState::Open,
+            Phase::HalfOpen => BreakerState::HalfOpen,
         }
     }
 }
@@ -115,7 +115,7 @@ pub(super) struct Reference {
     successes: u32,
     openings: u32,
     pub(super) now: u64,
-    pub(super) changes: Vec<(State, State)>,
+    pub(super) changes: Vec<(BreakerState, BreakerState)>,
 }
 
 impl Reference {
@@ -281,10 +281,10 @@ impl Reference {
         self.enter(Phase::Closed);
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> BreakerSnapshot {
         let (calls, failures, slow) = self.counts();
         let probes = self.probes.iter().filter(|probe| self.now < probe.expires).count();
-        Snapshot {
+        BreakerSnapshot {
             state: self.phase.state(),
             forced: matches!(self.phase, Phase::Isolated | Phase::ForcedClosed),
             calls,

@@ -1,6 +1,6 @@
 //! Opens when a window says so, at no other time.
 
-use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder, State};
+use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};
 
@@ -11,7 +11,7 @@ fn check_opens_at_the_end(builder: CircuitBreakerBuilder, calls: &str) {
     let clock = ManualClock::new();
     let breaker = builder.clock(&clock).build();
     for (index, call) in calls.char_indices() {
-        assert_eq!(breaker.state(), State::Closed, "before call {index} of {calls}");
+        assert_eq!(breaker.state(), BreakerState::Closed, "before call {index} of {calls}");
         let permit = breaker.acquire().unwrap();
         match call {
             '.' => permit.success(),
@@ -23,7 +23,7 @@ fn check_opens_at_the_end(builder: CircuitBreakerBuilder, calls: &str) {
             other => panic!("what is {other}?"),
         }
     }
-    assert_eq!(breaker.state(), State::Open, "after {calls}");
+    assert_eq!(breaker.state(), BreakerState::Open, "after {calls}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_call_that_takes_exactly_the_limit_is_not_slow() {
     let permit = breaker.acquire().unwrap();
     clock.advance(seconds(1));
     permit.success();
-    assert_eq!((breaker.state(), breaker.snapshot().slow), (State::Closed, 0));
+    assert_eq!((breaker.state(), breaker.snapshot().slow), (BreakerState::Closed, 0));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_time_window_forgets() {
     }
     breaker.acquire().unwrap().failure();
     breaker.acquire().unwrap().failure();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }
 
 #[test]
@@ -105,5 +105,5 @@ fn a_window_of_a_million_calls_is_exact() {
     breaker.acquire().unwrap().failure();
     assert_eq!(breaker.snapshot().failures, 1, "the first has just left the window");
     breaker.acquire().unwrap().failure();
-    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.state(), BreakerState::Open);
 }

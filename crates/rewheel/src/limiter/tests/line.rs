@@ -147,7 +147,7 @@ async fn cancelled_callers_give_way_and_take_nothing() {
 
 #[tokio::test]
 async fn only_so_many_wait() {
-    let mut line = Line::new(one_a_tenth().waiters_max(2));
+    let mut line = Line::new(one_a_tenth().queue_max(2));
     line.limiter.check_n(5).unwrap();
     for name in 1..=4 {
         line.comes(name, 1).await;
@@ -163,7 +163,7 @@ async fn only_so_many_wait() {
 
 #[tokio::test]
 async fn without_room_to_wait_a_caller_learns_when_to_ask_again() {
-    let mut line = Line::new(one_a_tenth().waiters_max(0));
+    let mut line = Line::new(one_a_tenth().queue_max(0));
     line.limiter.check_n(5).unwrap();
     line.comes(1, 2).await;
     assert_eq!(line.refused(), [(1, Refused::new(Why::RateLimited, Some(millis(200))))]);

@@ -64,7 +64,7 @@ fn a_panic_gives_everything_back() {
     });
     assert!(catch_unwind(panicking).is_err());
     assert_eq!((bulkhead.free(), breaker.snapshot().probes), (1, 0));
-    assert_eq!(breaker.state(), State::HalfOpen, "neither success nor failure");
+    assert_eq!(breaker.state(), BreakerState::HalfOpen, "neither success nor failure");
     assert_eq!(pipeline.run_blocking(|_| Ok::<_, Failure>(1)), Ok(1));
     let clocked = pipeline.clone().clock(&clock);
     let error = clocked.run_blocking(|_| Err::<u32, _>(Failure::Busy)).unwrap_err();

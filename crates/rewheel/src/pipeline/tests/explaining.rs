@@ -45,10 +45,7 @@ fn every_order_that_defeats_itself_is_named() {
     check(new().retry(retry).timeout(seconds(1)), &[Warning::TimeoutInsideRetry]);
     check(new().retry(retry).retry(retry), &[Warning::RetryInsideRetry]);
     check(new().attempt_timeout(seconds(9)).retry(retry), &[Warning::AttemptTimeoutOutsideRetry]);
-    check(
-        new().retry(FIVE).attempt_timeout(seconds(1)).circuit_breaker(&breaker()),
-        &[Warning::TimeoutOutsideBreaker],
-    );
+    check(new().circuit_breaker(&breaker()), &[Warning::NothingEndsAnAttempt]);
     check(
         new().timeout(seconds(2)).retry(FIVE).attempt_timeout(seconds(2)),
         &[Warning::AttemptTimeoutNotBelowTimeout],
@@ -68,7 +65,6 @@ fn every_order_that_defeats_itself_is_named() {
 fn every_warning_has_words_of_its_own() {
     let all = [
         Warning::BreakerOutsideRetry,
-        Warning::TimeoutOutsideBreaker,
         Warning::BulkheadOutsideRetry,
         Warning::LimiterOutsideRetry,
         Warning::RetryInsideRetry,
@@ -140,7 +136,7 @@ timeout 30s
             └─ attempt timeout 2s
                └─ the call
 takes at most 30s
-makes at most 5 calls of one";
+one call becomes at most 5 calls";
     assert_eq!(recommended().explain().to_string(), report);
 
     let report = "\

@@ -88,7 +88,7 @@ impl Dice<'_> {
             RateLimiter::sliding_window(self.small(3), self.time())
         };
         let builder = if self.one_in(2) { builder.wait_max(self.time()) } else { builder };
-        let limiter = builder.waiters_max(3).clock(clock).build();
+        let limiter = builder.queue_max(3).clock(clock).build();
         stack.limiters.push(limiter.clone());
         limiter
     }

@@ -10,7 +10,7 @@ fn a_breaker_inside_of_a_retry_ends_the_series() {
     let pipeline = Pipeline::new().retry(FIVE).circuit_breaker(&breaker).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
     assert_eq!((error.why(), error.attempts(), calls), (Why::CircuitOpen, 2, 2));
-    assert_eq!((error.last(), breaker.state()), (Some(&Failure::Busy), State::Open));
+    assert_eq!((error.last(), breaker.state()), (Some(&Failure::Busy), BreakerState::Open));
     assert_eq!(error.retry_in(), Some(HOUR - seconds(1)));
 }
 
@@ -21,11 +21,11 @@ fn a_breaker_outside_of_a_retry_counts_a_series_as_one() {
     let pipeline = Pipeline::new().circuit_breaker(&breaker).retry(FIVE).clock(&clock);
     let (error, calls) = fail(&pipeline, &clock);
     assert_eq!((error.why(), calls), (Why::AttemptsExhausted, 5));
-    assert_eq!((breaker.snapshot().failures, breaker.state()), (1, State::Closed));
+    assert_eq!((breaker.snapshot().failures, breaker.state()), (1, BreakerState::Closed));
 }
 
 #[test]
-fn a_breaker_sees_timeouts_inside_of_it_only() {
+fn a_breaker_sees_an_attempt_that_had_its_time_wherever_that_was_limited() {
     let clock = ManualClock::new();
     let failures = |build: fn(Pipeline, &CircuitBreaker) -> Pipeline| {
         let breaker = CircuitBreaker::consecutive(9).clock(&clock).build();
@@ -37,8 +37,61 @@ fn a_breaker_sees_timeouts_inside_of_it_only() {
     let limit = seconds(2);
     assert_eq!(failures(|p, breaker| p.circuit_breaker(breaker).attempt_timeout(seconds(2))), 1);
     assert_eq!(failures(|p, breaker| p.circuit_breaker(breaker).timeout(seconds(2))), 1);
-    assert_eq!(failures(|p, breaker| p.attempt_timeout(seconds(2)).circuit_breaker(breaker)), 0);
-    assert_eq!(clock.elapsed(), 3 * limit);
+    assert_eq!(failures(|p, breaker| p.attempt_timeout(seconds(2)).circuit_breaker(breaker)), 1);
+    assert_eq!(failures(|p, breaker| p.timeout(seconds(2)).circuit_breaker(breaker)), 1);
+    // Cut with the whole series, it may have just begun.
+    let once = FIVE.attempts_max(2);
+    let breaker = CircuitBreaker::consecutive(9).clock(&clock).build();
+    let pipeline = Pipeline::new().timeout(limit).retry(once).circuit_breaker(&breaker);
+    let _ = run(&pipeline.clock(&clock), &clock, HOUR, Ok(1));
+    assert_eq!(breaker.snapshot().failures, 0);
+    assert_eq!(clock.elapsed(), 5 * limit);
+}
+
+#[test]
+fn a_breaker_sees_attempts_that_the_retry_itself_has_cut() {
+    let clock = ManualClock::new();
+    let breaker = CircuitBreaker::consecutive(3).clock(&clock).build();
+    let retry = FIVE.attempt_timeout(seconds(1));
+    let pipeline = Pipeline::new().retry(retry).circuit_breaker(&breaker).clock(&clock);
+    let (result, calls) = run(&pipeline, &clock, HOUR, Ok(1));
+    assert_eq!((result.unwrap_err().why(), calls), (Why::CircuitOpen, 3));
+}
+
+#[test]
+fn what_was_refused_here_says_nothing_about_the_dependency() {
+    let clock = ManualClock::new();
+    let breaker = CircuitBreaker::consecutive(1).clock(&clock).build();
+    let limiter = RateLimiter::per_second(1).wait_max(Duration::ZERO).clock(&clock).build();
+    let full = Bulkhead::places(1).queue_max(1).clock(&clock).build();
+    let _place = full.try_acquire().unwrap();
+    let limited = Pipeline::new().circuit_breaker(&breaker).rate_limiter(&limiter).clock(&clock);
+    let crowded = Pipeline::new().circuit_breaker(&breaker).attempt_timeout(seconds(1));
+    let crowded = crowded.bulkhead(&full).clock(&clock);
+    limiter.check().unwrap();
+    let whys = [limited, crowded]
+        .map(|pipeline| run(&pipeline, &clock, Duration::ZERO, Ok(1)).0.unwrap_err().why());
+    assert_eq!(whys, [Why::RateLimited, Why::Timeout]);
+    assert_eq!((breaker.state(), breaker.snapshot().failures), (BreakerState::Closed, 0));
+}
+
+#[test]
+fn an_error_says_what_the_last_attempt_died_of() {
+    let clock = ManualClock::new();
+    let full = Bulkhead::places(1).clock(&clock).build();
+    let _place = full.try_acquire().unwrap();
+    let retry = Retry::fixed(seconds(1)).attempts_max(2);
+    let crowded = Pipeline::new().retry(retry).bulkhead(&full).clock(&clock);
+    let slow = Pipeline::new().retry(retry).attempt_timeout(seconds(1)).clock(&clock);
+    let said = [crowded, slow]
+        .map(|pipeline| run(&pipeline, &clock, HOUR, Ok(1)).0.unwrap_err().to_string());
+    assert_eq!(
+        said,
+        [
+            "not attempted: no attempts are left: the bulkhead is full",
+            "gave up after 2 attempts in 3s: no attempts are left: the last attempt timed out",
+        ]
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn budget_of(retries: u32) -> RetryBudget {
 fn fail(budget: &RetryBudget, attempts_max: u32) -> Error<Failure> {
     let policy = Retry::fixed(seconds(1)).attempts_max(attempts_max);
     let call = (|| Err::<(), _>(Failure::Busy)).retry(policy).clock(ManualClock::new());
-    call.budget(budget).call().unwrap_err()
+    call.retry_budget(budget).call().unwrap_err()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn an_empty_budget_ends_the_retries_but_not_the_first_attempts() {
         let error = fail(&budget, 3);
         assert_eq!((error.why(), error.attempts()), (Why::BudgetExhausted, 1));
     }
-    let call = (|| async { Ok::<_, Failure>(1) }).retry(EVERY_SECOND).budget(&budget);
+    let call = (|| async { Ok::<_, Failure>(1) }).retry(EVERY_SECOND).retry_budget(&budget);
     assert_eq!(finish(call.into_future()), Ok(1));
 }
 
@@ -36,7 +36,7 @@ fn only_retries_that_happen_are_charged() {
         let before = budget.balance();
         let script = Script::new(turns);
         let call = (|attempt| script.patient(attempt)).retry(policy).clock(&script.clock);
-        let _ = finish(script.clock.drive(call.budget(&budget)));
+        let _ = finish(script.clock.drive(call.retry_budget(&budget)));
         before - budget.balance()
     };
     assert_eq!(charged(EVERY_SECOND, &[DONE]), 0);
@@ -53,12 +53,12 @@ fn an_open_breaker_is_neither_retried_nor_charged() {
     let breaker = crate::CircuitBreaker::consecutive(1).build();
     breaker.force_open();
     let call = (|| breaker.call_blocking(|| Ok::<_, Failure>(()))).retry(EVERY_SECOND);
-    let error = call.budget(&budget).call().unwrap_err();
+    let error = call.retry_budget(&budget).call().unwrap_err();
     assert_eq!((error.attempts(), budget.balance()), (1, 5));
     assert_eq!(error.into_last().unwrap().why(), Why::CircuitOpen);
 
     let open = Refused::new(Why::CircuitOpen, Some(seconds(1)));
-    let call = (|| Err::<(), _>(open)).retry(EVERY_SECOND).budget(&budget);
+    let call = (|| Err::<(), _>(open)).retry(EVERY_SECOND).retry_budget(&budget);
     assert_eq!((call.call().unwrap_err().attempts(), budget.balance()), (1, 5));
 }
 
@@ -68,9 +68,9 @@ fn a_retry_that_is_left_to_the_outer_one_is_charged_once() {
     let clock = ManualClock::new();
     let inner = || {
         let call = (|| Err::<(), _>(Failure::Busy)).retry(EVERY_SECOND).clock(&clock);
-        call.budget(&budget).call()
+        call.retry_budget(&budget).call()
     };
-    inner.retry(Retry::fixed(seconds(1))).clock(&clock).budget(&budget).call().unwrap_err();
+    inner.retry(Retry::fixed(seconds(1))).clock(&clock).retry_budget(&budget).call().unwrap_err();
     assert_eq!(budget.balance(), 3, "two retries, each charged by the one that made it");
 }
 

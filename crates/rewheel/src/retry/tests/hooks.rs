@@ -174,7 +174,7 @@ fn a_panic_in_a_hook_leaves_everything_usable() {
         (|| Err::<(), _>(Failure::Busy))
             .retry(Retry::fixed(Duration::ZERO))
             .statistics(&statistics)
-            .budget(&budget)
+            .retry_budget(&budget)
             .cancel(&token)
     };
     let panicking = std::panic::AssertUnwindSafe(|| {

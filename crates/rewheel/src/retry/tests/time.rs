@@ -97,7 +97,7 @@ fn a_timeout_a_deadline_and_a_cancellation_are_told_apart() {
         (error.why(), error.classify().category)
     });
     let expected = [
-        (Why::AttemptsExhausted, Category::Unknown),
+        (Why::AttemptsExhausted, Category::Timeout),
         (Why::Deadline, Category::Deadline),
         (Why::Cancelled, Category::Cancelled),
     ];
