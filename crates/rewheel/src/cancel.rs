@@ -109,6 +109,12 @@ pub struct Cancelled {
     registration: Option<Registration>,
 }
 
+impl Cancelled {
+    pub(crate) const fn token(&self) -> &CancelToken {
+        &self.token
+    }
+}
+
 impl Future for Cancelled {
     type Output = ();
 

@@ -145,10 +145,13 @@ fn system_now() -> Moment {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
     let origin = *ORIGIN.get_or_init(|| now);
-    Moment(match now.checked_duration_since(origin) {
-        Some(after) => MIDDLE.saturating_add(nanos(after)),
-        None => MIDDLE.saturating_sub(nanos(origin.saturating_duration_since(now))),
-    })
+    let after = now.saturating_duration_since(origin);
+    if after.is_zero() {
+        return Moment(MIDDLE - nanos(origin.saturating_duration_since(now)).min(MIDDLE));
+    }
+    // A century of uptime fits many times: no need to check for overflow.
+    let nanos = after.as_secs().wrapping_mul(1_000_000_000) + u64::from(after.subsec_nanos());
+    Moment(MIDDLE + nanos)
 }
 
 #[cfg(target_os = "linux")]

@@ -131,7 +131,12 @@ impl Classify for Refused {
 /// assert!(error.to_string().ends_with("no attempts are left: connection refused"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error<E> {
+pub struct Error<E>(Box<GivenUp<E>>);
+
+/// Behind a pointer, so that a success does not have to make room for it: results that fit two
+/// registers are returned in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GivenUp<E> {
     refused: Refused,
     attempts: u32,
     elapsed: Duration,
@@ -141,64 +146,65 @@ pub struct Error<E> {
 }
 
 impl<E> Error<E> {
-    pub(crate) const fn new(
+    #[cold]
+    pub(crate) fn new(
         refused: Refused,
         attempts: u32,
         elapsed: Duration,
         last: Option<E>,
     ) -> Error<E> {
-        Error { refused, attempts, elapsed, category: None, last }
+        Error(Box::new(GivenUp { refused, attempts, elapsed, category: None, last }))
     }
 
     #[must_use]
-    pub(crate) const fn with_category(mut self, category: Option<Category>) -> Error<E> {
-        self.category = category;
+    pub(crate) fn with_category(mut self, category: Option<Category>) -> Error<E> {
+        self.0.category = category;
         self
     }
 
     /// What kind the last failure was.
     pub fn category(&self) -> Category {
-        self.category.unwrap_or_else(|| self.refused.classify().category)
+        self.0.category.unwrap_or_else(|| self.0.refused.classify().category)
     }
 
     /// Why it was given up.
     pub const fn why(&self) -> Why {
-        self.refused.why
+        self.0.refused.why
     }
 
     /// When it may be worth asking again, where the refusing policy knows.
     pub const fn retry_in(&self) -> Option<Duration> {
-        self.refused.retry_in
+        self.0.refused.retry_in
     }
 
     /// How many times the call was made, those before
     /// [`starting_at`](crate::Call::starting_at) included.
     pub const fn attempts(&self) -> u32 {
-        self.attempts
+        self.0.attempts
     }
 
     /// How long it took altogether, waits included. Zero from a breaker or a bulkhead on its own,
     /// which read no clock for it.
     pub const fn elapsed(&self) -> Duration {
-        self.elapsed
+        self.0.elapsed
     }
 
     /// The last error that the call itself returned. There is none if it was refused or cancelled
     /// before the first attempt, or if every attempt timed out.
     pub const fn last(&self) -> Option<&E> {
-        self.last.as_ref()
+        self.0.last.as_ref()
     }
 
     /// Gives up the last error for keeps.
     pub fn into_last(self) -> Option<E> {
-        self.last
+        self.0.last
     }
 }
 
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = self.refused.why;
-        match (self.attempts, why) {
+        let why = self.0.refused.why;
+        match (self.0.attempts, why) {
             // A service that failed to become ready: there is no other reason than its error.
             (0, Why::Stopped) => f.write_str("not attempted")?,
             (0, _) => write!(f, "not attempted: {why}")?,
@@ -206,13 +212,13 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             (attempts, _) => {
                 let plural = if attempts == 1 { "" } else { "s" };
                 // Nobody reads nanoseconds in a log line.
-                let elapsed = Duration::from_millis(duration::nanos(self.elapsed) / 1_000_000);
+                let elapsed = Duration::from_millis(duration::nanos(self.0.elapsed) / 1_000_000);
                 let elapsed = duration::text(elapsed);
                 write!(f, "gave up after {attempts} attempt{plural} in {elapsed}: {why}")?;
             }
         }
         // The cause belongs into the one line that everybody logs, though `source` has it too.
-        match (&self.last, self.category) {
+        match (&self.0.last, self.0.category) {
             (Some(last), _) => write!(f, ": {last}"),
             (None, Some(category)) => write!(f, ": {}", without_error(category)),
             (None, None) => Ok(()),
@@ -259,9 +265,9 @@ impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> Error<E> {
     /// assert!(sync().unwrap_err().to_string().ends_with("no attempts are left: busy"));
     /// ```
     pub fn boxed(self) -> Error<BoxedError> {
-        let Error { refused, attempts, elapsed, category, last } = self;
+        let GivenUp { refused, attempts, elapsed, category, last } = *self.0;
         let last = last.map(|last| BoxedError(last.into()));
-        Error { refused, attempts, elapsed, category, last }
+        Error(Box::new(GivenUp { refused, attempts, elapsed, category, last }))
     }
 }
 
@@ -272,7 +278,7 @@ pub struct BoxedError(Box<dyn std::error::Error + Send + Sync>);
 
 impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.last.as_ref().map(|last| last as _)
+        self.0.last.as_ref().map(|last| last as _)
     }
 }
 
@@ -281,7 +287,7 @@ impl<E: Classify> Classify for Error<E> {
     /// Where nothing was tried again, the last error speaks for itself; where a policy refused or
     /// cut the call, the refusal does.
     fn classify(&self) -> Class {
-        match (self.refused.why, &self.last) {
+        match (self.0.refused.why, &self.0.last) {
             (Why::Stopped | Why::Nested, Some(last)) => last.classify(),
             (Why::AttemptsExhausted | Why::Deadline | Why::BudgetExhausted, Some(last)) => {
                 Class { verdict: Verdict::Stop, ..last.classify() }
@@ -298,7 +304,7 @@ impl<E: Classify> Classify for Error<E> {
                 | Why::BulkheadFull
                 | Why::Cancelled,
                 _,
-            ) => self.refused.classify(),
+            ) => self.0.refused.classify(),
         }
     }
 }

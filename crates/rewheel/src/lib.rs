@@ -86,8 +86,8 @@ pub use self::timeout::Timeout;
 /// The types behind the methods of [`Call`]. There is no need to name them.
 pub mod call {
     pub use crate::retry::{
-        ByClassify, ByJudge, ByMatcher, ByWhen, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
-        OrWhenOk, marker,
+        ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
+        Options, OrWhenOk, Plain, marker,
     };
 }
 

@@ -309,12 +309,22 @@ impl RateLimiterBuilder {
         }
     }
 
-    /// A window by a coarse clock is longer by what the clock may be late. (A bucket reckons with
-    /// it at every call.)
+    /// Reckons with a coarse clock. A window gets longer by what the clock may be late. A bucket
+    /// withholds what may not have come in yet (see [`Bucket::take`]); one that fills within a few
+    /// steps of such a clock would have nothing left, and goes by the exact clock.
     fn adapt_to_clock(&mut self) {
-        if let Rule::Window(limit) = &mut self.rule {
-            let window = nanos(self.period).saturating_add(nanos(self.clock.resolution()));
-            *limit = Limit::new(limit.calls, window);
+        const STEPS_MIN: u64 = 4;
+        let resolution = nanos(self.clock.resolution());
+        match &mut self.rule {
+            Rule::Window(limit) => {
+                let window = nanos(self.period).saturating_add(resolution);
+                *limit = Limit::new(limit.calls, window);
+            }
+            Rule::Bucket(bucket) => {
+                if bucket.interval.saturating_mul(bucket.burst) < resolution * STEPS_MIN {
+                    self.clock = Clock::system();
+                }
+            }
         }
     }
 

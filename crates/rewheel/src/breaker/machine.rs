@@ -86,11 +86,17 @@ impl Machine {
 
     #[inline]
     pub(crate) fn acquire(&self) -> Result<Token, Refused> {
-        let word = self.word();
-        if word.phase() == Phase::Closed {
-            return Ok(self.pass(word));
+        match self.acquire_if_closed() {
+            Some(token) => Ok(token),
+            None => self.acquire_unless_open(),
         }
-        self.acquire_unless_open()
+    }
+
+    /// Lets a call pass if the breaker is closed; says nothing otherwise.
+    #[inline]
+    pub(crate) fn acquire_if_closed(&self) -> Option<Token> {
+        let word = self.word();
+        (word.phase() == Phase::Closed).then(|| self.pass(word))
     }
 
     #[inline]
@@ -162,14 +168,14 @@ impl Machine {
         }
         let failed = outcome == Outcome::Failure;
         let parity = (word.generation() & 1) as usize;
-        match (&self.window, self.config.trip) {
+        match (&self.window, &self.config.trip) {
             (Window::None, Trip::Consecutive { failures }) => {
                 if failed || word.failures() > 0 {
-                    self.record_consecutive(token.epoch, failed, failures);
+                    self.record_consecutive(token.epoch, failed, *failures);
                 }
             }
             (Window::Count(windows), Trip::Count { when, .. }) => {
-                let tally = Tally { failed, slow: self.is_slow(token, &when) };
+                let tally = Tally { failed, slow: self.is_slow(token, when) };
                 windows[parity].record(tally);
                 if (failed || tally.slow) && when.is_reached(windows[parity].counts()) {
                     self.trip(token.epoch);

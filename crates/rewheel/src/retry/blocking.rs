@@ -1,16 +1,18 @@
 //! Retries by blocking the thread.
 
 use super::call::marker::{Blocking, Invoke};
+use super::options::Options;
 use super::progress::{Next, Outcome, Progress};
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
 use crate::error::{Error, Why};
 
-impl<F, A, T, E, J, H> Call<F, Blocking<A, T, E>, J, H>
+impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, O>
 where
     F: Invoke<A, Result<T, E>>,
     J: Judge<T, E>,
     H: Hooks<T, E>,
+    O: Options,
 {
     /// Makes the call, blocking this thread for the attempts and for the waits between them.
     ///
@@ -22,22 +24,22 @@ where
         // A blocking attempt takes long enough that reading the clock is nothing beside it.
         progress.note_start();
         if progress.is_cancelled() {
-            let attempts = progress.series.attempt().number() - 1;
+            let attempts = progress.attempt().number() - 1;
             return Err(progress.give_up::<T, H>(Why::Cancelled, attempts, &mut self.hooks));
         }
         loop {
             let time_left = progress.attempt_ends().map(|(_, left)| left);
-            let attempt = progress.series.attempt().with_time_left(time_left);
+            let attempt = progress.attempt().with_time_left(time_left);
             let result = {
                 let _inside = progress.mark();
                 self.operation.invoke(attempt)
             };
-            let outcome = Outcome::Finished(result);
-            match progress.after(outcome, &mut self.judge, &mut self.hooks) {
+            let class = self.judge.judge(&result);
+            match progress.after(&class, Outcome::Finished(result), &mut self.hooks) {
                 Next::Return(result) => return result,
                 Next::Wait(delay) => {
-                    let cancel = progress.setup.cancel.clone();
-                    let waited = progress.setup.clock.wait_blocking(delay, cancel.as_ref());
+                    let cancel = progress.setup.cancel().cloned();
+                    let waited = progress.setup.clock().wait_blocking(delay, cancel.as_ref());
                     let why = match waited {
                         Waited::Cancelled => Why::Cancelled,
                         // The wait took longer than it was meant to.

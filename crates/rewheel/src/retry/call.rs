@@ -3,6 +3,7 @@
 use super::future::RetryFuture;
 use super::hooks::{OnGiveUp, OnRetry, OnSuccess, Retrying};
 use super::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
+use super::options::{Extras, Options, Plain, Setup};
 use super::{Attempt, Hooks, Retry};
 use crate::budget::RetryBudget;
 use crate::cancel::CancelToken;
@@ -38,6 +39,7 @@ use self::marker::{Async, Blocking, Mode};
 /// ```
 pub trait Retryable<M>: Sized {
     /// Retries this operation by a policy: `.await` it, or, if it blocks, `.call()` it.
+    #[inline]
     fn retry(self, policy: Retry) -> Call<Self, M> {
         Call {
             operation: self,
@@ -128,56 +130,23 @@ pub mod marker {
 /// dropped at any time, which cancels the running attempt and the wait.
 #[must_use = "nothing is called until it is awaited, or called if it blocks"]
 #[derive(Debug)]
-pub struct Call<F, M, J = ByClassify, H = ()> {
+pub struct Call<F, M, J = ByClassify, H = (), O = Plain> {
     pub(super) operation: F,
     mode: std::marker::PhantomData<fn() -> M>,
     pub(super) judge: J,
     pub(super) hooks: H,
-    pub(super) setup: Setup,
+    pub(super) setup: Setup<O>,
 }
 
-/// What a call is given besides the policy.
-#[derive(Debug)]
-pub(super) struct Setup {
-    pub(super) policy: Retry,
-    pub(super) first_attempt: u32,
-    pub(super) clock: Clock,
-    pub(super) random: Random,
-    pub(super) budget: Option<RetryBudget>,
-    pub(super) statistics: Option<Statistics>,
-    pub(super) cancel: Option<CancelToken>,
-    pub(super) observer: Option<(&'static str, Arc<dyn Observer>)>,
-}
-
-impl Setup {
-    const fn new(policy: Retry) -> Setup {
-        Setup {
-            policy,
-            first_attempt: 1,
-            clock: Clock::system(),
-            random: Random::thread(),
-            budget: None,
-            statistics: None,
-            cancel: None,
-            observer: None,
-        }
-    }
-
-    /// Whether the time of the start must be known from the start.
-    pub(super) fn is_timed(&self) -> bool {
-        self.policy.is_timed() || self.clock.is_manual() || self.observer.is_some()
-    }
-}
-
-impl<F, M: Mode, H> Call<F, M, ByClassify, H> {
+impl<F, M: Mode, H, O> Call<F, M, ByClassify, H, O> {
     /// Retries the errors for which `when` says so; for errors that do not implement
     /// [`Classify`](crate::Classify).
-    pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H> {
+    pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H, O> {
         self.judged_by(ByWhen(when))
     }
 
     /// Retries the errors that a matcher matches.
-    pub fn when_matches(self, matcher: &Matcher) -> Call<F, M, ByMatcher, H> {
+    pub fn when_matches(self, matcher: &Matcher) -> Call<F, M, ByMatcher, H, O> {
         self.judged_by(ByMatcher(matcher.clone()))
     }
 
@@ -199,31 +168,31 @@ impl<F, M: Mode, H> Call<F, M, ByClassify, H> {
     ///     .call();
     /// # assert_eq!(response.unwrap().status, 200);
     /// ```
-    pub fn judge<N>(self, judge: N) -> Call<F, M, ByJudge<N>, H>
+    pub fn judge<N>(self, judge: N) -> Call<F, M, ByJudge<N>, H, O>
     where
         N: FnMut(&Result<M::Ok, M::Err>) -> Class,
     {
         self.judged_by(ByJudge(judge))
     }
 
-    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H> {
+    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H, O> {
         let Call { operation, mode, hooks, setup, .. } = self;
         Call { operation, mode, judge, hooks, setup }
     }
 }
 
-impl<F, M: Mode, J, H> Call<F, M, J, H> {
+impl<F, M: Mode, J, H, O> Call<F, M, J, H, O> {
     /// Also retries successes that `when` is not content with. If the last attempt ends like that,
     /// the call returns what it has.
     ///
     /// Comes after `when`, `when_matches` or `judge`, where there is one of them.
-    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H> {
+    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H, O> {
         let Call { operation, mode, judge, hooks, setup } = self;
         Call { operation, mode, judge: OrWhenOk { judge, when }, hooks, setup }
     }
 
     /// Calls `hook` before each wait.
-    pub fn on_retry<N>(self, hook: N) -> Call<F, M, J, OnRetry<H, N>>
+    pub fn on_retry<N>(self, hook: N) -> Call<F, M, J, OnRetry<H, N>, O>
     where
         N: FnMut(&Retrying<'_, M::Err>),
         H: Hooks<M::Ok, M::Err>,
@@ -233,7 +202,7 @@ impl<F, M: Mode, J, H> Call<F, M, J, H> {
     }
 
     /// Calls `hook` with the result and the number of attempts when the call succeeds.
-    pub fn on_success<N: FnMut(&M::Ok, u32)>(self, hook: N) -> Call<F, M, J, OnSuccess<H, N>>
+    pub fn on_success<N: FnMut(&M::Ok, u32)>(self, hook: N) -> Call<F, M, J, OnSuccess<H, N>, O>
     where
         H: Hooks<M::Ok, M::Err>,
     {
@@ -242,7 +211,7 @@ impl<F, M: Mode, J, H> Call<F, M, J, H> {
     }
 
     /// Calls `hook` when the call is given up.
-    pub fn on_give_up<N: FnMut(&Error<M::Err>)>(self, hook: N) -> Call<F, M, J, OnGiveUp<H, N>>
+    pub fn on_give_up<N: FnMut(&Error<M::Err>)>(self, hook: N) -> Call<F, M, J, OnGiveUp<H, N>, O>
     where
         H: Hooks<M::Ok, M::Err>,
     {
@@ -251,60 +220,65 @@ impl<F, M: Mode, J, H> Call<F, M, J, H> {
     }
 }
 
-impl<F, M, J, H> Call<F, M, J, H> {
+impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
+    fn with(self, change: impl FnOnce(&mut Extras)) -> Call<F, M, J, H, Extras> {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        let mut options = setup.options.into_extras();
+        change(&mut options);
+        Call { operation, mode, judge, hooks, setup: Setup { policy: setup.policy, options } }
+    }
+
     /// Goes on at a later attempt, where an earlier process left off.
-    pub fn starting_at(mut self, attempt: u32) -> Self {
-        self.setup.first_attempt = attempt;
-        self
+    pub fn starting_at(self, attempt: u32) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.first_attempt = attempt)
     }
 
     /// Goes by another clock.
-    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
-        self.setup.clock = clock.into();
-        self
+    pub fn clock(self, clock: impl Into<Clock>) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.clock = clock.into())
     }
 
     /// Draws jitter from a seed.
-    pub fn random(mut self, random: &Random) -> Self {
-        self.setup.random = random.clone();
-        self
+    pub fn random(self, random: &Random) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.random = random.clone())
     }
 
     /// Retries only as much as a budget allows, which is shared with other calls.
-    pub fn retry_budget(mut self, budget: &RetryBudget) -> Self {
-        self.setup.budget = Some(budget.clone());
-        self
+    pub fn retry_budget(self, budget: &RetryBudget) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.budget = Some(budget.clone()))
     }
 
     /// Counts this call among the others to the same dependency.
-    pub fn statistics(mut self, statistics: &Statistics) -> Self {
-        self.setup.statistics = Some(statistics.clone());
-        self
+    pub fn statistics(self, statistics: &Statistics) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.statistics = Some(statistics.clone()))
     }
 
     /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted; the wait
     /// after it is.
-    pub fn cancel(mut self, token: &CancelToken) -> Self {
-        self.setup.cancel = Some(token.clone());
-        self
+    pub fn cancel(self, token: &CancelToken) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.cancel = Some(token.cancelled()))
     }
 
     /// Reports what happens, under a name.
-    pub fn observer(mut self, name: &'static str, observer: Arc<dyn Observer>) -> Self {
-        self.setup.observer = Some((name, observer));
-        self
+    pub fn observer(
+        self,
+        name: &'static str,
+        observer: Arc<dyn Observer>,
+    ) -> Call<F, M, J, H, Extras> {
+        self.with(|extras| extras.observer = Some((name, observer)))
     }
 }
 
-impl<F, A, Fut, T, E, J, H> IntoFuture for Call<F, Async<A, Fut, T, E>, J, H>
+impl<F, A, Fut, T, E, J, H, O> IntoFuture for Call<F, Async<A, Fut, T, E>, J, H, O>
 where
     F: marker::Invoke<A, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
     H: Hooks<T, E>,
+    O: Options,
 {
     type Output = Result<T, Error<E>>;
-    type IntoFuture = RetryFuture<F, A, Fut, E, J, H>;
+    type IntoFuture = RetryFuture<F, A, Fut, E, J, H, O>;
 
     #[inline]
     fn into_future(self) -> Self::IntoFuture {

@@ -1,10 +1,11 @@
 //! Retries without blocking.
 
 use super::call::marker::{Async, Invoke};
+use super::options::Options;
 use super::progress::{Next, Outcome, Progress};
 use super::{Call, Hooks, Judge};
 use crate::cancel::Cancelled;
-use crate::classify::{Category, Class};
+use crate::classify::{Category, Class, Verdict};
 use crate::clock::{Moment, Sleep};
 use crate::error::{Error, Why};
 use pin_project_lite::pin_project;
@@ -18,16 +19,11 @@ pin_project! {
     ///
     /// Cancel safe: dropping it drops the running attempt and forgets the wait.
     #[must_use = "a future does nothing until it is awaited"]
-    pub struct RetryFuture<F, A, Fut, E, J, H> {
+    pub struct RetryFuture<F, A, Fut, E, J, H, O> {
         operation: F,
         #[pin]
         state: State<Fut>,
-        // Cuts a running attempt, or ends a wait: never both at once, so one is enough.
-        #[pin]
-        timer: Option<Sleep>,
-        attempt_ends: Moment,
-        cancelled: Option<Cancelled>,
-        progress: Progress<E>,
+        progress: Progress<E, O>,
         judge: J,
         hooks: H,
         arguments: PhantomData<fn(A)>,
@@ -39,20 +35,19 @@ pin_project! {
     enum State<Fut> {
         New,
         Running { #[pin] attempt: Fut },
-        Waiting,
+        // Most attempts end before their time: only one that is not ready at once gets a timer.
+        Timed { #[pin] attempt: Fut, ends: Moment, #[pin] timer: Option<Sleep> },
+        Waiting { #[pin] timer: Sleep },
+        Over,
     }
 }
 
-impl<F, A, Fut, E, J, H> RetryFuture<F, A, Fut, E, J, H> {
+impl<F, A, Fut, E, J, H, O: Options> RetryFuture<F, A, Fut, E, J, H, O> {
     #[inline]
-    pub(super) fn new<T>(call: Call<F, Async<A, Fut, T, E>, J, H>) -> Self {
-        let cancelled = call.setup.cancel.as_ref().map(crate::cancel::CancelToken::cancelled);
+    pub(super) fn new<T>(call: Call<F, Async<A, Fut, T, E>, J, H, O>) -> Self {
         RetryFuture {
             operation: call.operation,
             state: State::New,
-            timer: None,
-            attempt_ends: Moment::NEVER,
-            cancelled,
             progress: Progress::new(call.setup),
             judge: call.judge,
             hooks: call.hooks,
@@ -61,77 +56,48 @@ impl<F, A, Fut, E, J, H> RetryFuture<F, A, Fut, E, J, H> {
     }
 }
 
-impl<F, A, Fut, T, E, J, H> Future for RetryFuture<F, A, Fut, E, J, H>
+impl<F, A, Fut, T, E, J, H, O> Future for RetryFuture<F, A, Fut, E, J, H, O>
 where
     F: Invoke<A, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
     H: Hooks<T, E>,
+    O: Options,
 {
     type Output = Result<T, Error<E>>;
 
+    /// Short, to become a part of whoever awaits it: a first attempt that succeeds at once.
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        loop {
-            let mut this = self.as_mut().project();
-            match this.state.as_mut().project() {
-                StateProjection::Running { attempt } => {
-                    let polled = {
-                        let _inside = this.progress.mark();
-                        attempt.poll(cx)
-                    };
-                    let outcome = match polled {
-                        Poll::Ready(result) => Outcome::Finished(result),
-                        Poll::Pending => match self.as_mut().poll_interruption(cx) {
-                            Poll::Pending => return Poll::Pending,
-                            Poll::Ready(Interruption::Timeout) => {
-                                // It ends before anybody hears that it did.
-                                self.as_mut().project().state.set(State::Waiting);
-                                Outcome::TimedOut
-                            }
-                            Poll::Ready(Interruption::GiveUp(why)) => {
-                                return Poll::Ready(Err(self.give_up(why)));
-                            }
-                        },
-                    };
-                    let mut this = self.as_mut().project();
-                    match this.progress.after(outcome, this.judge, this.hooks) {
-                        Next::Return(result) => return Poll::Ready(result),
-                        Next::Wait(delay) => {
-                            this.state.set(State::Waiting);
-                            if delay.is_zero() {
-                                // No timer is so fast; a turn for others is all it takes.
-                                cx.waker().wake_by_ref();
-                                return Poll::Pending;
-                            }
-                            this.timer.set(Some(this.progress.setup.clock.sleep(delay)));
-                        }
+        let this = self.as_mut().project();
+        if !matches!(this.state.project(), StateProjection::New) {
+            return self.go_on(None, cx);
+        }
+        this.progress.begin();
+        if this.progress.is_cancelled() {
+            return Poll::Ready(Err(self.give_up(Why::Cancelled)));
+        }
+        self.as_mut().start_attempt();
+        match self.as_mut().poll_attempt(cx) {
+            Some(Poll::Ready(Ok(value))) => {
+                let this = self.as_mut().project();
+                let result = Ok(value);
+                let class = this.judge.judge(&result);
+                match (class.verdict, result) {
+                    (Verdict::Done, Ok(value)) => {
+                        let mut this = self.project();
+                        this.state.set(State::Over);
+                        this.progress.succeeded(&value, this.hooks);
+                        Poll::Ready(Ok(value))
                     }
-                }
-                StateProjection::New => {
-                    this.progress.begin();
-                    if this.progress.is_cancelled() {
-                        return Poll::Ready(Err(self.give_up(Why::Cancelled)));
-                    }
-                    self.as_mut().start_attempt();
-                }
-                StateProjection::Waiting => {
-                    if is_cancelled(this.cancelled.as_mut(), cx) {
-                        return Poll::Ready(Err(self.give_up(Why::Cancelled)));
-                    }
-                    if let Some(timer) = this.timer.as_mut().as_pin_mut()
-                        && timer.poll(cx).is_pending()
-                    {
-                        return Poll::Pending;
-                    }
-                    this.timer.set(None);
-                    if this.progress.is_over() {
-                        // The wait took longer than it was meant to.
-                        return Poll::Ready(Err(self.give_up(Why::Deadline)));
-                    }
-                    self.as_mut().start_attempt();
+                    (_, result) => self.go_on(Some((Outcome::Finished(result), class)), cx),
                 }
             }
+            Some(Poll::Ready(result)) => {
+                let class = self.as_mut().project().judge.judge(&result);
+                self.go_on(Some((Outcome::Finished(result), class)), cx)
+            }
+            Some(Poll::Pending) | None => self.pend(cx),
         }
     }
 }
@@ -142,47 +108,121 @@ enum Interruption {
     GiveUp(Why),
 }
 
-impl<F, A, Fut, T, E, J, H> RetryFuture<F, A, Fut, E, J, H>
+impl<F, A, Fut, T, E, J, H, O> RetryFuture<F, A, Fut, E, J, H, O>
 where
     F: Invoke<A, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
     H: Hooks<T, E>,
+    O: Options,
 {
+    #[inline]
+    fn poll_attempt(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Poll<Result<T, E>>> {
+        let this = self.project();
+        match this.state.project() {
+            StateProjection::Running { attempt } | StateProjection::Timed { attempt, .. } => {
+                let _inside = this.progress.mark();
+                Some(attempt.poll(cx))
+            }
+            StateProjection::New | StateProjection::Waiting { .. } | StateProjection::Over => None,
+        }
+    }
+
+    /// After the running attempt was not ready.
+    fn pend(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error<E>>> {
+        match self.as_mut().poll_interruption(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Interruption::Timeout) => {
+                let class = Class::retry(Category::Timeout);
+                self.go_on(Some((Outcome::TimedOut, class)), cx)
+            }
+            Poll::Ready(Interruption::GiveUp(why)) => Poll::Ready(Err(self.give_up(why))),
+        }
+    }
+
+    /// Everything that is not a first attempt which succeeds at once.
+    #[cold]
+    fn go_on(
+        mut self: Pin<&mut Self>,
+        mut ended: Option<(Outcome<T, E>, Class)>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, Error<E>>> {
+        loop {
+            if let Some((outcome, class)) = ended.take() {
+                let mut this = self.as_mut().project();
+                // The attempt ends before anybody hears that it did.
+                this.state.set(State::Over);
+                match this.progress.after(&class, outcome, this.hooks) {
+                    Next::Return(result) => return Poll::Ready(result),
+                    Next::Wait(delay) if delay.is_zero() => {
+                        // No timer is so fast; a turn for others is all it takes.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Next::Wait(delay) => {
+                        let timer = this.progress.setup.clock().sleep(delay);
+                        this.state.set(State::Waiting { timer });
+                    }
+                }
+            }
+            match self.as_mut().poll_attempt(cx) {
+                Some(Poll::Ready(result)) => {
+                    let class = self.as_mut().project().judge.judge(&result);
+                    ended = Some((Outcome::Finished(result), class));
+                    continue;
+                }
+                Some(Poll::Pending) => return self.pend(cx),
+                None => {}
+            }
+            let this = self.as_mut().project();
+            if is_cancelled(this.progress.setup.cancelled(), cx) {
+                return Poll::Ready(Err(self.give_up(Why::Cancelled)));
+            }
+            if let StateProjection::Waiting { timer } = this.state.project()
+                && timer.poll(cx).is_pending()
+            {
+                return Poll::Pending;
+            }
+            if self.as_mut().project().progress.is_over() {
+                // The wait took longer than it was meant to.
+                return Poll::Ready(Err(self.give_up(Why::Deadline)));
+            }
+            self.as_mut().start_attempt();
+        }
+    }
+
     #[inline]
     fn start_attempt(self: Pin<&mut Self>) {
         let mut this = self.project();
-        let mut attempt = this.progress.series.attempt();
-        if let Some((ends, left)) = this.progress.attempt_ends() {
-            attempt = attempt.with_time_left(Some(left));
-            *this.attempt_ends = ends;
-        }
+        let attempt = this.progress.attempt();
+        let ends = this.progress.attempt_ends();
         let attempt = {
             let _inside = this.progress.mark();
-            this.operation.invoke(attempt)
+            this.operation.invoke(attempt.with_time_left(ends.map(|(_, left)| left)))
         };
-        this.state.set(State::Running { attempt });
+        this.state.set(match ends {
+            None => State::Running { attempt },
+            Some((ends, _)) => State::Timed { attempt, ends, timer: None },
+        });
     }
 
     /// Asks whether the attempt that is still running must end.
     fn poll_interruption(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Interruption> {
-        let mut this = self.project();
+        let this = self.project();
         this.progress.note_start();
-        if is_cancelled(this.cancelled.as_mut(), cx) {
+        if is_cancelled(this.progress.setup.cancelled(), cx) {
             return Poll::Ready(Interruption::GiveUp(Why::Cancelled));
         }
-        if *this.attempt_ends == Moment::NEVER {
+        let StateProjection::Timed { ends, mut timer, .. } = this.state.project() else {
+            return Poll::Pending;
+        };
+        if timer.is_none() {
+            let clock = this.progress.setup.clock();
+            timer.set(Some(clock.sleep(ends.since(clock.now()))));
+        }
+        if timer.as_mut().as_pin_mut().is_none_or(|timer| timer.poll(cx).is_pending()) {
             return Poll::Pending;
         }
-        if this.timer.is_none() {
-            // Most attempts end before their time: only one that is not ready at once gets a timer.
-            let clock = &this.progress.setup.clock;
-            this.timer.set(Some(clock.sleep(this.attempt_ends.since(clock.now()))));
-        }
-        if this.timer.as_mut().as_pin_mut().is_none_or(|timer| timer.poll(cx).is_pending()) {
-            return Poll::Pending;
-        }
-        this.timer.set(None);
         if this.progress.is_over() {
             this.progress.report_failure(&Class::retry(Category::Timeout));
             return Poll::Ready(Interruption::GiveUp(Why::Deadline));
@@ -192,13 +232,15 @@ where
 
     fn give_up(self: Pin<&mut Self>, why: Why) -> Error<E> {
         let mut this = self.project();
-        let number = this.progress.series.attempt().number();
+        let number = this.progress.attempt().number();
         let attempts = match this.state.as_mut().project() {
-            StateProjection::Running { .. } => number,
-            StateProjection::New | StateProjection::Waiting => number - 1,
+            StateProjection::Running { .. } | StateProjection::Timed { .. } => number,
+            StateProjection::New | StateProjection::Waiting { .. } | StateProjection::Over => {
+                number - 1
+            }
         };
         // The attempt ends before anybody hears that it did.
-        this.state.set(State::Waiting);
+        this.state.set(State::Over);
         this.progress.give_up(why, attempts, this.hooks)
     }
 }
@@ -207,10 +249,10 @@ fn is_cancelled(cancelled: Option<&mut Cancelled>, cx: &mut Context<'_>) -> bool
     cancelled.is_some_and(|cancelled| Pin::new(cancelled).poll(cx).is_ready())
 }
 
-impl<F, A, Fut, E, J, H> std::fmt::Debug for RetryFuture<F, A, Fut, E, J, H> {
+impl<F, A, Fut, E, J, H, O: Options> std::fmt::Debug for RetryFuture<F, A, Fut, E, J, H, O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RetryFuture")
-            .field("attempt", &self.progress.series.attempt())
+            .field("attempt", &self.progress.attempt())
             .finish_non_exhaustive()
     }
 }

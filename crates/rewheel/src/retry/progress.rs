@@ -1,7 +1,7 @@
 //! What async and blocking retries share: everything but the waiting.
 
-use super::call::Setup;
-use super::{Hooks, Judge, Retrying, Series, Step};
+use super::options::{Options, Setup};
+use super::{Attempt, Hooks, Position, Retrying, Step};
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
 use crate::error::{Error, Refused, Why};
@@ -22,30 +22,37 @@ pub(super) enum Next<T, E> {
 }
 
 #[derive(Debug)]
-pub(super) struct Progress<E> {
-    pub(super) setup: Setup,
-    pub(super) series: Series,
-    started: Option<Moment>,
+pub(super) struct Progress<E, O> {
+    pub(super) setup: Setup<O>,
+    pub(super) position: Position,
+    /// `NEVER` until it is known. Not an option: the bytes that an empty one leaves undefined would
+    /// be copied with their neighbours, in steps that make the processor wait for its own stores.
+    started: Moment,
     last: Option<E>,
-    /// Of the last failure; its error may be of an earlier one.
+    /// Of the last failure; `last` may be the error of an earlier one.
     category: Option<Category>,
 }
 
-impl<E> Progress<E> {
+impl<E, O: Options> Progress<E, O> {
     #[inline]
-    pub(super) fn new(setup: Setup) -> Progress<E> {
-        let series = Series::starting_at(setup.policy, setup.first_attempt);
-        Progress { setup, series, started: None, last: None, category: None }
+    pub(super) fn new(setup: Setup<O>) -> Progress<E, O> {
+        let position = Position::starting_at(setup.first_attempt());
+        Progress { setup, position, started: Moment::NEVER, last: None, category: None }
+    }
+
+    #[inline]
+    pub(super) fn attempt(&self) -> Attempt {
+        self.position.attempt(&self.setup.policy)
     }
 
     /// Begins the call, in the thread that makes the first attempt.
     #[inline]
     pub(super) fn begin(&mut self) {
-        self.series.suppress_if_nested(Inside::is_marked());
+        self.position.suppress_if_nested(&self.setup.policy, Inside::is_marked());
         if self.setup.is_timed() {
             self.note_start();
         }
-        if let Some(budget) = &self.setup.budget {
+        if let Some(budget) = self.setup.budget() {
             budget.deposit();
         }
     }
@@ -61,11 +68,15 @@ impl<E> Progress<E> {
     /// An untimed async call that is ready at once never reads a clock. One that is not has only
     /// been polled once, so this is still its start.
     pub(super) fn note_start(&mut self) -> Moment {
-        *self.started.get_or_insert_with(|| self.setup.clock.now())
+        if self.started == Moment::NEVER {
+            self.started = self.setup.clock().now();
+        }
+        self.started
     }
 
+    #[inline]
     pub(super) fn is_cancelled(&self) -> bool {
-        self.setup.cancel.as_ref().is_some_and(crate::cancel::CancelToken::is_cancelled)
+        self.setup.cancel().is_some_and(crate::cancel::CancelToken::is_cancelled)
     }
 
     /// Returns when an attempt that starts now must end, if it must: with its own timeout, or
@@ -75,9 +86,9 @@ impl<E> Progress<E> {
         if !policy.is_timed() {
             return None;
         }
-        let is_first = self.series.attempt().number() == self.setup.first_attempt;
+        let is_first = self.attempt().number() == self.setup.first_attempt();
         let started = self.note_start();
-        let now = if is_first { started } else { self.setup.clock.now() };
+        let now = if is_first { started } else { self.setup.clock().now() };
         let deadline = policy.deadline_limit().map(|limit| started.plus(limit));
         let timeout = policy.attempt_timeout_limit().map(|limit| now.plus(limit));
         let ends = deadline.into_iter().chain(timeout).min()?;
@@ -90,33 +101,30 @@ impl<E> Progress<E> {
         deadline.is_some_and(|deadline| self.elapsed() >= deadline)
     }
 
-    /// Judges how an attempt ended, and tells everybody.
+    /// Decides what follows an attempt that was judged, and tells everybody.
     #[inline]
-    pub(super) fn after<T, J, H>(
+    pub(super) fn after<T, H: Hooks<T, E>>(
         &mut self,
+        class: &Class,
         outcome: Outcome<T, E>,
-        judge: &mut J,
         hooks: &mut H,
-    ) -> Next<T, E>
-    where
-        J: Judge<T, E>,
-        H: Hooks<T, E>,
-    {
-        let class = match &outcome {
-            Outcome::Finished(result) => judge.judge(result),
-            Outcome::TimedOut => Class::retry(Category::Timeout),
-        };
+    ) -> Next<T, E> {
         match (class.verdict, outcome) {
             (Verdict::Done, Outcome::Finished(Ok(value))) => {
-                let attempts = self.series.attempt().number();
-                if self.setup.statistics.is_some() || self.setup.observer.is_some() {
-                    self.report_success(attempts);
-                }
-                hooks.succeeded(&value, attempts);
+                self.succeeded(&value, hooks);
                 Next::Return(Ok(value))
             }
-            (_, outcome) => self.after_failure(&class, outcome, hooks),
+            (_, outcome) => self.after_failure(class, outcome, hooks),
         }
+    }
+
+    #[inline]
+    pub(super) fn succeeded<T, H: Hooks<T, E>>(&mut self, value: &T, hooks: &mut H) {
+        let attempts = self.attempt().number();
+        if self.setup.extras().is_some() {
+            self.report_success(attempts);
+        }
+        hooks.succeeded(value, attempts);
     }
 
     /// Gives up without another attempt. `attempts` of them were made.
@@ -127,10 +135,10 @@ impl<E> Progress<E> {
         hooks: &mut H,
     ) -> Error<E> {
         let elapsed = self.elapsed();
-        if let Some(statistics) = &self.setup.statistics {
+        if let Some(statistics) = self.setup.statistics() {
             statistics.gave_up();
         }
-        if let Some((name, observer)) = &self.setup.observer {
+        if let Some((name, observer)) = self.setup.observer() {
             observer.observe(&Event::GaveUp { name, why, attempts, elapsed });
         }
         let error = Error::new(Refused::new(why, None), attempts, elapsed, self.last.take())
@@ -146,16 +154,17 @@ impl<E> Progress<E> {
         outcome: Outcome<T, E>,
         hooks: &mut H,
     ) -> Next<T, E> {
-        let attempt = self.series.attempt().number();
+        let attempt = self.attempt().number();
         self.report_failure(class);
-        if let Some(statistics) = &self.setup.statistics {
-            self.series.set_failure_ratio(statistics.failure_ratio());
+        if let Some(statistics) = self.setup.statistics() {
+            self.position.set_failure_ratio(statistics.failure_ratio());
         }
         // A judge may call an error done: there is nothing to repeat then.
         let verdict = if class.verdict == Verdict::Done { Verdict::Stop } else { class.verdict };
         let elapsed = self.elapsed();
-        let mut step = self.series.after(verdict, elapsed, &self.setup.random);
-        if let (Step::Wait(_), Some(budget)) = (step, &self.setup.budget)
+        let mut step =
+            self.position.after(&self.setup.policy, verdict, elapsed, self.setup.random());
+        if let (Step::Wait(_), Some(budget)) = (step, self.setup.budget())
             && budget.withdraw().is_err()
         {
             step = Step::GiveUp(Why::BudgetExhausted);
@@ -189,31 +198,32 @@ impl<E> Progress<E> {
     /// Counts an attempt that failed, or that was cut.
     pub(super) fn report_failure(&mut self, class: &Class) {
         self.category = Some(class.category);
-        if let Some(statistics) = &self.setup.statistics {
+        if let Some(statistics) = self.setup.statistics() {
             statistics.attempt_failed();
         }
-        if let Some((name, observer)) = &self.setup.observer {
-            let attempt = self.series.attempt().number();
+        if let Some((name, observer)) = self.setup.observer() {
+            let attempt = self.attempt().number();
             observer.observe(&Event::AttemptFailed { name, attempt, class });
         }
     }
 
+    #[cold]
     fn report_success(&mut self, attempts: u32) {
-        if let Some(statistics) = &self.setup.statistics {
+        if let Some(statistics) = self.setup.statistics() {
             statistics.succeeded();
         }
-        let elapsed = if self.setup.observer.is_some() { self.elapsed() } else { Duration::ZERO };
-        if let Some((name, observer)) = &self.setup.observer {
+        let elapsed = if self.setup.observer().is_some() { self.elapsed() } else { Duration::ZERO };
+        if let Some((name, observer)) = self.setup.observer() {
             observer.observe(&Event::Succeeded { name, attempts, elapsed });
         }
     }
 
     fn report_retry<T, H: Hooks<T, E>>(&self, retrying: &Retrying<'_, E>, hooks: &mut H) {
         let Retrying { attempt, delay, .. } = *retrying;
-        if let Some(statistics) = &self.setup.statistics {
+        if let Some(statistics) = self.setup.statistics() {
             statistics.retried(delay);
         }
-        if let Some((name, observer)) = &self.setup.observer {
+        if let Some((name, observer)) = self.setup.observer() {
             observer.observe(&Event::Retrying { name, attempt, delay });
         }
         hooks.retrying(retrying);
@@ -221,6 +231,6 @@ impl<E> Progress<E> {
 
     fn elapsed(&mut self) -> Duration {
         let started = self.note_start();
-        self.setup.clock.now().since(started)
+        self.setup.clock().now().since(started)
     }
 }

@@ -123,12 +123,6 @@ impl Series {
         self.position.set_failure_ratio(ratio);
     }
 
-    /// Leaves repeating to the retry around this one, if the policy is content with that.
-    #[inline]
-    pub(crate) fn suppress_if_nested(&mut self, nested: bool) {
-        self.position.suppress_if_nested(&self.retry, nested);
-    }
-
     /// Decides what follows an attempt that was judged, `elapsed` after the call began.
     pub fn after(&mut self, verdict: Verdict, elapsed: Duration, random: &Random) -> Step {
         self.position.after(&self.retry, verdict, elapsed, random)
@@ -171,6 +165,7 @@ impl Position {
         self.failure_ratio = Ratio::new(ratio).unwrap_or(Ratio::ONE);
     }
 
+    /// Leaves repeating to the retry around this one, if the policy is content with that.
     #[inline]
     pub(crate) const fn suppress_if_nested(&mut self, retry: &Retry, nested: bool) {
         self.suppressed = nested && matches!(retry.nested, Nested::Once);

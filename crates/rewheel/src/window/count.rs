@@ -29,9 +29,22 @@ impl CountWindow {
     /// Counts an outcome in the place of the oldest.
     #[inline]
     pub(crate) fn record(&self, tally: Tally) {
+        if !tally.failed && !tally.slow && self.is_spotless() {
+            // One more good call in the place of another changes nothing that anybody could see,
+            // so threads that share a healthy window do not fight over the cursor.
+            return;
+        }
         let slot = self.cursor.fetch_add(1, Ordering::Relaxed) % self.size;
         self.failures.set(slot, tally.failed);
         self.slow.set(slot, tally.slow);
+    }
+
+    /// Whether the window is full of calls that neither failed nor were slow.
+    #[inline]
+    fn is_spotless(&self) -> bool {
+        self.failures.count.load(Ordering::Relaxed) == 0
+            && self.slow.count.load(Ordering::Relaxed) == 0
+            && self.cursor.load(Ordering::Relaxed) >= self.size
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -144,13 +144,13 @@ circuit breaker \"pages\": opens at 5 failures in a row, for fixed 30s jitter no
 └─ retry: 3 attempts, fixed 1s jitter none
    └─ the call
 may take for ever: nothing ends it
-makes at most 3 calls of one
+one call becomes at most 3 calls
 warning: circuit breaker outside of retry: it counts one failure for a whole series of attempts \
 and cannot stop the series; put it inside
-warning: no timeout ends an attempt: a call that hangs is never retried; add attempt_timeout";
+warning: no timeout ends an attempt: a call that hangs never fails, so it is neither retried nor seen by a breaker; add attempt_timeout";
     let wrong = Pipeline::new().circuit_breaker(&breaker()).retry(Retry::fixed(seconds(1)));
     assert_eq!(wrong.explain().to_string(), report);
 
-    let report = "the call\nmay take for ever: nothing ends it\nmakes at most 1 call of one";
+    let report = "the call\nmay take for ever: nothing ends it\none call becomes at most 1 call";
     assert_eq!(Pipeline::new().explain().to_string(), report);
 }
