@@ -203,11 +203,18 @@ impl CircuitBreaker {
         &self,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, Error<E>> {
-        // Two ways that never meet, so that the common one keeps its permit in registers.
-        match self.machine.acquire_if_closed() {
-            Some(token) => call_with(Permit::new(&self.machine, token), operation),
-            None => call_with(self.acquire()?, operation),
+        let Some(token) = self.machine.acquire_if_closed() else {
+            let permit = self.acquire()?;
+            let result = operation();
+            permit.record(&result);
+            return result.map_err(stopped);
+        };
+        // What passes a closed breaker has nothing to give back if it panics: no permit needed.
+        let result = operation();
+        if let Some(outcome) = Outcome::of(&result) {
+            self.machine.record_passed(token, outcome);
         }
+        result.map_err(stopped)
     }
 
     /// Opens it now, as if too much had failed. It recovers by itself.
@@ -304,16 +311,6 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-#[inline]
-fn call_with<T, E: Classify>(
-    permit: Permit<'_>,
-    operation: impl FnOnce() -> Result<T, E>,
-) -> Result<T, Error<E>> {
-    let result = operation();
-    permit.record(&result);
-    result.map_err(stopped)
 }
 
 fn stopped<E>(error: E) -> Error<E> {

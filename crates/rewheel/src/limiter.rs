@@ -134,15 +134,10 @@ impl RateLimiter {
     /// As [`check`](RateLimiter::check); and refuses for good what is above the burst.
     #[inline]
     pub fn check_n(&self, n: u32) -> Result<(), Refused> {
-        if u64::from(n) > self.shared.config.rule.burst() {
-            return Err(Refused::new(Why::AboveBurst, None));
-        }
-        let now = self.shared.config.clock.now();
         if self.shared.waiting.load(Ordering::Relaxed) > 0 {
-            // Tokens that come in belong to those who wait for them.
-            return Err(Refused::new(Why::RateLimited, None));
+            return Err(self.refusal_while_others_wait(n));
         }
-        self.take(n, now)
+        self.take(n, self.shared.config.clock.now())
     }
 
     /// Waits until one call is admitted, in the order in which callers came.
@@ -176,6 +171,13 @@ impl RateLimiter {
     /// Returns the longest that a call may have to wait, if there is such a time.
     pub(crate) fn wait_max(&self) -> Option<Duration> {
         (self.shared.config.wait_max < Duration::MAX).then_some(self.shared.config.wait_max)
+    }
+
+    /// Tokens that come in belong to those who wait for them.
+    #[cold]
+    fn refusal_while_others_wait(&self, n: u32) -> Refused {
+        let is_above = u64::from(n) > self.shared.config.rule.burst();
+        Refused::new(if is_above { Why::AboveBurst } else { Why::RateLimited }, None)
     }
 
     #[inline]

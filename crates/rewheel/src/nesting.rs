@@ -23,6 +23,12 @@ impl Inside {
         Inside { before: INSIDE.replace(true) }
     }
 
+    /// Returns whether the thread was marked already.
+    #[inline]
+    pub(crate) const fn is_nested(&self) -> bool {
+        self.before
+    }
+
     /// Returns whether an attempt of some retry is running on this thread.
     #[inline]
     pub(crate) fn is_marked() -> bool {

@@ -156,14 +156,24 @@ impl Machine {
         if token.probe != 0 {
             self.record_probe(token, outcome);
         } else if let Some(outcome) = outcome {
-            self.record_closed(token, outcome);
+            self.record_passed(token, outcome);
         }
     }
 
+    /// Counts a finished call that is not a probe. Such a call has nothing to give back, so it may
+    /// also just be forgotten.
     #[inline]
-    fn record_closed(&self, token: Token, outcome: Outcome) {
+    pub(crate) fn record_passed(&self, token: Token, outcome: Outcome) {
+        debug_assert_eq!(token.probe, 0, "a probe has a place to give back");
+        // Apart, so that they travel in registers.
+        let Token { epoch, started, .. } = token;
+        self.record_closed(epoch, started, outcome);
+    }
+
+    #[inline]
+    fn record_closed(&self, epoch: u64, started: Moment, outcome: Outcome) {
         let word = self.word();
-        if word.epoch() != token.epoch || word.phase() != Phase::Closed {
+        if word.epoch() != epoch || word.phase() != Phase::Closed {
             return;
         }
         let failed = outcome == Outcome::Failure;
@@ -171,22 +181,22 @@ impl Machine {
         match (&self.window, &self.config.trip) {
             (Window::None, Trip::Consecutive { failures }) => {
                 if failed || word.failures() > 0 {
-                    self.record_consecutive(token.epoch, failed, *failures);
+                    self.record_consecutive(epoch, failed, *failures);
                 }
             }
             (Window::Count(windows), Trip::Count { when, .. }) => {
-                let tally = Tally { failed, slow: self.is_slow(token, when) };
+                let tally = Tally { failed, slow: self.is_slow(started, when) };
                 windows[parity].record(tally);
                 if (failed || tally.slow) && when.is_reached(windows[parity].counts()) {
-                    self.trip(token.epoch);
+                    self.trip(epoch);
                 }
             }
             (Window::Time(windows), Trip::Time { when, .. }) => {
                 let now = self.config.clock.now();
-                let slow = when.slow.is_some_and(|slow| now.since(token.started) > slow.over);
+                let slow = when.slow.is_some_and(|slow| now.since(started) > slow.over);
                 windows[parity].record(Tally { failed, slow }, now);
                 if (failed || slow) && when.is_reached(windows[parity].counts(now)) {
-                    self.trip(token.epoch);
+                    self.trip(epoch);
                 }
             }
             (Window::None | Window::Count(_) | Window::Time(_), _) => {
@@ -195,8 +205,8 @@ impl Machine {
         }
     }
 
-    fn is_slow(&self, token: Token, when: &When) -> bool {
-        when.slow.is_some_and(|slow| self.config.clock.now().since(token.started) > slow.over)
+    fn is_slow(&self, started: Moment, when: &When) -> bool {
+        when.slow.is_some_and(|slow| self.config.clock.now().since(started) > slow.over)
     }
 
     fn record_consecutive(&self, epoch: u64, failed: bool, failures_max: u32) {

@@ -20,7 +20,7 @@ where
     /// Says why it was given up, with the last error.
     pub fn call(mut self) -> Result<T, Error<E>> {
         let mut progress = Progress::new(self.setup);
-        progress.begin();
+        drop(progress.begin());
         // A blocking attempt takes long enough that reading the clock is nothing beside it.
         progress.note_start();
         if progress.is_cancelled() {

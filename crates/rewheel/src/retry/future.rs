@@ -73,12 +73,14 @@ where
         if !matches!(this.state.project(), StateProjection::New) {
             return self.go_on(None, cx);
         }
-        this.progress.begin();
+        let inside = this.progress.begin();
         if this.progress.is_cancelled() {
             return Poll::Ready(Err(self.give_up(Why::Cancelled)));
         }
         self.as_mut().start_attempt();
-        match self.as_mut().poll_attempt(cx) {
+        let polled = self.as_mut().poll_attempt(cx);
+        drop(inside);
+        match polled {
             Some(Poll::Ready(Ok(value))) => {
                 let this = self.as_mut().project();
                 let result = Ok(value);
@@ -116,12 +118,11 @@ where
     H: Hooks<T, E>,
     O: Options,
 {
+    /// Polls the running attempt, if there is one. The thread is marked by whoever asks.
     #[inline]
     fn poll_attempt(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Poll<Result<T, E>>> {
-        let this = self.project();
-        match this.state.project() {
+        match self.project().state.project() {
             StateProjection::Running { attempt } | StateProjection::Timed { attempt, .. } => {
-                let _inside = this.progress.mark();
                 Some(attempt.poll(cx))
             }
             StateProjection::New | StateProjection::Waiting { .. } | StateProjection::Over => None,
@@ -165,7 +166,11 @@ where
                     }
                 }
             }
-            match self.as_mut().poll_attempt(cx) {
+            let polled = {
+                let _inside = self.progress.mark();
+                self.as_mut().poll_attempt(cx)
+            };
+            match polled {
                 Some(Poll::Ready(result)) => {
                     let class = self.as_mut().project().judge.judge(&result);
                     ended = Some((Outcome::Finished(result), class));
@@ -187,19 +192,18 @@ where
                 // The wait took longer than it was meant to.
                 return Poll::Ready(Err(self.give_up(Why::Deadline)));
             }
+            let _inside = self.progress.mark();
             self.as_mut().start_attempt();
         }
     }
 
+    /// Starts the next attempt. The thread is marked by whoever asks.
     #[inline]
     fn start_attempt(self: Pin<&mut Self>) {
         let mut this = self.project();
         let attempt = this.progress.attempt();
         let ends = this.progress.attempt_ends();
-        let attempt = {
-            let _inside = this.progress.mark();
-            this.operation.invoke(attempt.with_time_left(ends.map(|(_, left)| left)))
-        };
+        let attempt = this.operation.invoke(attempt.with_time_left(ends.map(|(_, left)| left)));
         this.state.set(match ends {
             None => State::Running { attempt },
             Some((ends, _)) => State::Timed { attempt, ends, timer: None },

@@ -45,16 +45,19 @@ impl<E, O: Options> Progress<E, O> {
         self.position.attempt(&self.setup.policy)
     }
 
-    /// Begins the call, in the thread that makes the first attempt.
+    /// Begins the call, in the thread that makes the first attempt, and marks it for that.
     #[inline]
-    pub(super) fn begin(&mut self) {
-        self.position.suppress_if_nested(&self.setup.policy, Inside::is_marked());
+    pub(super) fn begin(&mut self) -> Option<Inside> {
+        let inside = self.mark();
+        let is_nested = inside.as_ref().is_some_and(Inside::is_nested);
+        self.position.suppress_if_nested(&self.setup.policy, is_nested);
         if self.setup.is_timed() {
             self.note_start();
         }
         if let Some(budget) = self.setup.budget() {
             budget.deposit();
         }
+        inside
     }
 
     /// Marks this thread while an attempt runs, if this retry would repeat it.
