@@ -125,7 +125,17 @@ impl Machine {
 
     /// Returns when the first of the limits that run now is over.
     pub(super) fn earliest_end(&self) -> Moment {
-        self.ends().map(|end| end.at).min().unwrap_or(Moment::NEVER)
+        self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
+            Slot::Ends(at) => earliest.min(*at),
+            Slot::Retrying { deadline, attempt_ends, .. } => {
+                earliest.min(*deadline).min(*attempt_ends)
+            }
+            Slot::Empty
+            | Slot::Permit(_)
+            | Slot::Place
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => earliest,
+        })
     }
 
     /// Returns whether one of the limits that run now is over.
@@ -167,7 +177,8 @@ impl Machine {
 
     /// Leaves the steps from `depth` on, which learn of the call what `class` says, if anything.
     fn leave_cut(&mut self, plan: &Plan, depth: usize, class: Option<&Class>) {
-        for index in (depth..plan.steps.len()).rev() {
+        // The step that was being entered may hold a place in some line.
+        for index in (depth..plan.steps.len().min(self.depth + 1)).rev() {
             self.release_slot(plan, index, class);
         }
         self.depth = self.depth.min(depth);
@@ -259,11 +270,11 @@ impl Machine {
         refused: Option<Refused>,
         reached: Reached,
     ) -> Need {
-        let mut class = class.clone();
+        let mut verdict = class.verdict;
         let mut why = refused.unwrap_or(Refused::new(Why::Stopped, None));
         while let Some(index) = self.depth.checked_sub(1) {
             if let Step::Retry(retry) = &plan.steps[index] {
-                match self.after_attempt(plan, index, retry, &class, reached) {
+                match self.after_attempt(plan, index, retry, verdict, reached) {
                     After::Wait(delay) => {
                         let until = plan.clock.now().plus(delay);
                         self.state = State::Resting(until);
@@ -274,16 +285,16 @@ impl Machine {
                         if reason != Why::Stopped {
                             why = Refused::new(reason, why.retry_in);
                             // What is given up stays so: a retry further out must not go on.
-                            class.verdict = Verdict::Stop;
+                            verdict = Verdict::Stop;
                         }
                     }
                 }
             }
             // What was refused here says nothing about the dependency.
-            self.release_slot(plan, index, (reached == Reached::Yes).then_some(&class));
+            self.release_slot(plan, index, (reached == Reached::Yes).then_some(class));
             self.depth = index;
         }
-        self.report_end(plan, &class, why);
+        self.report_end(plan, verdict, why);
         Need::Finish(why, class.category)
     }
 
@@ -292,10 +303,10 @@ impl Machine {
         plan: &Plan,
         index: usize,
         retry: &Retry,
-        class: &Class,
+        verdict: Verdict,
         reached: Reached,
     ) -> After {
-        if class.verdict == Verdict::Done {
+        if verdict == Verdict::Done {
             return After::Return;
         }
         let outer_end = self.ends().filter(|end| end.index < index).map(|end| end.at).min();
@@ -307,7 +318,7 @@ impl Machine {
         }
         let now = plan.clock.now();
         let attempt = position.attempt(retry).number();
-        let mut after = position.after(retry, class.verdict, now.since(*started), &plan.random);
+        let mut after = position.after(retry, verdict, now.since(*started), &plan.random);
         if let After::Wait(delay) = after {
             if outer_end.is_some_and(|end| now.plus(delay) >= end) {
                 after = After::GiveUp(Why::Deadline);
@@ -429,8 +440,8 @@ impl Machine {
         }
     }
 
-    fn report_end(&self, plan: &Plan, class: &Class, why: Refused) {
-        let succeeded = class.verdict == Verdict::Done;
+    fn report_end(&self, plan: &Plan, verdict: Verdict, why: Refused) {
+        let succeeded = verdict == Verdict::Done;
         if let Some(statistics) = &plan.statistics {
             if succeeded { statistics.succeeded() } else { statistics.gave_up() }
         }
