@@ -1,6 +1,6 @@
 //! Keeps a value for each key, for a bounded number of keys.
 
-use crate::sync::{Mutex, OwnLine, lock};
+use crate::sync::{Mutex, OwnLine, lock, lock_soon};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -91,7 +91,7 @@ impl<K: Hash + Eq, V: Clone> Keyed<K, V> {
         K: Borrow<Q>,
     {
         let hash = self.hasher.hash_one(key);
-        let mut shard = lock(self.shard(hash));
+        let mut shard = lock_soon(self.shard(hash));
         let shard = &mut *shard;
         shard.uses += 1;
         if let Some(entry) = shard.entries.find_mut(hash, |entry| entry.key.borrow() == key) {

@@ -71,7 +71,7 @@ impl Rule {
     /// Returns how many can be admitted at once, at the best of times.
     const fn burst(&self) -> u64 {
         match self {
-            Rule::Bucket(bucket) => bucket.burst,
+            Rule::Bucket(bucket) => bucket.burst(),
             Rule::Window(limit) => limit.calls,
         }
     }
@@ -97,7 +97,7 @@ impl RateLimiter {
         assert!(nanos(period) >= calls as u64, "more than one a nanosecond is no limit");
         // Rounded up: the limit is never exceeded, not even by a fraction.
         let interval = nanos(period).div_ceil(calls as u64);
-        let bucket = Bucket { interval, burst: calls as u64 };
+        let bucket = Bucket::new(interval, calls as u64);
         check_fill(&bucket);
         RateLimiterBuilder::new(Rule::Bucket(bucket), calls, period)
     }
@@ -212,7 +212,7 @@ fn refusal(rule: &Rule, n: u32, wait: Duration) -> Refused {
 const fn check_fill(bucket: &Bucket) {
     /// A century; the sums that a bucket does with moments stay far from overflowing.
     const FILL_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
-    let Some(fill) = bucket.interval.checked_mul(bucket.burst) else {
+    let Some(fill) = bucket.interval().checked_mul(bucket.burst()) else {
         panic!("the burst takes more than a century to fill")
     };
     assert!(fill <= FILL_MAX, "the burst takes more than a century to fill");
@@ -253,7 +253,7 @@ impl RateLimiterBuilder {
         assert!(calls > 0, "a burst of none admits nobody");
         match &mut self.rule {
             Rule::Bucket(bucket) => {
-                bucket.burst = calls as u64;
+                *bucket = Bucket::new(bucket.interval(), calls as u64);
                 check_fill(bucket);
             }
             Rule::Window(_) => panic!("a sliding window has no burst of its own"),
@@ -296,7 +296,7 @@ impl RateLimiterBuilder {
         let state = match self.rule {
             Rule::Bucket(bucket) => {
                 let resolution = nanos(self.clock.resolution());
-                let gcra = Gcra::new(bucket.interval, bucket.burst);
+                let gcra = Gcra::new(bucket.interval(), bucket.burst());
                 State::Bucket(gcra.with_resolution(resolution))
             }
             Rule::Window(_) => State::Window(Mutex::new(Sliding::new())),
@@ -323,7 +323,7 @@ impl RateLimiterBuilder {
                 *limit = Limit::new(limit.calls, window);
             }
             Rule::Bucket(bucket) => {
-                if bucket.interval.saturating_mul(bucket.burst) < resolution * STEPS_MIN {
+                if bucket.capacity() < resolution * STEPS_MIN {
                     self.clock = Clock::system();
                 }
             }
@@ -344,7 +344,7 @@ impl std::fmt::Display for RateLimiterBuilder {
         let period = crate::duration::text(self.period);
         match self.rule {
             Rule::Bucket(bucket) => {
-                write!(f, "{} per {period}, burst {}", self.calls, bucket.burst)
+                write!(f, "{} per {period}, burst {}", self.calls, bucket.burst())
             }
             Rule::Window(_) => write!(f, "{} in any {period}", self.calls),
         }

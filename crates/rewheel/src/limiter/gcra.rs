@@ -1,21 +1,33 @@
 //! A token bucket in one word: the moment at which it will be full again.
 
 use crate::clock::Moment;
-use crate::sync::{AtomicU64, Ordering, OwnLine};
+use crate::sync::{AtomicU64, Ordering, OwnLine, give_way};
 use std::time::Duration;
 
 /// How a bucket fills: a token every `interval` nanoseconds, up to `burst` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
-    pub(crate) interval: u64,
-    pub(crate) burst: u64,
+    interval: u64,
+    burst: u64,
+    /// How long an empty bucket takes to fill: the product of both.
+    capacity: u64,
 }
 
 impl Bucket {
-    /// How long an empty bucket takes to fill.
-    #[inline]
-    const fn capacity(&self) -> u64 {
-        self.interval.saturating_mul(self.burst)
+    pub(crate) const fn new(interval: u64, burst: u64) -> Bucket {
+        Bucket { interval, burst, capacity: interval.saturating_mul(burst) }
+    }
+
+    pub(crate) const fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    pub(crate) const fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.capacity
     }
 
     /// Takes `n` tokens out of a bucket that is full again at `full_at`; returns when it is full
@@ -36,16 +48,13 @@ impl Bucket {
         // Whether it may pass is asked of the earliest time that it can be, what it takes is
         // reckoned from the latest: a full bucket has its whole burst by any clock.
         let owed = full_at.saturating_sub(now).saturating_add(fill);
-        if owed <= self.capacity() {
+        if owed <= self.capacity {
             Ok(later(full_at, latest).saturating_add(fill))
         } else {
-            Err(owed - self.capacity())
+            Err(owed - self.capacity)
         }
     }
 }
-
-/// Measured with two threads that do nothing else: see the limiter rows of `cargo xtask bench`.
-const CONTENTION_PAUSES: u32 = 16;
 
 const fn later(a: u64, b: u64) -> u64 {
     if a > b { a } else { b }
@@ -62,7 +71,7 @@ pub(crate) struct Gcra {
 
 impl Gcra {
     pub(crate) fn new(interval: u64, burst: u64) -> Gcra {
-        let bucket = Bucket { interval, burst };
+        let bucket = Bucket::new(interval, burst);
         Gcra { bucket, full_at: OwnLine(AtomicU64::new(0)), resolution: 0 }
     }
 
@@ -87,11 +96,7 @@ impl Gcra {
                 ) {
                     Ok(_) => return Ok(()),
                     Err(_) => {
-                        // Another thread has the line. To leave it there for a moment lets it do
-                        // several calls on it, which is faster for both than to pass it to and fro.
-                        for _ in 0..CONTENTION_PAUSES {
-                            std::hint::spin_loop();
-                        }
+                        give_way();
                         full_at = self.full_at.load(Ordering::Relaxed);
                     }
                 },

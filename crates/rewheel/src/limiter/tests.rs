@@ -26,9 +26,9 @@ fn assert_bounded_by_rate(history: &[Admitted], bucket: crate::limiter::gcra::Bu
         for &(end, _) in history.iter().filter(|(end, _)| *end >= start) {
             let inside = history.iter().filter(|(at, _)| (start..=end).contains(at));
             let weight: u64 = inside.map(|(_, weight)| weight).sum();
-            let allowed =
-                u128::from(bucket.burst) * u128::from(bucket.interval) + u128::from(end - start);
-            let taken = u128::from(weight) * u128::from(bucket.interval);
+            let allowed = u128::from(bucket.burst()) * u128::from(bucket.interval())
+                + u128::from(end - start);
+            let taken = u128::from(weight) * u128::from(bucket.interval());
             assert!(taken <= allowed, "{weight} from {start} to {end} by {bucket:?}");
         }
     }

@@ -123,6 +123,12 @@ impl Series {
         self.position.set_failure_ratio(ratio);
     }
 
+    /// Tells a decorrelated backoff how long the wait before this attempt was, where an earlier
+    /// process waited it.
+    pub fn set_previous(&mut self, delay: Duration) {
+        self.position.previous = nanos(delay);
+    }
+
     /// Decides what follows an attempt that was judged, `elapsed` after the call began.
     pub fn after(&mut self, verdict: Verdict, elapsed: Duration, random: &Random) -> Step {
         self.position.after(&self.retry, verdict, elapsed, random)

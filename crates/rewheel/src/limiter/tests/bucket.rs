@@ -17,15 +17,15 @@ struct Reference {
 
 impl Reference {
     fn new(bucket: Bucket) -> Reference {
-        let parts = u128::from(bucket.burst) * u128::from(bucket.interval);
+        let parts = u128::from(bucket.burst()) * u128::from(bucket.interval());
         Reference { bucket, parts, now: 0 }
     }
 
     fn take(&mut self, n: u64, now: u64) -> bool {
-        let full = u128::from(self.bucket.burst) * u128::from(self.bucket.interval);
+        let full = u128::from(self.bucket.burst()) * u128::from(self.bucket.interval());
         self.parts = (self.parts + u128::from(now - self.now)).min(full);
         self.now = now;
-        let price = u128::from(n) * u128::from(self.bucket.interval);
+        let price = u128::from(n) * u128::from(self.bucket.interval());
         let admits = self.parts >= price;
         if admits {
             self.parts -= price;
@@ -38,9 +38,9 @@ fn bucket() -> impl Strategy<Value = Bucket> {
     let interval = prop_oneof![Just(1), 1_u64..20, 1_u64..1_000_000_000, Just(86_400_000_000_000)];
     let burst = prop_oneof![Just(1), 1_u64..10, 1_u64..10_000];
     let fills_within_a_year =
-        |bucket: &Bucket| bucket.interval * bucket.burst < 365 * 86_400 * 1_000_000_000;
+        |bucket: &Bucket| bucket.interval() * bucket.burst() < 365 * 86_400 * 1_000_000_000;
     (interval, burst)
-        .prop_map(|(interval, burst)| Bucket { interval, burst })
+        .prop_map(|(interval, burst)| Bucket::new(interval, burst))
         .prop_filter("hundreds of fills must fit a clock", fills_within_a_year)
 }
 
@@ -53,16 +53,16 @@ fn calls() -> impl Strategy<Value = Vec<(u64, u64)>> {
 }
 
 fn scaled(bucket: Bucket, step: u64, weight: u64) -> (u64, u64) {
-    let fill = bucket.interval * bucket.burst;
+    let fill = bucket.interval() * bucket.burst();
     let jitter = step.wrapping_mul(7) % 3;
     let step = (u128::from(fill) * u128::from(step) / 1_000) as u64;
-    (step + jitter, (bucket.burst * weight / 1_000).max(1))
+    (step + jitter, (bucket.burst() * weight / 1_000).max(1))
 }
 
 proptest! {
     #[test]
     fn admits_exactly_what_a_counted_bucket_admits(bucket in bucket(), calls in calls()) {
-        let gcra = Gcra::new(bucket.interval, bucket.burst);
+        let gcra = Gcra::new(bucket.interval(), bucket.burst());
         let mut reference = Reference::new(bucket);
         let (mut now, mut history) = (0, Vec::new());
         for (step, weight) in calls {
@@ -84,12 +84,12 @@ proptest! {
         calls in calls(),
         lateness in proptest::collection::vec(0_u64..3_000, 120),
     ) {
-        let gcra = Gcra::new(bucket.interval, bucket.burst);
+        let gcra = Gcra::new(bucket.interval(), bucket.burst());
         let (mut latest, mut seen) = (0_u64, 0);
         let (mut by_reading, mut by_latest) = (Vec::new(), Vec::new());
         for ((step, weight), late) in calls.into_iter().zip(lateness) {
             let (step, n) = scaled(bucket, step, weight);
-            let late = (u128::from(bucket.interval * bucket.burst) * u128::from(late) / 1_000) as u64;
+            let late = (u128::from(bucket.interval() * bucket.burst()) * u128::from(late) / 1_000) as u64;
             latest += step;
             let now = latest.saturating_sub(late);
             if gcra.take(n, Moment::from_nanos(now)).is_ok() {
@@ -109,7 +109,7 @@ proptest! {
         calls in calls(),
         resolution in 1_u64..10_000_000,
     ) {
-        let gcra = Gcra::new(bucket.interval, bucket.burst).with_resolution(resolution);
+        let gcra = Gcra::new(bucket.interval(), bucket.burst()).with_resolution(resolution);
         let coarse = |now: u64| Moment::from_nanos(now - now % resolution);
         let (mut now, mut history) = (resolution / 2, Vec::new());
         for (step, weight) in calls {
@@ -120,8 +120,8 @@ proptest! {
             }
         }
         assert_bounded_by_rate(&history, bucket);
-        let refilled = now + bucket.interval * bucket.burst + 2 * resolution;
-        prop_assert_eq!(gcra.take(bucket.burst, coarse(refilled)), Ok(()), "it never fills again");
+        let refilled = now + bucket.interval() * bucket.burst() + 2 * resolution;
+        prop_assert_eq!(gcra.take(bucket.burst(), coarse(refilled)), Ok(()), "it never fills again");
     }
 
     #[test]
@@ -137,8 +137,8 @@ proptest! {
             let take = |now| bucket.take(full_at, n, Moment::from_nanos(now), now);
             match take(now) {
                 Ok(next) => full_at = next,
-                Err(_) if n > bucket.burst => {
-                    prop_assert!(take(now + 10 * bucket.interval * n).is_err(), "above the burst");
+                Err(_) if n > bucket.burst() => {
+                    prop_assert!(take(now + 10 * bucket.interval() * n).is_err(), "above the burst");
                 }
                 Err(wait) => {
                     prop_assert!(take(now + wait).is_ok(), "{} after {}", n, wait);
