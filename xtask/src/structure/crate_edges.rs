@@ -1,4 +1,4 @@
-//! Keeps the library light: what it may depend on is a short list.
+//! Keeps the crates light: what each may depend on is a short list.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use super::{Finding, numbered};
 use crate::repository::{self, Repository};
 
-const MANIFEST: &str = "crates/rewheel/Cargo.toml";
+const LIBRARY: &str = "crates/rewheel/Cargo.toml";
+const CORE: &str = "crates/rewheel-core/Cargo.toml";
 
 /// What every user of the library compiles.
 const ALWAYS: &[&str] = &[
@@ -32,21 +33,27 @@ const ALWAYS: &[&str] = &[
 /// What comes with the default features, which are for users who have it anyway.
 const BY_DEFAULT: &[&str] = &["tokio"];
 
-pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
-    let manifest = std::fs::read_to_string(repository.path(MANIFEST))
-        .with_context(|| format!("cannot read `{MANIFEST}`"))?;
-    let tree = "tree -p rewheel --edges normal --prefix none";
-    let default = repository::read(&mut repository.cargo(tree))?;
-    let bare = repository::read(repository.cargo(tree).arg("--no-default-features"))?;
+/// What the engine's words need besides. Neither tokio nor SQL nor HTTP.
+const BY_CORE: &[&str] = &["rewheel-core", "uuid"];
 
+pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
+    let tree = |package: &str, bare: bool| {
+        let mut tree = repository.cargo("tree --edges normal --prefix none --package");
+        tree.arg(package);
+        repository::read(if bare { tree.arg("--no-default-features") } else { &mut tree })
+    };
     let mut findings = Vec::new();
-    for name in outside(&default, &[ALWAYS, BY_DEFAULT]) {
+    for name in outside(&tree("rewheel", false)?, &[ALWAYS, BY_DEFAULT]) {
         let advice = format!("`{name}` is new in the library: do without it, or allow it in xtask");
-        findings.push(finding(&manifest, name, advice));
+        findings.push(finding(repository, LIBRARY, name, advice)?);
     }
-    for name in outside(&bare, &[ALWAYS]) {
+    for name in outside(&tree("rewheel", true)?, &[ALWAYS]) {
         let advice = format!("`{name}` is needed without default features: put it behind one");
-        findings.push(finding(&manifest, name, advice));
+        findings.push(finding(repository, LIBRARY, name, advice)?);
+    }
+    for name in outside(&tree("rewheel-core", false)?, &[ALWAYS, BY_CORE]) {
+        let advice = format!("`{name}` is new in the core: do without it, or allow it in xtask");
+        findings.push(finding(repository, CORE, name, advice)?);
     }
     Ok(findings)
 }
@@ -59,13 +66,19 @@ fn outside<'a>(tree: &'a str, allowed: &[&[&str]]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-fn finding(manifest: &str, name: &str, advice: String) -> Finding {
-    let line = numbered(manifest)
+fn finding(repository: &Repository, path: &str, name: &str, advice: String) -> Result<Finding> {
+    let manifest = std::fs::read_to_string(repository.path(path))
+        .with_context(|| format!("cannot read `{path}`"))?;
+    Ok(Finding { path: path.to_owned(), line: line_of(&manifest, name), advice })
+}
+
+/// Returns where a manifest names a dependency.
+fn line_of(manifest: &str, name: &str) -> usize {
+    numbered(manifest)
         .skip_while(|(_, line)| *line != "[dependencies]")
         .find(|(_, line)| line.split(['.', ' ']).next() == Some(name))
         // It came through another crate; then the top of the manifest is the place.
-        .map_or(1, |(line, _)| line);
-    Finding { path: MANIFEST.to_owned(), line, advice }
+        .map_or(1, |(line, _)| line)
 }
 
 #[cfg(test)]
@@ -92,7 +105,7 @@ mod tests {
     fn the_finding_points_to_the_dependency_in_the_manifest() {
         let manifest =
             "[features]\npad = []\n[dependencies]\npad-left.workspace = true\npad = \"1\"\n";
-        let line_of = |name| finding(manifest, name, String::new()).line;
-        assert_eq!((line_of("pad"), line_of("pad-left"), line_of("indirect")), (5, 4, 1));
+        let lines = ["pad", "pad-left", "indirect"].map(|name| line_of(manifest, name));
+        assert_eq!(lines, [5, 4, 1]);
     }
 }

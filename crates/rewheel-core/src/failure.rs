@@ -1,0 +1,102 @@
+//! What is kept of a failed attempt.
+
+use crate::limits::Limits;
+use rewheel::{Category, Class, Code};
+use std::fmt;
+
+/// A failure in the form in which it is stored: bounded, and free of what databases refuse.
+///
+/// ```
+/// use rewheel::Category;
+/// use rewheel_core::Failure;
+///
+/// let failure = Failure::new(Category::Timeout, Some("504"), "no answer\0 from the bank");
+/// assert_eq!(failure.message(), "no answer from the bank");
+/// assert_eq!(failure.to_string(), "timeout 504: no answer from the bank");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Failure {
+    category: Category,
+    code: Option<String>,
+    message: String,
+}
+
+impl Failure {
+    /// Keeps as much as fits. What does not is cut off at a character, and what no database takes
+    /// (NUL) is left out: one failure's text must not hold up the others of its flush.
+    pub fn new(category: Category, code: Option<&str>, message: &str) -> Failure {
+        Failure {
+            category,
+            code: code.map(|code| clean(code, Limits::CODE_BYTES_MAX)).filter(|c| !c.is_empty()),
+            message: clean(message, Limits::MESSAGE_BYTES_MAX),
+        }
+    }
+
+    /// Keeps what an error's class and its text say.
+    pub fn of(class: &Class, message: &str) -> Failure {
+        let code = class.code.as_ref().map(Code::to_string);
+        Failure::new(class.category, code.as_deref(), message)
+    }
+
+    /// Returns what kind of failure it was.
+    pub const fn category(&self) -> Category {
+        self.category
+    }
+
+    /// Returns the failure's own code.
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// Returns what it said.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.category)?;
+        if let Some(code) = &self.code {
+            write!(f, " {code}")?;
+        }
+        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+    }
+}
+
+fn clean(text: &str, bytes_max: usize) -> String {
+    let mut kept = String::with_capacity(text.len().min(bytes_max));
+    for character in text.chars().filter(|character| *character != '\0') {
+        if kept.len() + character.len_utf8() > bytes_max {
+            break;
+        }
+        kept.push(character);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, Limits};
+    use rewheel::{Category, Class};
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let failure = Failure::new(Category::Unknown, None, &"é".repeat(5_000));
+        assert_eq!(failure.message().len(), Limits::MESSAGE_BYTES_MAX);
+        let odd = Failure::new(Category::Unknown, None, &format!("x{}", "é".repeat(5_000)));
+        assert_eq!(odd.message().len(), Limits::MESSAGE_BYTES_MAX - 1);
+    }
+
+    #[test]
+    fn an_empty_code_is_none() {
+        assert_eq!(Failure::new(Category::Io, Some("\0"), "").code(), None);
+        assert_eq!(Failure::new(Category::Io, None, "").to_string(), "io");
+    }
+
+    #[test]
+    fn a_class_brings_its_code() {
+        let failure = Failure::of(&Class::of_status(503), "busy");
+        assert_eq!((failure.category(), failure.code()), (Category::Transient, Some("503")));
+    }
+}

@@ -1,0 +1,131 @@
+//! Identifies jobs and holders, and numbers what happens to them.
+
+use crate::timestamp::Timestamp;
+use rewheel::Random;
+use std::fmt;
+use std::str::FromStr;
+use uuid::Uuid;
+
+/// The text is not an id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an id: it is a UUID such as 0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e")]
+pub struct IdError(String);
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Makes a new one. Those of a later moment sort later, which keeps indexes compact;
+            /// nothing else depends on the time.
+            pub fn new(now: Timestamp, random: &Random) -> $name {
+                let mut bytes = [0; 10];
+                bytes[..8].copy_from_slice(&random.next().to_le_bytes());
+                bytes[8..].copy_from_slice(&random.next().to_le_bytes()[..2]);
+                let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+                $name(uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid())
+            }
+
+            /// Reads the 16 bytes that a store keeps.
+            pub const fn from_bytes(bytes: [u8; 16]) -> $name {
+                $name(Uuid::from_bytes(bytes))
+            }
+
+            /// Returns the 16 bytes that a store keeps.
+            pub const fn to_bytes(self) -> [u8; 16] {
+                self.0.into_bytes()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<$name, IdError> {
+                // Only the form that is printed: an id is compared as text by people and scripts.
+                let id = Uuid::try_parse(text).map_err(|_| IdError(text.to_owned()))?;
+                if id.to_string() == text { Ok($name(id)) } else { Err(IdError(text.to_owned())) }
+            }
+        }
+    };
+}
+
+id! {
+    /// Identifies a job. Made before the job is inserted, so that an insert whose answer was lost
+    /// can be repeated.
+    ///
+    /// ```
+    /// use rewheel::Random;
+    /// use rewheel_core::{JobId, Timestamp};
+    ///
+    /// let random = Random::seeded(1);
+    /// let earlier = JobId::new(Timestamp::from_millis(1_000), &random);
+    /// let later = JobId::new(Timestamp::from_millis(1_001), &random);
+    /// assert!(earlier < later);
+    /// assert_eq!(later.to_string().parse(), Ok(later));
+    /// ```
+    JobId
+}
+
+id! {
+    /// Identifies a holder: one start of an engine, or one remote worker. A fresh one each start;
+    /// it dies once.
+    HolderId
+}
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Takes the number that a store keeps.
+            pub const fn new(number: u64) -> $name {
+                $name(number)
+            }
+
+            /// Returns the number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// Returns the one after it.
+            #[must_use]
+            pub const fn next(self) -> $name {
+                $name(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number! {
+    /// Grows at every lease write of a job, sticky ones included. A holder that was paused for
+    /// longer than its lease still believes that it holds the job; the larger fence makes its late
+    /// write match nothing.
+    Fence
+}
+
+number! {
+    /// Grows at every visible change of a job: its `ETag`.
+    Version
+}

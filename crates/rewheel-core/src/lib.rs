@@ -1,0 +1,27 @@
+//! The words of the Rewheel engine, without I/O.
+//!
+//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time, held by one
+//! [holder](HolderId) while it is leased, and every write by a holder names the [`Fence`] that it
+//! got with the lease. What follows an attempt is decided purely, by [`decide`].
+
+#![warn(missing_docs)]
+
+mod limits;
+mod id;
+mod name;
+mod timestamp;
+mod priority;
+mod state;
+mod failure;
+mod decision;
+mod job;
+
+pub use self::decision::{Because, Decision, GiveUp, History, Policy, Report, decide};
+pub use self::failure::Failure;
+pub use self::id::{Fence, HolderId, IdError, JobId, Version};
+pub use self::job::{Lane, NewJob, When};
+pub use self::limits::Limits;
+pub use self::name::{Key, KindName, NameError, Tenant};
+pub use self::priority::{Priority, PriorityError};
+pub use self::state::{Cause, State, UnknownState};
+pub use self::timestamp::Timestamp;

@@ -1,0 +1,57 @@
+//! Every limit of the engine, with its reason.
+
+use std::time::Duration;
+
+/// The limits that hold for every store and every surface.
+///
+/// They are constants where a schema or a protocol depends on them. What an operator may want to
+/// change is a setting with a default here.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits;
+
+impl Limits {
+    /// Fits a label of every metrics system and a short column of every database.
+    pub const KIND_BYTES_MAX: usize = 64;
+
+    /// The longest text that MySQL indexes together with tenant and kind in its default row format.
+    pub const KEY_BYTES_MAX: usize = 255;
+
+    /// As long as a UUID or a domain name label, with room; part of every lane and key index.
+    pub const TENANT_BYTES_MAX: usize = 128;
+
+    /// A payload names work, it does not carry it: larger ones belong in object storage. Bounds a
+    /// flush of [`Limits::BATCH_MAX`] jobs to what a server can hold in memory.
+    pub const PAYLOAD_BYTES_MAX_DEFAULT: usize = 256 * 1024;
+
+    /// A person reads the first lines; a stack trace that does not fit is cut.
+    pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
+
+    /// An SQLSTATE, an HTTP status, an errno name.
+    pub const CODE_BYTES_MAX: usize = 64;
+
+    /// One statement of so many rows is past the point where larger ones are faster, and short of
+    /// where a database's parameter and packet limits begin.
+    pub const BATCH_MAX: usize = 1_000;
+
+    /// What one request may submit.
+    pub const SUBMIT_MAX: usize = 10_000;
+
+    /// Ten priorities: people do not tell more apart, and a claim visits each lane.
+    pub const PRIORITY_MAX: u8 = 9;
+
+    /// A job that crashes its process so often is taken to be the reason.
+    pub const TAKEOVERS_MAX_DEFAULT: u32 = 3;
+
+    /// Retries shorter than this stay in the holder's wheel: a round trip through the store would
+    /// be a noticeable part of the wait, and a holder that dies delays them by no more than that.
+    pub const STICKY_MAX_DEFAULT: Duration = Duration::from_secs(10);
+
+    /// Attempts of a job that does not say otherwise.
+    pub const ATTEMPTS_MAX_DEFAULT: u32 = 8;
+
+    /// How long one attempt may take unless the kind says otherwise.
+    pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+    /// How long a callee may make a job wait: longer is an outage, and for a person to judge.
+    pub const RETRY_AFTER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
+}

@@ -1,0 +1,132 @@
+//! The names by which people refer to work.
+
+use crate::limits::Limits;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The text cannot be a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// For a kind.
+    #[error("must be 1 to 64 of a-z, 0-9, `.`, `_` and `-`, and start with a letter or a digit")]
+    Kind,
+    /// For a tenant.
+    #[error("must be 1 to 128 bytes without control characters")]
+    Tenant,
+    /// For a key.
+    #[error("must be 1 to 255 bytes without control characters")]
+    Key,
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $check:ident, $error:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes a text that follows the rules.
+            ///
+            /// # Errors
+            /// Says what the rules are.
+            pub fn parse(text: &str) -> Result<$name, NameError> {
+                if $check(text) { Ok($name(Arc::from(text))) } else { Err($error) }
+            }
+
+            /// Returns the text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:?})", stringify!($name), &*self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<$name, NameError> {
+                $name::parse(text)
+            }
+        }
+    };
+}
+
+name! {
+    /// What sort of work a job is; names its runner and its settings.
+    ///
+    /// ```
+    /// use rewheel_core::KindName;
+    ///
+    /// assert_eq!(KindName::parse("charge-card")?.as_str(), "charge-card");
+    /// assert!(KindName::parse("Charge card").is_err());
+    /// # Ok::<_, rewheel_core::NameError>(())
+    /// ```
+    KindName, is_kind, NameError::Kind
+}
+
+name! {
+    /// On whose behalf a job runs. Jobs of one tenant do not delay those of another.
+    Tenant, is_tenant, NameError::Tenant
+}
+
+name! {
+    /// What makes submitting a job twice harmless: unique per tenant and kind.
+    Key, is_key, NameError::Key
+}
+
+fn is_kind(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.len() <= Limits::KIND_BYTES_MAX
+        && text.bytes().next().is_some_and(plain)
+        && text.bytes().all(|byte| plain(byte) || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+fn is_tenant(text: &str) -> bool {
+    is_text(text, Limits::TENANT_BYTES_MAX)
+}
+
+fn is_key(text: &str) -> bool {
+    is_text(text, Limits::KEY_BYTES_MAX)
+}
+
+/// A NUL or a line break in a name is a mistake, and some databases refuse the first.
+fn is_text(text: &str, bytes_max: usize) -> bool {
+    !text.is_empty() && text.len() <= bytes_max && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, KindName, NameError, Tenant};
+
+    #[test]
+    fn a_kind_is_what_the_wire_says() {
+        for good in ["a", "0", "charge-card", "a.b_c-1", &"x".repeat(64)] {
+            assert!(KindName::parse(good).is_ok(), "{good:?} was refused");
+        }
+        for bad in ["", "A", "-a", ".a", "_a", "a b", "ä", "a/b", "a\0", &"x".repeat(65)] {
+            assert_eq!(KindName::parse(bad), Err(NameError::Kind), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn keys_and_tenants_are_any_text_that_fits() {
+        assert!(Key::parse("order-17 é 日本").is_ok());
+        assert!(Key::parse(&"k".repeat(255)).is_ok());
+        for bad in ["", "a\nb", "a\0b", &"k".repeat(256), &"é".repeat(128)] {
+            assert_eq!(Key::parse(bad), Err(NameError::Key), "{bad:?} was accepted");
+        }
+        assert!(Tenant::parse(&"t".repeat(128)).is_ok());
+        assert_eq!(Tenant::parse(&"t".repeat(129)), Err(NameError::Tenant));
+    }
+}
