@@ -31,23 +31,34 @@ impl FromStr for Backoff {
 /// Reads the grammar above, without names.
 pub(super) fn parse(text: &str, names: &str) -> Result<Backoff, BackoffError> {
     let mut words = text.split_whitespace();
-    let parsed = match words.next() {
+    let parsed = once_each(text).and_then(|()| match words.next() {
         None => Err("it is empty".to_owned()),
         Some(shape) => shape_of(shape, &mut words, names)
             .and_then(|growth| options(growth, &mut words))
             .and_then(check),
-    };
+    });
     parsed.map_err(|why| BackoffError { text: text.to_owned(), why })
 }
 
 /// Reads the options that may follow a name: bounds and jitter.
 pub(super) fn parse_options(mut backoff: Backoff, text: &str) -> Result<Backoff, BackoffError> {
     let wrong = |why| BackoffError { text: text.to_owned(), why };
+    once_each(text).map_err(wrong)?;
     let mut words = text.split_whitespace().skip(1);
     while let Some(word) = words.next() {
         apply(&mut backoff, word, words.next()).map_err(wrong)?;
     }
     check(backoff).map_err(wrong)
+}
+
+/// A setting that is given twice is a slip: which of the two was meant?
+fn once_each(text: &str) -> Result<(), String> {
+    for option in ["min", "max", "jitter", "step", "stretch"] {
+        if text.split_whitespace().filter(|word| *word == option).count() > 1 {
+            return Err(format!("{option} is given twice"));
+        }
+    }
+    Ok(())
 }
 
 /// The words that a text may start with. The registry takes no name that is one of them.

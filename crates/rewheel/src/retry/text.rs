@@ -1,7 +1,7 @@
 //! The short text form of a retry policy.
 
 use super::{Nested, Retry, UNLIMITED};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, Backoffs};
 use crate::duration::{self, nanos};
 use std::fmt;
 use std::str::FromStr;
@@ -52,18 +52,43 @@ impl FromStr for Retry {
     /// assert_eq!("external_api".parse(), Ok(Retry::EXTERNAL_API));
     /// ```
     fn from_str(text: &str) -> Result<Retry, RetryError> {
-        if let Some(preset) = Retry::preset(text.trim()) {
-            return Ok(preset);
-        }
-        parse(text).map_err(|why| RetryError { text: text.to_owned(), why })
+        Backoffs::new().parse_retry(text)
     }
 }
 
-fn parse(text: &str) -> Result<Retry, String> {
+impl Backoffs {
+    /// Reads a retry policy in which the backoff may be one of these, by name.
+    ///
+    /// ```
+    /// use rewheel::{Backoff, Backoffs, Retry, seconds};
+    ///
+    /// let mut backoffs = Backoffs::new();
+    /// backoffs.register("payday", Backoff::fixed(seconds(86_400))).unwrap();
+    /// let retry = backoffs.parse_retry("3 attempts, payday").unwrap();
+    /// assert_eq!(retry, Retry::fixed(seconds(86_400)));
+    /// ```
+    ///
+    /// # Errors
+    /// Says what is wrong with the text.
+    pub fn parse_retry(&self, text: &str) -> Result<Retry, RetryError> {
+        if let Some(preset) = Retry::preset(text.trim()) {
+            return Ok(preset);
+        }
+        parse(text, self).map_err(|why| RetryError { text: text.to_owned(), why })
+    }
+}
+
+fn parse(text: &str, backoffs: &Backoffs) -> Result<Retry, String> {
     let mut retry = Retry::new(Backoff::fixed(Duration::ZERO));
     let mut backoff = None;
+    let mut seen = Vec::new();
     for part in text.split(',').map(str::trim) {
         let (word, rest) = part.split_once(' ').unwrap_or((part, ""));
+        let setting = setting_of(word, rest);
+        if seen.contains(&setting) {
+            return Err(format!("{setting} is given twice"));
+        }
+        seen.push(setting);
         match word {
             "deadline" => retry.deadline = length(word, rest)?,
             "attempt_timeout" => retry.attempt_timeout = length(word, rest)?,
@@ -75,10 +100,7 @@ fn parse(text: &str) -> Result<Retry, String> {
                 let wrong = || format!("`{word}` attempts: use a number above 0");
                 retry.attempts_max = word.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
             }
-            _ => {
-                backoff =
-                    Some(part.parse().map_err(|error: crate::BackoffError| error.to_string())?)
-            }
+            _ => backoff = Some(backoffs.parse(part).map_err(|error| error.to_string())?),
         }
     }
     if retry.deadline == 0 || retry.attempt_timeout == 0 {
@@ -86,6 +108,15 @@ fn parse(text: &str) -> Result<Retry, String> {
     }
     retry.backoff = backoff.ok_or("it has no backoff, such as `exponential 100ms`")?;
     Ok(retry)
+}
+
+/// What a part of the text sets.
+fn setting_of<'a>(word: &'a str, rest: &str) -> &'a str {
+    match (word, rest) {
+        ("deadline" | "attempt_timeout" | "retry_after_max" | "nested", _) => word,
+        (_, "attempt" | "attempts") => "the number of attempts",
+        _ => "the backoff",
+    }
 }
 
 fn length(word: &str, text: &str) -> Result<u64, String> {

@@ -91,3 +91,17 @@ fn serde_writes_the_short_form() {
     assert_eq!(serde_json::from_str::<Retry>(&json).unwrap(), policy);
     assert_eq!(serde_json::from_str::<Retry>(r#""database""#).unwrap(), Retry::DATABASE);
 }
+
+#[test]
+fn what_is_given_twice_is_an_error() {
+    for (text, what) in [
+        ("3 attempts, fixed 1s, fixed 2s", "the backoff is given twice"),
+        ("3 attempts, 4 attempts, fixed 1s", "the number of attempts is given twice"),
+        ("3 attempts, fixed 1s, deadline 1s, deadline 2s", "deadline is given twice"),
+        ("3 attempts, fixed 1s jitter full jitter none", "jitter is given twice"),
+        ("3 attempts, linear 1s max 2s max 3s", "max is given twice"),
+    ] {
+        let error = text.parse::<Retry>().unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
