@@ -4,8 +4,10 @@ use crate::clock::Clock;
 use crate::duration::nanos;
 use crate::error::{Refused, Why};
 use crate::limiter::gcra::Gcra;
+use crate::observer::{Observer, refused};
 use crate::ratio::Ratio;
 use crate::sync::{AtomicU64, Ordering};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +46,8 @@ struct Shared {
     /// What is allowed however little traffic there is.
     floor: Option<Gcra>,
     clock: Clock,
+    name: Cow<'static, str>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 /// One retry, in the parts that a call deposits: fine enough for a ratio of a millionth.
@@ -59,7 +63,7 @@ impl RetryBudget {
     /// Panics if it is not 0 to 1; in a constant that is a compile error.
     pub const fn ratio(ratio: f64) -> RetryBudgetBuilder {
         let Some(ratio) = Ratio::new(ratio) else { panic!("a ratio is 0 to 1") };
-        RetryBudgetBuilder { deposit: Some(ratio), floor: 10, burst: 100, clock: None }
+        RetryBudgetBuilder::new(Some(ratio), 10, 100)
     }
 
     /// Allows so many retries a second, whatever the traffic.
@@ -69,7 +73,7 @@ impl RetryBudget {
     pub const fn per_second(retries: u32) -> RetryBudgetBuilder {
         assert!(retries > 0, "a budget of no retries: make one attempt instead");
         assert!(retries <= RetryBudget::BURST_MAX, "a budget is at most a million a second");
-        RetryBudgetBuilder { deposit: None, floor: retries, burst: retries, clock: None }
+        RetryBudgetBuilder::new(None, retries, retries)
     }
 
     /// Counts a call, which earns a share of a retry.
@@ -96,11 +100,13 @@ impl RetryBudget {
             return Ok(());
         }
         let floor = self.shared.floor.as_ref().map(|floor| floor.take(1, self.shared.clock.now()));
-        match floor {
-            Some(Ok(())) => Ok(()),
-            Some(Err(wait)) => Err(Refused::new(Why::BudgetExhausted, Some(wait))),
-            None => Err(Refused::new(Why::BudgetExhausted, None)),
-        }
+        let retry_in = match floor {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(wait)) => Some(wait),
+            None => None,
+        };
+        let Shared { name, observer, .. } = &*self.shared;
+        Err(refused(observer.as_ref(), name, Refused::new(Why::BudgetExhausted, retry_in)))
     }
 
     /// Returns how many retries the traffic has earned and not used.
@@ -116,10 +122,23 @@ pub struct RetryBudgetBuilder {
     deposit: Option<Ratio>,
     floor: u32,
     burst: u32,
-    clock: Option<Clock>,
+    clock: Clock,
+    name: Cow<'static, str>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl RetryBudgetBuilder {
+    const fn new(deposit: Option<Ratio>, floor: u32, burst: u32) -> RetryBudgetBuilder {
+        RetryBudgetBuilder {
+            deposit,
+            floor,
+            burst,
+            clock: Clock::system(),
+            name: Cow::Borrowed(""),
+            observer: None,
+        }
+    }
+
     /// Allows so many retries a second however little traffic there is: a fifth of two calls is
     /// none, and their failures are harmless. Ten unless set.
     ///
@@ -148,7 +167,21 @@ impl RetryBudgetBuilder {
     /// Goes by another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> RetryBudgetBuilder {
-        self.clock = Some(clock.into());
+        self.clock = clock.into();
+        self
+    }
+
+    /// Names it, for people and for telemetry.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> RetryBudgetBuilder {
+        self.name = name.into();
+        self
+    }
+
+    /// Reports its refusals.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> RetryBudgetBuilder {
+        self.observer = Some(observer);
         self
     }
 
@@ -158,7 +191,7 @@ impl RetryBudgetBuilder {
             Some(_) => (u64::from(self.burst) * TOKEN, self.floor),
             None => (0, self.burst),
         };
-        let clock = self.clock.unwrap_or_default();
+        let clock = self.clock;
         let floor = (self.floor > 0).then(|| {
             let interval = nanos(Duration::from_secs(1)).div_ceil(u64::from(self.floor));
             Gcra::new(interval, u64::from(floor_burst)).with_resolution(nanos(clock.resolution()))
@@ -172,6 +205,8 @@ impl RetryBudgetBuilder {
                 deposit: self.deposit.map_or(0, Ratio::millionths),
                 floor,
                 clock,
+                name: self.name,
+                observer: self.observer,
             }),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, Refused, Why};
+use crate::observer::{Observer, refused};
 use crate::queue::{Queue, Ticket};
 use crate::sync::{Mutex, lock};
 use std::borrow::Cow;
@@ -53,6 +54,7 @@ impl Bulkhead {
             wait_max: Duration::MAX,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
+            observer: None,
         }
     }
 
@@ -63,7 +65,8 @@ impl Bulkhead {
     pub fn try_acquire(&self) -> Result<Place, Refused> {
         let mut state = lock(&self.shared.state);
         if state.free == 0 || !state.queue.is_empty() {
-            return Err(Refused::new(Why::BulkheadFull, None));
+            drop(state);
+            return Err(self.refused());
         }
         state.free -= 1;
         Ok(Place { bulkhead: self.clone() })
@@ -128,6 +131,11 @@ impl Bulkhead {
             return Some(Duration::ZERO);
         }
         (wait_max < Duration::MAX).then_some(wait_max)
+    }
+
+    fn refused(&self) -> Refused {
+        let BulkheadBuilder { observer, name, .. } = &self.shared.config;
+        refused(observer.as_ref(), name, Refused::new(Why::BulkheadFull, None))
     }
 
     /// Frees a place that was taken by [`Waiting::poll`].
@@ -204,7 +212,7 @@ impl Waiting {
         if full || now >= gives_up_at {
             drop(guard);
             self.leave(bulkhead);
-            return Entry::Refused(Refused::new(Why::BulkheadFull, None));
+            return Entry::Refused(bulkhead.refused());
         }
         if self.ticket.is_none() {
             self.ticket = Some(state.queue.join(waker));
@@ -242,6 +250,7 @@ pub struct BulkheadBuilder {
     wait_max: Duration,
     name: Cow<'static, str>,
     clock: Clock,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl BulkheadBuilder {
@@ -270,6 +279,13 @@ impl BulkheadBuilder {
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> BulkheadBuilder {
         self.clock = clock.into();
+        self
+    }
+
+    /// Reports its refusals.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> BulkheadBuilder {
+        self.observer = Some(observer);
         self
     }
 

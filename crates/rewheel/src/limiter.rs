@@ -13,6 +13,7 @@ use self::sliding::{Limit, Sliding};
 use crate::clock::{Clock, Moment};
 use crate::duration::nanos;
 use crate::error::{Refused, Why};
+use crate::observer::{Observer, refused};
 use crate::queue::Queue;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use std::borrow::Cow;
@@ -134,10 +135,15 @@ impl RateLimiter {
     /// As [`check`](RateLimiter::check); and refuses for good what is above the burst.
     #[inline]
     pub fn check_n(&self, n: u32) -> Result<(), Refused> {
-        if self.shared.waiting.load(Ordering::Relaxed) > 0 {
-            return Err(self.refusal_while_others_wait(n));
+        let taken = if self.shared.waiting.load(Ordering::Relaxed) == 0 {
+            self.take(n, self.shared.config.clock.now())
+        } else {
+            Err(self.refusal_while_others_wait(n))
+        };
+        match taken {
+            Ok(()) => Ok(()),
+            Err(refusal) => Err(self.refused(refusal)),
         }
-        self.take(n, self.shared.config.clock.now())
     }
 
     /// Waits until one call is admitted, in the order in which callers came.
@@ -171,6 +177,10 @@ impl RateLimiter {
     /// Returns the longest that a call may have to wait, if there is such a time.
     pub(crate) fn wait_max(&self) -> Option<Duration> {
         (self.shared.config.wait_max < Duration::MAX).then_some(self.shared.config.wait_max)
+    }
+
+    fn refused(&self, refusal: Refused) -> Refused {
+        refused(self.shared.config.observer.as_ref(), &self.shared.config.name, refusal)
     }
 
     /// Tokens that come in belong to those who wait for them.
@@ -228,6 +238,7 @@ pub struct RateLimiterBuilder {
     queue_max: usize,
     name: Cow<'static, str>,
     clock: Clock,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl RateLimiterBuilder {
@@ -240,6 +251,7 @@ impl RateLimiterBuilder {
             queue_max: 1_000,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
+            observer: None,
         }
     }
 
@@ -287,6 +299,13 @@ impl RateLimiterBuilder {
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> RateLimiterBuilder {
         self.clock = clock.into();
+        self
+    }
+
+    /// Reports its refusals.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> RateLimiterBuilder {
+        self.observer = Some(observer);
         self
     }
 

@@ -2,7 +2,8 @@
 
 use crate::breaker::BreakerState;
 use crate::classify::Class;
-use crate::error::Why;
+use crate::error::{Refused, Why};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Receives what policies do, as it happens: the seam that telemetry is built on.
@@ -37,6 +38,19 @@ use std::time::Duration;
 pub trait Observer: std::fmt::Debug + Send + Sync {
     /// Something happened.
     fn observe(&self, event: &Event<'_>);
+}
+
+/// Tells an observer of a refusal, if there is one.
+pub(crate) fn refused(
+    observer: Option<&Arc<dyn Observer>>,
+    name: &str,
+    refused: Refused,
+) -> Refused {
+    if let Some(observer) = observer {
+        let Refused { why, retry_in, .. } = refused;
+        observer.observe(&Event::Refused { name, why, retry_in });
+    }
+    refused
 }
 
 /// Something that a policy did. `name` is the one that the call or the policy was given.
@@ -80,6 +94,15 @@ pub enum Event<'a> {
         attempts: u32,
         /// How long it took, waits included.
         elapsed: Duration,
+    },
+    /// A breaker, a limiter, a bulkhead or a budget refused something.
+    Refused {
+        /// Of the policy that refused.
+        name: &'a str,
+        /// Which one it was, in effect.
+        why: Why,
+        /// When it may be worth asking again, where that is known.
+        retry_in: Option<Duration>,
     },
     /// A circuit breaker changed its state.
     BreakerChanged {

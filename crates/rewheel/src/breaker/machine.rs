@@ -8,7 +8,7 @@ use super::word::{Phase, Word};
 use super::{BreakerSnapshot, BreakerState, Outcome};
 use crate::clock::Moment;
 use crate::error::{Refused, Why};
-use crate::observer::Event;
+use crate::observer::{Event, refused};
 use crate::ratio::Ratio;
 use crate::sync::{AtomicU64, Mutex, Ordering, OwnLine, lock};
 use crate::window::{CountWindow, Counts, Tally, TimeWindow};
@@ -88,7 +88,9 @@ impl Machine {
     pub(crate) fn acquire(&self) -> Result<Token, Refused> {
         match self.acquire_if_closed() {
             Some(token) => Ok(token),
-            None => self.acquire_unless_open(),
+            None => self.acquire_unless_open().map_err(|refusal| {
+                refused(self.config.observer.as_ref(), &self.config.name, refusal)
+            }),
         }
     }
 

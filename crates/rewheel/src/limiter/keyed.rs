@@ -6,6 +6,7 @@ use crate::clock::Moment;
 use crate::duration::nanos;
 use crate::error::Refused;
 use crate::keyed::Keyed;
+use crate::observer::refused;
 use std::borrow::Borrow;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -87,7 +88,10 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         );
         match taken {
             Ok(()) => Ok(()),
-            Err(wait) => Err(refusal(&shared.config.rule, n, Duration::from_nanos(wait))),
+            Err(wait) => {
+                let refusal = refusal(&shared.config.rule, n, Duration::from_nanos(wait));
+                Err(refused(shared.config.observer.as_ref(), &shared.config.name, refusal))
+            }
         }
     }
 

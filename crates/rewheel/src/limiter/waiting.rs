@@ -38,10 +38,14 @@ impl Waiting {
     pub(crate) fn poll(&mut self, limiter: &RateLimiter, n: u32, waker: &Waker) -> Admission {
         let now = limiter.clock().now();
         let admission = self.ask(limiter, n, now, waker);
-        if !matches!(admission, Admission::Later(_)) {
-            self.leave(limiter);
+        match admission {
+            Admission::Later(_) => return admission,
+            Admission::Admitted | Admission::Refused(_) => self.leave(limiter),
         }
-        admission
+        match admission {
+            Admission::Refused(refusal) => Admission::Refused(limiter.refused(refusal)),
+            Admission::Admitted | Admission::Later(_) => admission,
+        }
     }
 
     fn ask(&mut self, limiter: &RateLimiter, n: u32, now: Moment, waker: &Waker) -> Admission {

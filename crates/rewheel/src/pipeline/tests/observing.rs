@@ -29,6 +29,7 @@ impl Observer for Recorder {
                 let why = why.as_str();
                 format!("{name} gave up after {attempts} in {}s: {why}", elapsed.as_secs())
             }
+            Event::Refused { name, why, .. } => format!("{name} refused: {}", why.as_str()),
             Event::BreakerChanged { name, from, to } => format!("{name} {from} to {to}"),
         };
         self.0.lock().unwrap().push(line);
@@ -62,7 +63,8 @@ fn events_come_in_the_order_in_which_things_happen() {
             "fetch 2 failed: timeout",
             "breaker closed to open",
             "fetch retrying 2 in 1s",
-            "fetch gave up after 2 in 6s: circuit_open",
+            "breaker refused: circuit_open",
+        "fetch gave up after 2 in 6s: circuit_open",
         ],
     );
     clock.advance(seconds(9));

@@ -129,6 +129,7 @@ impl Observer for Recorder {
                 let why = why.as_str();
                 format!("{name}: gave up after {attempts} in {}s, {why}", elapsed.as_secs())
             }
+            Event::Refused { name, .. } => format!("{name}: refused"),
             Event::BreakerChanged { name, .. } => format!("{name}: changed"),
         };
         self.0.lock().unwrap().push(line);

@@ -1,0 +1,54 @@
+//! Checks that whoever listens hears of every refusal.
+
+use rewheel::{
+    Bulkhead, CircuitBreaker, Event, ManualClock, Observer, RateLimiter, RetryBudget, Why, millis,
+};
+use std::sync::{Arc, Mutex};
+
+#[derive(Debug, Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Observer for Heard {
+    fn observe(&self, event: &Event<'_>) {
+        let said = match event {
+            Event::Refused { name, why, retry_in } => format!("{name}: {why:?}, {retry_in:?}"),
+            Event::BreakerChanged { name, to, .. } => format!("{name}: {to}"),
+            other => format!("{other:?}"),
+        };
+        self.0.lock().unwrap().push(said);
+    }
+}
+
+#[test]
+fn every_refusal_is_heard_once_with_the_name_of_whoever_refused() {
+    let (clock, heard) = (ManualClock::new(), Arc::new(Heard::default()));
+    let limiter = RateLimiter::per_second(10).burst(1).clock(&clock).named("limiter");
+    let limiter = limiter.observer(heard.clone());
+    let per_key = limiter.clone().named("per key").keyed::<u32>(10);
+    let limiter = limiter.build();
+    let bulkhead = Bulkhead::places(1).named("bulkhead").observer(heard.clone()).build();
+    let breaker = CircuitBreaker::consecutive(1).named("breaker").observer(heard.clone()).build();
+    let budget = RetryBudget::ratio(0.1).floor_per_second(0).burst(1).named("budget");
+    let budget = budget.observer(heard.clone()).build();
+
+    let _place = bulkhead.try_acquire().unwrap();
+    breaker.isolate();
+    for _ in 0..2 {
+        let _ = limiter.check();
+        let _ = per_key.check(&7);
+        let _ = budget.withdraw();
+    }
+    assert_eq!(bulkhead.try_acquire().unwrap_err().why, Why::BulkheadFull);
+    assert!(breaker.acquire().is_err());
+
+    let wait = Some(millis(100));
+    let expected = [
+        "breaker: open".to_owned(),
+        format!("limiter: RateLimited, {wait:?}"),
+        format!("per key: RateLimited, {wait:?}"),
+        "budget: BudgetExhausted, None".to_owned(),
+        "bulkhead: BulkheadFull, None".to_owned(),
+        "breaker: CircuitOpen, None".to_owned(),
+    ];
+    assert_eq!(*heard.0.lock().unwrap(), expected);
+}
