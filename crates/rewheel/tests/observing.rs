@@ -1,5 +1,7 @@
 //! Checks that whoever listens hears of every refusal.
 
+#![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "test code")]
+
 use rewheel::{
     Bulkhead, CircuitBreaker, Event, ManualClock, Observer, RateLimiter, RetryBudget, Why, millis,
 };
@@ -13,7 +15,7 @@ impl Observer for Heard {
         let said = match event {
             Event::Refused { name, why, retry_in } => format!("{name}: {why:?}, {retry_in:?}"),
             Event::BreakerChanged { name, to, .. } => format!("{name}: {to}"),
-            other => format!("{other:?}"),
+            _ => "something else".to_owned(),
         };
         self.0.lock().unwrap().push(said);
     }

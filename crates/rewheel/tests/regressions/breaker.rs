@@ -173,7 +173,9 @@ fn an_observer_may_use_the_breaker_that_calls_it() {
         seen: Mutex<Vec<BreakerState>>,
     }
     impl Observer for Curious {
-        fn observe(&self, _: &Event<'_>) {
+        fn observe(&self, event: &Event<'_>) {
+            // Not for the refusal that it causes itself.
+            let Event::BreakerChanged { .. } = event else { return };
             let breaker = self.breaker.get().unwrap();
             self.seen.lock().unwrap().push(breaker.snapshot().state);
             let _ = breaker.acquire();

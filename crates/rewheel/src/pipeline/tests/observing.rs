@@ -64,7 +64,7 @@ fn events_come_in_the_order_in_which_things_happen() {
             "breaker closed to open",
             "fetch retrying 2 in 1s",
             "breaker refused: circuit_open",
-        "fetch gave up after 2 in 6s: circuit_open",
+            "fetch gave up after 2 in 6s: circuit_open",
         ],
     );
     clock.advance(seconds(9));
