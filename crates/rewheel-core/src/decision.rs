@@ -188,7 +188,8 @@ fn after_failure(
         series.set_previous(previous);
     }
     match series.after(verdict, Duration::ZERO, random) {
-        Step::Return => Decision::Succeed,
+        // A failure that is judged done is still no success.
+        Step::Return => give_up(failure, policy),
         Step::Wait(after) if ends_before(after, history) => deadline_passes(after, Some(failure)),
         Step::Wait(after) => Decision::Retry {
             after,

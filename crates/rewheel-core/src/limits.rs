@@ -42,7 +42,7 @@ impl Limits {
     /// A job that crashes its process so often is taken to be the reason.
     pub const TAKEOVERS_MAX_DEFAULT: u32 = 3;
 
-    /// Retries shorter than this stay in the holder's wheel: a round trip through the store would
+    /// Retries after up to this stay in the holder's wheel: a round trip through the store would
     /// be a noticeable part of the wait, and a holder that dies delays them by no more than that.
     pub const STICKY_MAX_DEFAULT: Duration = Duration::from_secs(10);
 

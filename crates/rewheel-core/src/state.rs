@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// ```text
 ///             ┌────────────────── retry, give back, takeover ──────────────────┐
 ///             ▼                                                                │
-///   submit ─► scheduled ─── claim ──► leased ─── settle ──► succeeded │ failed │ dead
+///   submit ─► scheduled ─── claim ──► leased ─── settle ──► succeeded │ failed │ dead │ cancelled
 ///             │   ▲                   │                                        │
 ///             │   └──── resume ─── paused ◄── pause                            └─ redrive ─► scheduled
 ///             └── cancel, deadline ──► cancelled, dead
@@ -27,7 +27,7 @@ pub enum State {
     Failed,
     /// Given up, and asks for a person.
     Dead,
-    /// Stopped by a person.
+    /// Stopped: nobody wants it.
     Cancelled,
 }
 

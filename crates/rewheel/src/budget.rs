@@ -191,9 +191,9 @@ impl RetryBudgetBuilder {
             Some(_) => (u64::from(self.burst) * TOKEN, self.floor),
             None => (0, self.burst),
         };
-        let clock = self.clock;
+        let interval = nanos(Duration::from_secs(1)).div_ceil(u64::from(self.floor.max(1)));
+        let clock = self.clock.fine_enough_for(interval * u64::from(floor_burst));
         let floor = (self.floor > 0).then(|| {
-            let interval = nanos(Duration::from_secs(1)).div_ceil(u64::from(self.floor));
             Gcra::new(interval, u64::from(floor_burst)).with_resolution(nanos(clock.resolution()))
         });
         RetryBudget {

@@ -99,6 +99,14 @@ impl Clock {
         }
     }
 
+    /// Returns this clock, or the exact one where this is too coarse for a bucket that fills within
+    /// `nanos`: what a coarse clock withholds at each step would be most of such a bucket.
+    pub(crate) fn fine_enough_for(self, nanos: u64) -> Clock {
+        const STEPS_MIN: u64 = 4;
+        let resolution = crate::duration::nanos(self.resolution());
+        if nanos < resolution * STEPS_MIN { Clock::system() } else { self }
+    }
+
     /// Returns whether reading the time is as cheap as reading a variable.
     pub(crate) const fn is_manual(&self) -> bool {
         matches!(self.0, Kind::Manual(_))

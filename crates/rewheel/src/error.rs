@@ -190,7 +190,7 @@ impl<E> Error<E> {
     }
 
     /// The last error that the call itself returned. There is none if it was refused or cancelled
-    /// before the first attempt, or if every attempt timed out.
+    /// before the first attempt, or if no attempt returned an error.
     pub const fn last(&self) -> Option<&E> {
         self.0.last.as_ref()
     }
@@ -290,12 +290,17 @@ impl<E: Classify> Classify for Error<E> {
         match (self.0.refused.why, &self.0.last) {
             (Why::Stopped | Why::Nested, Some(last)) => last.classify(),
             (Why::AttemptsExhausted | Why::Deadline | Why::BudgetExhausted, Some(last)) => {
-                Class { verdict: Verdict::Stop, ..last.classify() }
+                let class = last.classify();
+                // The last failure may have left no error; then this one's code is not its.
+                match self.0.category {
+                    Some(category) if category != class.category => Class::stop(category),
+                    Some(_) | None => Class { verdict: Verdict::Stop, ..class },
+                }
             }
             (Why::AttemptsExhausted | Why::BudgetExhausted, None) => Class::stop(self.category()),
+            (Why::Nested, None) => Class::retry(self.category()),
             (
                 Why::Stopped
-                | Why::Nested
                 | Why::Deadline
                 | Why::Timeout
                 | Why::CircuitOpen

@@ -331,10 +331,8 @@ impl RateLimiterBuilder {
     }
 
     /// Reckons with a coarse clock. A window gets longer by what the clock may be late. A bucket
-    /// withholds what may not have come in yet (see [`Bucket::take`]); one that fills within a few
-    /// steps of such a clock would have nothing left, and goes by the exact clock.
+    /// withholds what may not have come in yet (see [`Bucket::take`]).
     fn adapt_to_clock(&mut self) {
-        const STEPS_MIN: u64 = 4;
         let resolution = nanos(self.clock.resolution());
         match &mut self.rule {
             Rule::Window(limit) => {
@@ -342,9 +340,7 @@ impl RateLimiterBuilder {
                 *limit = Limit::new(limit.calls, window);
             }
             Rule::Bucket(bucket) => {
-                if bucket.capacity() < resolution * STEPS_MIN {
-                    self.clock = Clock::system();
-                }
+                self.clock = std::mem::take(&mut self.clock).fine_enough_for(bucket.capacity());
             }
         }
     }

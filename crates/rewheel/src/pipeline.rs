@@ -226,11 +226,10 @@ impl Plan {
     /// Whether the limit of this step is on one attempt, not on a series of them.
     fn is_limit_of_attempt(&self, index: usize) -> bool {
         match &self.steps[index] {
-            Step::AttemptTimeout(_) | Step::Timeout(_) => {
+            // Of a retry, its attempt timeout; its deadline is told apart by whoever asks.
+            Step::AttemptTimeout(_) | Step::Timeout(_) | Step::Retry(_) => {
                 !self.steps[index + 1..].iter().any(|step| matches!(step, Step::Retry(_)))
             }
-            // Its deadline is told apart by whoever asks.
-            Step::Retry(_) => true,
             Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) => false,
         }
     }

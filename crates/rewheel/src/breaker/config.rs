@@ -226,7 +226,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Reports its changes.
+    /// Reports its changes and its refusals.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> CircuitBreakerBuilder {
         self.observer = Some(observer);

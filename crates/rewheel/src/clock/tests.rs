@@ -112,3 +112,12 @@ fn a_paused_runtime_far_ahead_does_not_stop_the_clock_for_others() {
     });
     assert!(second > first && second.since(first) < seconds(60));
 }
+
+#[test]
+fn a_bucket_that_fills_within_a_few_steps_of_a_clock_goes_by_an_exact_one() {
+    let resolution = crate::duration::nanos(Clock::coarse().resolution());
+    let exact = Clock::coarse().fine_enough_for(resolution);
+    assert_eq!(exact.resolution(), Duration::ZERO);
+    let coarse = Clock::coarse().fine_enough_for(100 * resolution);
+    assert_eq!(coarse.resolution(), Clock::coarse().resolution());
+}

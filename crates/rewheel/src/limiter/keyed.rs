@@ -117,7 +117,9 @@ impl<K> Shared<K> {
     fn is_fresh(&self, state: &State, now: Moment) -> bool {
         match (state, self.config.rule) {
             (State::Bucket(full_at), _) => *full_at <= now.as_nanos(),
-            (State::Window(window), Rule::Window(limit)) => window.clone().is_fresh(limit, now),
+            (State::Window(window), Rule::Window(limit)) => {
+                Sliding::clone(window).is_fresh(limit, now)
+            }
             (State::Window(_), Rule::Bucket(_)) => false,
         }
     }

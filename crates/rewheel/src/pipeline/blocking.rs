@@ -55,7 +55,7 @@ impl Pipeline {
                         operation(attempt)
                     };
                     let class = ByClassify.judge(&result);
-                    match (machine.returned(plan, &class), result) {
+                    match (machine.returned(plan, &class, &result), result) {
                         (Need::Finish(..), Ok(value)) => return Ok(value),
                         (next, result) => {
                             last = result.err().or(last);

@@ -38,6 +38,8 @@ pub(super) struct Machine {
     pub(super) attempts: u32,
     started: Option<Moment>,
     nested: bool,
+    /// Of the last call that failed.
+    last_category: Option<Category>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,14 @@ enum State {
 enum Slot {
     Empty,
     Ends(Moment),
-    Retrying { position: Position, started: Moment, deadline: Moment, attempt_ends: Moment },
+    Retrying {
+        position: Position,
+        started: Moment,
+        deadline: Moment,
+        attempt_ends: Moment,
+        /// How many calls had been made before.
+        attempts_before: u32,
+    },
     Permit(crate::breaker::Token),
     Place,
     LimiterLine(limiter::Waiting),
@@ -85,6 +94,7 @@ impl Machine {
             attempts: 0,
             started: None,
             nested: false,
+            last_category: None,
         }
     }
 
@@ -116,11 +126,21 @@ impl Machine {
     }
 
     /// Goes on after the call returned something of this class.
-    pub(super) fn returned(&mut self, plan: &Plan, class: &Class) -> Need {
-        if class.verdict != Verdict::Done {
+    pub(super) fn returned<T, E>(
+        &mut self,
+        plan: &Plan,
+        class: &Class,
+        result: &Result<T, E>,
+    ) -> Need {
+        let verdict = match (class.verdict, result) {
+            // A judge may call an error done: there is nothing to repeat then, and no success.
+            (Verdict::Done, Err(_)) => Verdict::Stop,
+            (verdict, _) => verdict,
+        };
+        if verdict != Verdict::Done {
             self.report_failure(plan, class);
         }
-        self.leave(plan, class, None, Reached::Yes)
+        self.leave(plan, class, verdict, None, Reached::Yes)
     }
 
     /// Returns when the first of the limits that run now is over.
@@ -156,18 +176,20 @@ impl Machine {
         let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
         // An attempt that had all its time and did not answer has failed, also in the eyes of a
         // breaker inside of the limit. One that was cut with everything else may have just begun.
-        let had_its_time = reached == Reached::Yes && plan.is_limit_of_attempt(over.index);
-        self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
+        let had_its_time =
+            reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
         if reached == Reached::Yes {
+            // While the retry that knows the number of the attempt is still entered.
             self.report_failure(plan, &class);
         }
-        if !over.is_deadline {
-            let refused = Refused::new(Why::Timeout, None);
-            return Some(self.leave(plan, &class, Some(refused), reached));
-        }
-        self.release(plan, over.index);
-        let class = Class::stop(Category::Deadline);
-        Some(self.leave(plan, &class, Some(Refused::new(Why::Deadline, None)), reached))
+        self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
+        let (why, verdict) = if over.is_deadline {
+            self.release(plan, over.index);
+            (Why::Deadline, Verdict::Stop)
+        } else {
+            (Why::Timeout, Verdict::Retry)
+        };
+        Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
     }
 
     /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
@@ -259,7 +281,7 @@ impl Machine {
 
     fn refused(&mut self, plan: &Plan, refused: Refused) -> Need {
         let class = crate::Classify::classify(&refused);
-        self.leave(plan, &class, Some(refused), Reached::No)
+        self.leave(plan, &class, class.verdict, Some(refused), Reached::No)
     }
 
     /// Goes outwards with a result, until some retry wants another attempt or all steps are left.
@@ -267,10 +289,11 @@ impl Machine {
         &mut self,
         plan: &Plan,
         class: &Class,
+        mut verdict: Verdict,
         refused: Option<Refused>,
-        reached: Reached,
+        mut reached: Reached,
     ) -> Need {
-        let mut verdict = class.verdict;
+        let mut earlier = None;
         let mut why = refused.unwrap_or(Refused::new(Why::Stopped, None));
         while let Some(index) = self.depth.checked_sub(1) {
             if let Step::Retry(retry) = &plan.steps[index] {
@@ -290,12 +313,32 @@ impl Machine {
                     }
                 }
             }
+            if reached == Reached::No && self.has_called_since(index) {
+                // This round was refused here, but an earlier one was not: steps further out have
+                // seen a call, and it failed.
+                earlier = self.last_category.map(Class::stop);
+                reached = Reached::Yes;
+            }
             // What was refused here says nothing about the dependency.
-            self.release_slot(plan, index, (reached == Reached::Yes).then_some(class));
+            let seen = earlier.as_ref().unwrap_or(class);
+            self.release_slot(plan, index, (reached == Reached::Yes).then_some(seen));
             self.depth = index;
         }
         self.report_end(plan, verdict, why);
         Need::Finish(why, class.category)
+    }
+
+    /// Whether the retry at this step has made a call.
+    fn has_called_since(&self, index: usize) -> bool {
+        match &self.slots[index] {
+            Slot::Retrying { attempts_before, .. } => self.attempts > *attempts_before,
+            Slot::Empty
+            | Slot::Ends(_)
+            | Slot::Permit(_)
+            | Slot::Place
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => false,
+        }
     }
 
     fn after_attempt(
@@ -351,7 +394,8 @@ impl Machine {
         position.suppress_if_nested(retry, self.nested);
         let (deadline, attempt_ends) =
             (end(retry.deadline_limit()), end(retry.attempt_timeout_limit()));
-        Slot::Retrying { position, started, deadline, attempt_ends }
+        let attempts_before = self.attempts;
+        Slot::Retrying { position, started, deadline, attempt_ends, attempts_before }
     }
 
     /// Starts the time of the next attempt of the retry that has waited.
@@ -430,7 +474,8 @@ impl Machine {
         if let Slot::BulkheadLine(line) = slot { line } else { bulkhead::Waiting::default() }
     }
 
-    fn report_failure(&self, plan: &Plan, class: &Class) {
+    fn report_failure(&mut self, plan: &Plan, class: &Class) {
+        self.last_category = Some(class.category);
         if let Some(statistics) = &plan.statistics {
             statistics.attempt_failed();
         }

@@ -131,7 +131,7 @@ where
             };
             this.call.set(None);
             let class = this.judge.judge(&result);
-            match (machine.returned(plan, &class), result) {
+            match (machine.returned(plan, &class, &result), result) {
                 // Good, or the best there is.
                 (Need::Finish(..), Ok(value)) => return Poll::Ready(Ok(value)),
                 (next, result) => {

@@ -27,6 +27,7 @@ where
             let attempts = progress.attempt().number() - 1;
             return Err(progress.give_up::<T, H>(Why::Cancelled, attempts, &mut self.hooks));
         }
+        progress.deposit();
         loop {
             let time_left = progress.attempt_ends().map(|(_, left)| left);
             let attempt = progress.attempt().with_time_left(time_left);

@@ -38,6 +38,8 @@ pin_project! {
         // Most attempts end before their time: only one that is not ready at once gets a timer.
         Timed { #[pin] attempt: Fut, ends: Moment, #[pin] timer: Option<Sleep> },
         Waiting { #[pin] timer: Sleep },
+        // Between two attempts without a wait.
+        Between,
         Over,
     }
 }
@@ -75,8 +77,10 @@ where
         }
         let inside = this.progress.begin();
         if this.progress.is_cancelled() {
+            drop(inside);
             return Poll::Ready(Err(self.give_up(Why::Cancelled)));
         }
+        this.progress.deposit();
         self.as_mut().start_attempt();
         let polled = self.as_mut().poll_attempt(cx);
         drop(inside);
@@ -125,7 +129,10 @@ where
             StateProjection::Running { attempt } | StateProjection::Timed { attempt, .. } => {
                 Some(attempt.poll(cx))
             }
-            StateProjection::New | StateProjection::Waiting { .. } | StateProjection::Over => None,
+            StateProjection::New
+            | StateProjection::Waiting { .. }
+            | StateProjection::Between
+            | StateProjection::Over => None,
         }
     }
 
@@ -157,6 +164,7 @@ where
                     Next::Return(result) => return Poll::Ready(result),
                     Next::Wait(delay) if delay.is_zero() => {
                         // No timer is so fast; a turn for others is all it takes.
+                        this.state.set(State::Between);
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -177,7 +185,10 @@ where
                     continue;
                 }
                 Some(Poll::Pending) => return self.pend(cx),
-                None => {}
+                None => assert!(
+                    !matches!(self.state, State::Over),
+                    "a retry that is over was polled again"
+                ),
             }
             let this = self.as_mut().project();
             if is_cancelled(this.progress.setup.cancelled(), cx) {
@@ -239,9 +250,10 @@ where
         let number = this.progress.attempt().number();
         let attempts = match this.state.as_mut().project() {
             StateProjection::Running { .. } | StateProjection::Timed { .. } => number,
-            StateProjection::New | StateProjection::Waiting { .. } | StateProjection::Over => {
-                number - 1
-            }
+            StateProjection::New
+            | StateProjection::Waiting { .. }
+            | StateProjection::Between
+            | StateProjection::Over => number - 1,
         };
         // The attempt ends before anybody hears that it did.
         this.state.set(State::Over);

@@ -49,15 +49,20 @@ impl<E, O: Options> Progress<E, O> {
     #[inline]
     pub(super) fn begin(&mut self) -> Option<Inside> {
         let inside = self.mark();
-        let is_nested = inside.as_ref().is_some_and(Inside::is_nested);
+        let is_nested = inside.as_ref().map_or_else(Inside::is_marked, Inside::is_nested);
         self.position.suppress_if_nested(&self.setup.policy, is_nested);
         if self.setup.is_timed() {
             self.note_start();
         }
+        inside
+    }
+
+    /// Counts the call, once it is certain to be made.
+    #[inline]
+    pub(super) fn deposit(&self) {
         if let Some(budget) = self.setup.budget() {
             budget.deposit();
         }
-        inside
     }
 
     /// Marks this thread while an attempt runs, if this retry would repeat it.

@@ -190,11 +190,11 @@ impl Position {
             Verdict::Retry => None,
             Verdict::RetryAfter(delay) => Some(delay),
         };
-        if self.attempt >= retry.attempts_max {
-            return Step::GiveUp(Why::AttemptsExhausted);
-        }
         if self.suppressed {
             return Step::GiveUp(Why::Nested);
+        }
+        if self.attempt >= retry.attempts_max {
+            return Step::GiveUp(Why::AttemptsExhausted);
         }
         let delay = self.delay(retry, asked, random);
         // A wait that ends after the deadline would only keep the caller waiting for the refusal.
