@@ -80,10 +80,10 @@ fn open() -> CircuitBreaker {
 }
 
 #[library_benchmark]
-#[bench::consecutive(args = (), setup = consecutive, config = instructions_max(6_650))]
-#[bench::count_window(args = (), setup = count_window, config = instructions_max(9_200))]
-#[bench::time_window(args = (), setup = time_window, config = instructions_max(14_300))]
-#[bench::open(args = (), setup = open, config = instructions_max(28_600))]
+#[bench::consecutive(args = (), setup = consecutive, config = instructions_max(6_750))]
+#[bench::count_window(args = (), setup = count_window, config = instructions_max(9_270))]
+#[bench::time_window(args = (), setup = time_window, config = instructions_max(14_400))]
+#[bench::open(args = (), setup = open, config = instructions_max(29_000))]
 fn breaker(breaker: CircuitBreaker) -> CircuitBreaker {
     repeat(breaker, succeed)
 }
@@ -97,7 +97,7 @@ fn retry_policy() -> Retry {
 }
 
 #[library_benchmark]
-#[bench::first_attempt(args = (), setup = retry_policy, config = instructions_max(13_400))]
+#[bench::first_attempt(args = (), setup = retry_policy, config = instructions_max(14_000))]
 fn retry(retry: Retry) -> Retry {
     repeat(retry, retry_once)
 }
@@ -115,8 +115,8 @@ fn used_up() -> RateLimiter {
 }
 
 #[library_benchmark]
-#[bench::admitted(args = (), setup = plenty, config = instructions_max(6_850))]
-#[bench::refused(args = (), setup = used_up, config = instructions_max(8_000))]
+#[bench::admitted(args = (), setup = plenty, config = instructions_max(6_550))]
+#[bench::refused(args = (), setup = used_up, config = instructions_max(8_550))]
 fn limiter(limiter: RateLimiter) -> RateLimiter {
     repeat(limiter, check)
 }
@@ -131,7 +131,7 @@ fn keyed() -> KeyedRateLimiter<u64> {
 }
 
 #[library_benchmark]
-#[bench::hundred_keys(args = (), setup = keyed, config = instructions_max(14_200))]
+#[bench::hundred_keys(args = (), setup = keyed, config = instructions_max(14_850))]
 fn keyed_limiter(limiter: KeyedRateLimiter<u64>) -> KeyedRateLimiter<u64> {
     repeat(limiter, check_key)
 }
@@ -161,7 +161,7 @@ fn savings() -> RetryBudget {
 }
 
 #[library_benchmark]
-#[bench::deposit_and_withdraw(args = (), setup = savings, config = instructions_max(3_500))]
+#[bench::deposit_and_withdraw(args = (), setup = savings, config = instructions_max(4_450))]
 fn budget(budget: RetryBudget) -> RetryBudget {
     repeat(budget, deposit_and_withdraw)
 }
@@ -185,7 +185,7 @@ fn five_policies() -> Pipeline {
 }
 
 #[library_benchmark]
-#[bench::five_policies(args = (), setup = five_policies, config = instructions_max(149_500))]
+#[bench::five_policies(args = (), setup = five_policies, config = instructions_max(148_000))]
 fn pipeline(pipeline: Pipeline) -> Pipeline {
     repeat(pipeline, run)
 }

@@ -93,12 +93,19 @@ impl RetryBudget {
     ///
     /// # Errors
     /// Refuses if retries are a large enough share of the traffic already.
+    #[inline]
     pub fn withdraw(&self) -> Result<(), Refused> {
         let spend = |balance: u64| balance.checked_sub(TOKEN);
         let balance = &self.shared.balance;
         if balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok() {
             return Ok(());
         }
+        self.withdraw_from_floor()
+    }
+
+    /// Pays with what is allowed however little traffic there is.
+    #[cold]
+    fn withdraw_from_floor(&self) -> Result<(), Refused> {
         let floor = self.shared.floor.as_ref().map(|floor| floor.take(1, self.shared.clock.now()));
         let retry_in = match floor {
             Some(Ok(())) => return Ok(()),

@@ -179,6 +179,7 @@ impl RateLimiter {
         (self.shared.config.wait_max < Duration::MAX).then_some(self.shared.config.wait_max)
     }
 
+    #[inline]
     fn refused(&self, refusal: Refused) -> Refused {
         refused(self.shared.config.observer.as_ref(), &self.shared.config.name, refusal)
     }

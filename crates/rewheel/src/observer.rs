@@ -41,16 +41,22 @@ pub trait Observer: std::fmt::Debug + Send + Sync {
 }
 
 /// Tells an observer of a refusal, if there is one.
+#[inline]
 pub(crate) fn refused(
     observer: Option<&Arc<dyn Observer>>,
     name: &str,
     refused: Refused,
 ) -> Refused {
     if let Some(observer) = observer {
-        let Refused { why, retry_in, .. } = refused;
-        observer.observe(&Event::Refused { name, why, retry_in });
+        tell(&**observer, name, refused);
     }
     refused
+}
+
+#[cold]
+fn tell(observer: &dyn Observer, name: &str, refused: Refused) {
+    let Refused { why, retry_in, .. } = refused;
+    observer.observe(&Event::Refused { name, why, retry_in });
 }
 
 /// Something that a policy did. `name` is the one that the call or the policy was given.
