@@ -109,7 +109,7 @@ impl RetryBudget {
         let floor = self.shared.floor.as_ref().map(|floor| floor.take(1, self.shared.clock.now()));
         let retry_in = match floor {
             Some(Ok(())) => return Ok(()),
-            Some(Err(wait)) => Some(wait),
+            Some(Err(wait)) => Some(Duration::from_nanos(wait)),
             None => None,
         };
         let Shared { name, observer, .. } = &*self.shared;

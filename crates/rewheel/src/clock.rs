@@ -71,7 +71,7 @@ impl Clock {
     }
 
     /// Reads the time.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> Moment {
         match &self.0 {
             Kind::System => system_now(),
@@ -144,7 +144,6 @@ type Instant = tokio::time::Instant;
 #[cfg(not(feature = "tokio"))]
 type Instant = std::time::Instant;
 
-#[inline]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_now() -> Moment {
     /// Where the first reading is put: far from both ends. A paused runtime may be ahead of every

@@ -135,15 +135,15 @@ impl RateLimiter {
     /// As [`check`](RateLimiter::check); and refuses for good what is above the burst.
     #[inline]
     pub fn check_n(&self, n: u32) -> Result<(), Refused> {
-        let taken = if self.shared.waiting.load(Ordering::Relaxed) == 0 {
-            self.take(n, self.shared.config.clock.now())
-        } else {
-            Err(self.refusal_while_others_wait(n))
-        };
-        match taken {
-            Ok(()) => Ok(()),
-            Err(refusal) => Err(self.refused(refusal)),
+        // Small enough to become a part of the caller: what is not admitted at once is elsewhere.
+        let Shared { state, waiting, config, .. } = &*self.shared;
+        if let (State::Bucket(bucket), 0) = (state, waiting.load(Ordering::Relaxed)) {
+            return match bucket.take(u64::from(n), config.clock.now()) {
+                Ok(()) => Ok(()),
+                Err(wait) => Err(self.refused(refusal(&config.rule, n, wait))),
+            };
         }
+        self.check_in_turn(n)
     }
 
     /// Waits until one call is admitted, in the order in which callers came.
@@ -179,7 +179,16 @@ impl RateLimiter {
         (self.shared.config.wait_max < Duration::MAX).then_some(self.shared.config.wait_max)
     }
 
-    #[inline]
+    /// Asks a sliding window, or finds that others wait.
+    fn check_in_turn(&self, n: u32) -> Result<(), Refused> {
+        let taken = if self.shared.waiting.load(Ordering::Relaxed) == 0 {
+            self.take(n, self.shared.config.clock.now())
+        } else {
+            Err(self.refusal_while_others_wait(n))
+        };
+        taken.map_err(|refusal| self.refused(refusal))
+    }
+
     fn refused(&self, refusal: Refused) -> Refused {
         refused(self.shared.config.observer.as_ref(), &self.shared.config.name, refusal)
     }
@@ -198,9 +207,9 @@ impl RateLimiter {
             State::Bucket(bucket) => bucket.take(u64::from(n), now),
             State::Window(window) => match config.rule {
                 Rule::Window(limit) if u64::from(n) <= limit.calls => {
-                    lock(window).take(limit, u64::from(n), now)
+                    lock(window).take(limit, u64::from(n), now).map_err(nanos)
                 }
-                Rule::Window(_) | Rule::Bucket(_) => Err(Duration::ZERO),
+                Rule::Window(_) | Rule::Bucket(_) => Err(0),
             },
         };
         match taken {
@@ -212,11 +221,11 @@ impl RateLimiter {
 
 /// Decides what a refusal says. Out of the way of the calls that are admitted.
 #[cold]
-fn refusal(rule: &Rule, n: u32, wait: Duration) -> Refused {
+fn refusal(rule: &Rule, n: u32, wait: u64) -> Refused {
     if u64::from(n) > rule.burst() {
         Refused::new(Why::AboveBurst, None)
     } else {
-        Refused::new(Why::RateLimited, Some(wait))
+        Refused::new(Why::RateLimited, Some(Duration::from_nanos(wait)))
     }
 }
 

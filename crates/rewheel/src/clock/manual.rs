@@ -89,6 +89,7 @@ impl ManualClock {
         Drive { call: call.into_future(), clock: self.clone(), turns_given: 0 }
     }
 
+    #[inline]
     pub(super) fn now(&self) -> Moment {
         Moment::from_nanos(self.shared.now.load(Ordering::Acquire))
     }

@@ -2,7 +2,6 @@
 
 use crate::clock::Moment;
 use crate::sync::{AtomicU64, Ordering, OwnLine, give_way};
-use std::time::Duration;
 
 /// How a bucket fills: a token every `interval` nanoseconds, up to `burst` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,14 +79,14 @@ impl Gcra {
         self
     }
 
-    /// Takes `n` tokens, or says how long to wait for them.
+    /// Takes `n` tokens, or says how many nanoseconds to wait for them.
     #[inline]
-    pub(crate) fn take(&self, n: u64, now: Moment) -> Result<(), Duration> {
+    pub(crate) fn take(&self, n: u64, now: Moment) -> Result<(), u64> {
         let latest = now.as_nanos().saturating_add(self.resolution);
         let mut full_at = self.full_at.load(Ordering::Relaxed);
         loop {
             match self.bucket.take(full_at, n, now, latest) {
-                Err(wait) => return Err(Duration::from_nanos(wait)),
+                Err(wait) => return Err(wait),
                 Ok(next) => match self.full_at.compare_exchange_weak(
                     full_at,
                     next,

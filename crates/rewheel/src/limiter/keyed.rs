@@ -10,7 +10,6 @@ use crate::observer::refused;
 use std::borrow::Borrow;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A rate limiter for each key, for at most so many keys. Clones share them.
 ///
@@ -89,7 +88,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         match taken {
             Ok(()) => Ok(()),
             Err(wait) => {
-                let refusal = refusal(&shared.config.rule, n, Duration::from_nanos(wait));
+                let refusal = refusal(&shared.config.rule, n, wait);
                 Err(refused(shared.config.observer.as_ref(), &shared.config.name, refusal))
             }
         }
