@@ -80,10 +80,10 @@ fn open() -> CircuitBreaker {
 }
 
 #[library_benchmark]
-#[bench::consecutive(args = (), setup = consecutive, config = instructions_max(6_750))]
-#[bench::count_window(args = (), setup = count_window, config = instructions_max(9_270))]
-#[bench::time_window(args = (), setup = time_window, config = instructions_max(14_400))]
-#[bench::open(args = (), setup = open, config = instructions_max(29_000))]
+#[bench::consecutive(args = (), setup = consecutive, config = instructions_max(6_850))]
+#[bench::count_window(args = (), setup = count_window, config = instructions_max(9_400))]
+#[bench::time_window(args = (), setup = time_window, config = instructions_max(12_550))]
+#[bench::open(args = (), setup = open, config = instructions_max(27_900))]
 fn breaker(breaker: CircuitBreaker) -> CircuitBreaker {
     repeat(breaker, succeed)
 }
@@ -115,8 +115,8 @@ fn used_up() -> RateLimiter {
 }
 
 #[library_benchmark]
-#[bench::admitted(args = (), setup = plenty, config = instructions_max(6_550))]
-#[bench::refused(args = (), setup = used_up, config = instructions_max(8_550))]
+#[bench::admitted(args = (), setup = plenty, config = instructions_max(5_700))]
+#[bench::refused(args = (), setup = used_up, config = instructions_max(7_300))]
 fn limiter(limiter: RateLimiter) -> RateLimiter {
     repeat(limiter, check)
 }
@@ -131,7 +131,7 @@ fn keyed() -> KeyedRateLimiter<u64> {
 }
 
 #[library_benchmark]
-#[bench::hundred_keys(args = (), setup = keyed, config = instructions_max(14_850))]
+#[bench::hundred_keys(args = (), setup = keyed, config = instructions_max(13_300))]
 fn keyed_limiter(limiter: KeyedRateLimiter<u64>) -> KeyedRateLimiter<u64> {
     repeat(limiter, check_key)
 }
@@ -185,7 +185,7 @@ fn five_policies() -> Pipeline {
 }
 
 #[library_benchmark]
-#[bench::five_policies(args = (), setup = five_policies, config = instructions_max(148_000))]
+#[bench::five_policies(args = (), setup = five_policies, config = instructions_max(155_800))]
 fn pipeline(pipeline: Pipeline) -> Pipeline {
     repeat(pipeline, run)
 }

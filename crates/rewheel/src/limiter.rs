@@ -138,7 +138,7 @@ impl RateLimiter {
         // Small enough to become a part of the caller: what is not admitted at once is elsewhere.
         let Shared { state, waiting, config, .. } = &*self.shared;
         if let (State::Bucket(bucket), 0) = (state, waiting.load(Ordering::Relaxed)) {
-            return match bucket.take(u64::from(n), config.clock.now()) {
+            return match bucket.take(u64::from(n), config.clock.now_in_place()) {
                 Ok(()) => Ok(()),
                 Err(wait) => Err(self.refused(refusal(&config.rule, n, wait))),
             };

@@ -101,10 +101,16 @@ impl Machine {
         (word.phase() == Phase::Closed).then(|| self.pass(word))
     }
 
+    /// Out of line: most breakers do not time their calls, and should not make room for it.
+    #[inline(never)]
+    fn now(&self) -> Moment {
+        self.config.clock.now()
+    }
+
     #[inline]
     fn pass(&self, word: Word) -> Token {
         let started = match self.config.trip.slow() {
-            Some(_) => self.config.clock.now(),
+            Some(_) => self.now(),
             None => Moment::ZERO,
         };
         Token { epoch: word.epoch(), probe: 0, started }
@@ -208,7 +214,7 @@ impl Machine {
     }
 
     fn is_slow(&self, started: Moment, when: &When) -> bool {
-        when.slow.is_some_and(|slow| self.config.clock.now().since(started) > slow.over)
+        when.slow.is_some_and(|slow| self.now().since(started) > slow.over)
     }
 
     fn record_consecutive(&self, epoch: u64, failed: bool, failures_max: u32) {

@@ -78,7 +78,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
     {
         // Read before the lock is taken: being late admits fewer, holding up others helps nobody.
         let shared = &*self.shared;
-        let now = shared.config.clock.now();
+        let now = shared.config.clock.now_in_place();
         let taken = shared.states.with(
             key,
             || shared.fresh_state(),

@@ -2,12 +2,14 @@
 //!
 //! Knows neither futures nor timers: it says what it needs next, and whoever runs it provides that.
 
+mod report;
+
 use super::{Pipeline, Plan, Step};
 use crate::breaker::Outcome;
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
-use crate::error::{Error, Refused, Why};
+use crate::error::{Refused, Why};
 use crate::limiter::{self, Admission};
 use crate::nesting::Inside;
 use crate::observer::Event;
@@ -204,20 +206,6 @@ impl Machine {
             self.release_slot(plan, index, class);
         }
         self.depth = self.depth.min(depth);
-    }
-
-    /// Says why, after all that happened.
-    pub(super) fn give_up<E>(
-        &self,
-        plan: &Plan,
-        refused: Refused,
-        category: Category,
-        last: Option<E>,
-    ) -> Error<E> {
-        // A refusal speaks for itself.
-        let is_said = crate::Classify::classify(&refused).category == category;
-        Error::new(refused, self.attempts, self.elapsed(plan), last)
-            .with_category((!is_said).then_some(category))
     }
 
     pub(super) fn elapsed(&self, plan: &Plan) -> Duration {
@@ -472,31 +460,5 @@ impl Machine {
     fn take_bulkhead_line(&mut self) -> bulkhead::Waiting {
         let slot = std::mem::replace(&mut self.slots[self.depth], Slot::Empty);
         if let Slot::BulkheadLine(line) = slot { line } else { bulkhead::Waiting::default() }
-    }
-
-    fn report_failure(&mut self, plan: &Plan, class: &Class) {
-        self.last_category = Some(class.category);
-        if let Some(statistics) = &plan.statistics {
-            statistics.attempt_failed();
-        }
-        if let Some(observer) = &plan.observer {
-            let attempt = self.attempt(plan, Some(Moment::ZERO)).number();
-            observer.observe(&Event::AttemptFailed { name: &plan.name, attempt, class });
-        }
-    }
-
-    fn report_end(&self, plan: &Plan, verdict: Verdict, why: Refused) {
-        let succeeded = verdict == Verdict::Done;
-        if let Some(statistics) = &plan.statistics {
-            if succeeded { statistics.succeeded() } else { statistics.gave_up() }
-        }
-        if let Some(observer) = &plan.observer {
-            let (name, attempts, elapsed) = (&*plan.name, self.attempts, self.elapsed(plan));
-            observer.observe(&if succeeded {
-                Event::Succeeded { name, attempts, elapsed }
-            } else {
-                Event::GaveUp { name, why: why.why, attempts, elapsed }
-            });
-        }
     }
 }

@@ -1,0 +1,50 @@
+//! Tells whoever listens how a run goes.
+
+use super::Machine;
+use crate::classify::{Category, Class, Verdict};
+use crate::clock::Moment;
+use crate::error::{Error, Refused};
+use crate::observer::Event;
+use crate::pipeline::Plan;
+
+impl Machine {
+    /// Says why, after all that happened.
+    pub(in crate::pipeline) fn give_up<E>(
+        &self,
+        plan: &Plan,
+        refused: Refused,
+        category: Category,
+        last: Option<E>,
+    ) -> Error<E> {
+        // A refusal speaks for itself.
+        let is_said = crate::Classify::classify(&refused).category == category;
+        Error::new(refused, self.attempts, self.elapsed(plan), last)
+            .with_category((!is_said).then_some(category))
+    }
+
+    pub(super) fn report_failure(&mut self, plan: &Plan, class: &Class) {
+        self.last_category = Some(class.category);
+        if let Some(statistics) = &plan.statistics {
+            statistics.attempt_failed();
+        }
+        if let Some(observer) = &plan.observer {
+            let attempt = self.attempt(plan, Some(Moment::ZERO)).number();
+            observer.observe(&Event::AttemptFailed { name: &plan.name, attempt, class });
+        }
+    }
+
+    pub(super) fn report_end(&self, plan: &Plan, verdict: Verdict, why: Refused) {
+        let succeeded = verdict == Verdict::Done;
+        if let Some(statistics) = &plan.statistics {
+            if succeeded { statistics.succeeded() } else { statistics.gave_up() }
+        }
+        if let Some(observer) = &plan.observer {
+            let (name, attempts, elapsed) = (&*plan.name, self.attempts, self.elapsed(plan));
+            observer.observe(&if succeeded {
+                Event::Succeeded { name, attempts, elapsed }
+            } else {
+                Event::GaveUp { name, why: why.why, attempts, elapsed }
+            });
+        }
+    }
+}
