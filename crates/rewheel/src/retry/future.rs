@@ -69,7 +69,7 @@ where
     type Output = Result<T, Error<E>>;
 
     /// Short, to become a part of whoever awaits it: a first attempt that succeeds at once.
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_mut().project();
         if !matches!(this.state.project(), StateProjection::New) {
