@@ -295,6 +295,20 @@ impl Backoff {
         matches!(self.growth, Growth::Adaptive { .. })
     }
 
+    /// Returns the one delay that it ever has, if it is so simple.
+    pub(crate) const fn as_exactly(&self) -> Option<Duration> {
+        match self.growth {
+            Growth::Fixed { delay } if self.jitter.is_none() => Some(Duration::from_nanos(delay)),
+            Growth::Fixed { .. }
+            | Growth::Linear { .. }
+            | Growth::Exponential { .. }
+            | Growth::Fibonacci { .. }
+            | Growth::Decorrelated { .. }
+            | Growth::Adaptive { .. }
+            | Growth::Custom(_) => None,
+        }
+    }
+
     pub(crate) const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }

@@ -266,7 +266,10 @@ impl std::fmt::Display for CircuitBreakerBuilder {
         if let Some(slow) = self.trip.slow() {
             write!(f, ", or at {} over {}", slow.ratio, text(slow.over))?;
         }
-        write!(f, ", for {}", self.open)
+        match self.open.as_exactly() {
+            Some(time) => write!(f, ", for {}", text(time)),
+            None => write!(f, ", for {}", self.open),
+        }
     }
 }
 

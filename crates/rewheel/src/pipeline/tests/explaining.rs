@@ -131,7 +131,7 @@ fn prints_a_small_report() {
 timeout 30s
 └─ retry: 5 attempts, exponential 100ms x2 max 10s jitter 30%, deadline 30s
    └─ rate limiter: 10 per 1s, burst 10
-      └─ circuit breaker \"pages\": opens at 5 failures in a row, for fixed 30s jitter none
+      └─ circuit breaker \"pages\": opens at 5 failures in a row, for 30s
          └─ bulkhead: 10 at once
             └─ attempt timeout 2s
                └─ the call
@@ -140,7 +140,7 @@ one call becomes at most 5 calls";
     assert_eq!(recommended().explain().to_string(), report);
 
     let report = "\
-circuit breaker \"pages\": opens at 5 failures in a row, for fixed 30s jitter none
+circuit breaker \"pages\": opens at 5 failures in a row, for 30s
 └─ retry: 3 attempts, fixed 1s jitter none
    └─ the call
 may take for ever: nothing ends it
