@@ -1,7 +1,9 @@
 //! Decides what follows an attempt of a job.
 
 use crate::failure::Failure;
+use crate::job::Wanted;
 use crate::limits::Limits;
+use crate::state::State;
 use rewheel::{Backoff, Category, Random, Retry, Series, Step, Verdict, duration};
 use std::time::Duration;
 
@@ -64,22 +66,124 @@ pub enum Decision {
     Cancel,
 }
 
+impl Decision {
+    /// Returns the name used in SQL, JSON, metrics and logs.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Decision::Succeed => "succeed",
+            Decision::Retry { .. } => "retry",
+            Decision::Snooze { .. } => "snooze",
+            Decision::Dead { .. } => "dead",
+            Decision::Fail { .. } => "fail",
+            Decision::Pause => "pause",
+            Decision::Cancel => "cancel",
+        }
+    }
+
+    /// Returns whether the attempt counts. One that asked for time or for a person does not.
+    pub const fn uses_attempt(&self) -> bool {
+        match self {
+            Decision::Succeed
+            | Decision::Retry { .. }
+            | Decision::Dead { .. }
+            | Decision::Fail { .. }
+            | Decision::Cancel => true,
+            Decision::Snooze { .. } | Decision::Pause => false,
+        }
+    }
+
+    /// Returns what the job becomes, where a person wanted `wanted` meanwhile. Success stays
+    /// success, and what has ended cannot be paused.
+    pub const fn state(&self, wanted: Option<Wanted>) -> State {
+        match (self, wanted) {
+            (Decision::Succeed, _) => State::Succeeded,
+            (_, Some(Wanted::Cancel)) | (Decision::Cancel, _) => State::Cancelled,
+            (Decision::Dead { .. }, _) => State::Dead,
+            (Decision::Fail { .. }, _) => State::Failed,
+            (Decision::Pause, _) => State::Paused,
+            (Decision::Retry { .. } | Decision::Snooze { .. }, Some(Wanted::Pause)) => {
+                State::Paused
+            }
+            (Decision::Retry { sticky: true, .. }, None) => State::Leased,
+            (Decision::Retry { sticky: false, .. } | Decision::Snooze { .. }, None) => {
+                State::Scheduled
+            }
+        }
+    }
+
+    /// Returns how long it waits before the next attempt, and why.
+    pub const fn wait(&self) -> Option<(Duration, Because)> {
+        match self {
+            Decision::Retry { after, because, .. } => Some((*after, *because)),
+            Decision::Snooze { after } => Some((*after, Because::Snooze)),
+            Decision::Succeed
+            | Decision::Dead { .. }
+            | Decision::Fail { .. }
+            | Decision::Pause
+            | Decision::Cancel => None,
+        }
+    }
+
+    /// Returns what it was given up for.
+    pub const fn failure(&self) -> Option<&Failure> {
+        match self {
+            Decision::Dead { failure } | Decision::Fail { failure } => Some(failure),
+            Decision::Succeed
+            | Decision::Retry { .. }
+            | Decision::Snooze { .. }
+            | Decision::Pause
+            | Decision::Cancel => None,
+        }
+    }
+}
+
 /// Why a job is due when it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Because {
+    /// Whoever submitted it said so.
+    Submitted,
     /// Its backoff says so.
     Backoff,
     /// The callee asked for it.
     RetryAfter,
+    /// The runner asked for it.
+    Snooze,
+    /// Its kind is parked.
+    Parked,
+    /// A rate limit had no room for it.
+    RateLimit,
+    /// A person said so.
+    Person,
 }
 
 impl Because {
-    /// Returns the name used in JSON.
+    /// Every reason.
+    pub const ALL: [Because; 7] = [
+        Because::Submitted,
+        Because::Backoff,
+        Because::RetryAfter,
+        Because::Snooze,
+        Because::Parked,
+        Because::RateLimit,
+        Because::Person,
+    ];
+
+    /// Returns the name used in SQL and JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Because::Submitted => "submitted",
             Because::Backoff => "backoff",
             Because::RetryAfter => "retry_after",
+            Because::Snooze => "snooze",
+            Because::Parked => "parked",
+            Because::RateLimit => "rate_limit",
+            Because::Person => "person",
         }
+    }
+
+    /// Finds a reason by its name.
+    pub fn named(name: &str) -> Option<Because> {
+        Because::ALL.into_iter().find(|because| because.as_str() == name)
     }
 }
 

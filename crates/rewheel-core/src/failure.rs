@@ -38,6 +38,19 @@ impl Failure {
         Failure::new(class.category, code.as_deref(), message)
     }
 
+    /// What a job dies of whose deadline has passed.
+    pub fn of_deadline() -> Failure {
+        Failure::new(Category::Deadline, None, "its deadline passed before it succeeded")
+    }
+
+    /// What a job dies of that was running whenever its holders died.
+    pub fn of_takeovers(counted: u32) -> Failure {
+        let message = format!(
+            "it was running when its process died, {counted} times: it may be what kills it"
+        );
+        Failure::new(Category::Panic, Some("takeovers"), &message)
+    }
+
     /// Returns what kind of failure it was.
     pub const fn category(&self) -> Category {
         self.category

@@ -1,8 +1,12 @@
-//! A job as it is submitted.
+//! A job: what it says when submitted, what the store knows of it.
 
-use crate::id::JobId;
-use crate::name::{Key, KindName, Tenant};
+use crate::decision::Because;
+use crate::failure::Failure;
+use crate::id::{Fence, HolderId, JobId, Version};
+use crate::limits::Limits;
+use crate::name::{Key, KindName, ShardKey, Tenant};
 use crate::priority::Priority;
+use crate::state::State;
 use crate::timestamp::Timestamp;
 use rewheel::Backoff;
 use std::time::Duration;
@@ -45,6 +49,8 @@ pub struct NewJob {
     pub tenant: Option<Tenant>,
     /// What makes submitting it again harmless.
     pub key: Option<Key>,
+    /// What decides, with the tenant, on which shard it lives.
+    pub shard_key: Option<ShardKey>,
     /// Which runs first.
     pub priority: Priority,
     /// The input, as bytes that only its runner understands.
@@ -71,6 +77,7 @@ impl NewJob {
             kind,
             tenant: None,
             key: None,
+            shard_key: None,
             priority: Priority::DEFAULT,
             payload,
             due: When::In(Duration::ZERO),
@@ -97,4 +104,160 @@ pub struct Lane {
     pub tenant: Option<Tenant>,
     /// How urgent.
     pub priority: Priority,
+}
+
+/// A job as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Made by the submitter.
+    pub id: JobId,
+    /// Of what kind, on whose behalf, how urgent.
+    pub lane: Lane,
+    /// What made submitting it again harmless.
+    pub key: Option<Key>,
+    /// What decides, with the tenant, on which shard it lives.
+    pub shard_key: Option<ShardKey>,
+    /// The input; lists leave it out.
+    pub payload: Option<Vec<u8>>,
+    /// How many attempts it gets; the kind's setting if it does not say.
+    pub attempts_max: Option<u32>,
+    /// How long one attempt may take; the kind's setting if it does not say.
+    pub attempt_timeout: Option<Duration>,
+    /// How long to wait between attempts; the kind's setting if it does not say.
+    pub backoff: Option<Backoff>,
+    /// The trace that the submitter was in.
+    pub traceparent: Option<String>,
+    /// When it was stored.
+    pub created: Timestamp,
+    /// When nobody wants it any more.
+    pub deadline: Option<Timestamp>,
+    /// When it may next run, or did.
+    pub due: Timestamp,
+    /// Why then.
+    pub because: Because,
+    /// What it is doing.
+    pub status: Status,
+    /// Grows at every lease write.
+    pub fence: Fence,
+    /// Grows at every visible change.
+    pub version: Version,
+    /// The attempts it has used up. One that runs is the next, and is used up when it is settled:
+    /// giving a job back or taking it over has nothing to undo.
+    pub attempt: u32,
+    /// Of those, how many were used up before a person last put it back to work. They are history,
+    /// and do not count against `attempts_max`.
+    pub attempts_before: u32,
+    /// How often it was taken over from a holder that died or forgot it.
+    pub takeovers: u32,
+    /// Of those, how often it had certainly been running: these count against the kind's cap.
+    pub takeovers_counted: u32,
+    /// What last went wrong.
+    pub failure: Option<Failure>,
+}
+
+impl Job {
+    /// Returns the state without what belongs to it.
+    pub const fn state(&self) -> State {
+        self.status.state()
+    }
+
+    /// Returns whether it was ever taken over: its starts are recorded from then on.
+    pub const fn is_suspect(&self) -> bool {
+        self.takeovers > 0
+    }
+}
+
+/// What a job is doing, and what belongs to that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Waits for its time, and for a holder.
+    Scheduled,
+    /// One holder may act on it.
+    Leased {
+        /// Who.
+        holder: HolderId,
+        /// Until when, even if that holder lives: it may have forgotten the job.
+        overdue: Timestamp,
+        /// What a person wants of it.
+        wanted: Option<Wanted>,
+    },
+    /// Waits for a person.
+    Paused,
+    /// Done.
+    Succeeded(Timestamp),
+    /// Given up, and nobody is waiting.
+    Failed(Timestamp),
+    /// Given up, and asks for a person.
+    Dead(Timestamp),
+    /// Stopped: nobody wants it.
+    Cancelled(Timestamp),
+}
+
+impl Status {
+    /// Returns the state without what belongs to it.
+    pub const fn state(&self) -> State {
+        match self {
+            Status::Scheduled => State::Scheduled,
+            Status::Leased { .. } => State::Leased,
+            Status::Paused => State::Paused,
+            Status::Succeeded(_) => State::Succeeded,
+            Status::Failed(_) => State::Failed,
+            Status::Dead(_) => State::Dead,
+            Status::Cancelled(_) => State::Cancelled,
+        }
+    }
+
+    /// Returns when it ended.
+    pub const fn finished(&self) -> Option<Timestamp> {
+        match self {
+            Status::Scheduled | Status::Leased { .. } | Status::Paused => None,
+            Status::Succeeded(at)
+            | Status::Failed(at)
+            | Status::Dead(at)
+            | Status::Cancelled(at) => Some(*at),
+        }
+    }
+}
+
+/// What a person wants of a job that a holder has. The holder reads it with its heartbeat; whatever
+/// frees the job obeys it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// That it waits for a person.
+    Pause,
+    /// That it stops.
+    Cancel,
+}
+
+impl Wanted {
+    /// Returns the name used in SQL and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Wanted::Pause => "pause",
+            Wanted::Cancel => "cancel",
+        }
+    }
+
+    /// Returns what a job that is let go of becomes.
+    pub const fn state(self) -> State {
+        match self {
+            Wanted::Pause => State::Paused,
+            Wanted::Cancel => State::Cancelled,
+        }
+    }
+}
+
+/// How long what is left of a job that ended is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// The job. Zero: it is not kept.
+    pub job: Duration,
+    /// Its key: how long submitting it again stays harmless.
+    pub key: Duration,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { job: Limits::KEEP_DEFAULT, key: Limits::KEEP_DEFAULT }
+    }
 }

@@ -54,4 +54,36 @@ impl Limits {
 
     /// How long a callee may make a job wait: longer is an outage, and for a person to judge.
     pub const RETRY_AFTER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
+
+    /// How long ended jobs and their keys are kept unless the kind says otherwise: a week covers a
+    /// long weekend and the question that is asked after it.
+    pub const KEEP_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+    /// A name of a token or a command.
+    pub const ACTOR_BYTES_MAX: usize = 128;
+
+    /// One page of a list, as in the wire's `limit`.
+    pub const PAGE_MAX: usize = 1_000;
+
+    /// Rows that one page looks at before it answers with what it found and a cursor: a filter that
+    /// matches little must not hold a connection for as long as the table is large.
+    pub const SCAN_MAX: usize = 50_000;
+
+    /// Lanes that one claim visits. Each is an index range: this bounds what a claim costs.
+    pub const LANES_MAX: usize = 64;
+
+    /// Kinds of one store: they are read whole, by every holder.
+    pub const KINDS_MAX: usize = 10_000;
+
+    /// A kind's settings: some forty short fields, and a few URLs.
+    pub const SETTINGS_BYTES_MAX: usize = 64 * 1024;
+
+    /// What a holder is called by people.
+    pub const HOLDER_NAME_BYTES_MAX: usize = 128;
+
+    /// How long the dead are remembered, so that a late message of theirs does not bring them back.
+    pub const DEAD_HOLDERS_KEPT: Duration = Duration::from_secs(24 * 3_600);
+
+    /// Attempts that are listed with a job: the latest.
+    pub const ATTEMPTS_LISTED_MAX: usize = 1_000;
 }

@@ -14,7 +14,7 @@ pub enum NameError {
     /// For a tenant.
     #[error("must be 1 to 128 bytes without control characters")]
     Tenant,
-    /// For a key.
+    /// For a key, or a shard key.
     #[error("must be 1 to 255 bytes without control characters")]
     Key,
 }
@@ -83,6 +83,11 @@ name! {
 name! {
     /// What makes submitting a job twice harmless: unique per tenant and kind.
     Key, is_key, NameError::Key
+}
+
+name! {
+    /// Keeps jobs together that should share a shard.
+    ShardKey, is_key, NameError::Key
 }
 
 fn is_kind(text: &str) -> bool {

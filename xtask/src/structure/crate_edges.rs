@@ -34,7 +34,7 @@ const ALWAYS: &[&str] = &[
 const BY_DEFAULT: &[&str] = &["tokio"];
 
 /// What the engine's words need besides. Neither tokio nor SQL nor HTTP.
-const BY_CORE: &[&str] = &["rewheel-core", "uuid"];
+const BY_CORE: &[&str] = &["rewheel-core", "async-trait", "uuid"];
 
 pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
     let tree = |package: &str, bare: bool| {

@@ -1,0 +1,207 @@
+//! Who may act on jobs, and who no longer may.
+
+use crate::id::{Fence, HolderId, JobId};
+use crate::timestamp::Timestamp;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One job in the hands of one holder. Every write by a holder names both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// Which job.
+    pub job: JobId,
+    /// The number that its holder got with it.
+    pub fence: Fence,
+}
+
+/// A holder about to join.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewHolder {
+    /// Fresh at each start.
+    pub id: HolderId,
+    /// What people call it; need not be unique.
+    pub name: String,
+    /// How long it may be silent.
+    pub lease_ttl: Duration,
+}
+
+/// A holder as the store knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Fresh at each start.
+    pub id: HolderId,
+    /// What people call it.
+    pub name: String,
+    /// How long it may be silent.
+    pub lease_ttl: Duration,
+    /// Grows at every renewal.
+    pub renewals: u64,
+    /// When it joined.
+    pub joined: Timestamp,
+    /// When it was last heard of.
+    pub renewed: Timestamp,
+    /// Whether it has been silent for longer than its lease. That alone takes nothing from it.
+    pub expired: bool,
+    /// When it died, by leaving or by being buried. The dead never renew.
+    pub died: Option<Timestamp>,
+}
+
+/// Finds the holders that may be buried.
+///
+/// A lease that has run out is no proof: the store may have been away, or its clock may have
+/// jumped. A holder may be buried once whoever buries it has itself renewed without failure for one
+/// lease life while that holder's counter stood still.
+///
+/// Times are those of a monotonic clock of the one who looks, from any origin.
+///
+/// ```
+/// use rewheel::Random;
+/// use rewheel_core::{Holder, HolderId, Timestamp, Vigil};
+/// use std::time::Duration;
+///
+/// let at = Timestamp::from_millis(0);
+/// let silent = Holder {
+///     id: HolderId::new(at, &Random::seeded(1)),
+///     name: "node-2".to_owned(),
+///     lease_ttl: Duration::from_secs(15),
+///     renewals: 4,
+///     joined: at,
+///     renewed: at,
+///     expired: true,
+///     died: None,
+/// };
+/// let mut vigil = Vigil::new(Duration::from_secs(15));
+/// for seconds in [0, 5, 10] {
+///     assert!(vigil.renewed(Duration::from_secs(seconds), &[silent.clone()]).is_empty());
+/// }
+/// assert_eq!(vigil.renewed(Duration::from_secs(15), &[silent.clone()]), [silent]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Vigil {
+    lease_ttl: Duration,
+    renewed: Option<Duration>,
+    still: HashMap<HolderId, (u64, Duration)>,
+}
+
+impl Vigil {
+    /// Starts with nothing seen; `lease_ttl` is that of the one who looks.
+    pub fn new(lease_ttl: Duration) -> Vigil {
+        Vigil { lease_ttl, renewed: None, still: HashMap::new() }
+    }
+
+    /// Notes a renewal that succeeded at `now`, and the holders that were seen with it. Returns
+    /// those that may be buried.
+    pub fn renewed(&mut self, now: Duration, holders: &[Holder]) -> Vec<Holder> {
+        // A process that was stopped for longer than its lease has not seen what others did
+        // meanwhile: it starts over.
+        if self.renewed.is_some_and(|last| now.saturating_sub(last) >= self.lease_ttl) {
+            self.still.clear();
+        }
+        self.renewed = Some(now);
+        let silent = |holder: &&Holder| holder.expired && holder.died.is_none();
+        let seen: HashMap<HolderId, (u64, Duration)> = holders
+            .iter()
+            .filter(silent)
+            .map(|holder| {
+                let fresh = (holder.renewals, now);
+                let known = self.still.get(&holder.id).filter(|old| old.0 == holder.renewals);
+                (holder.id, known.copied().unwrap_or(fresh))
+            })
+            .collect();
+        self.still = seen;
+        let gone = |holder: &&Holder| {
+            self.still.get(&holder.id).is_some_and(|(_, since)| {
+                now.saturating_sub(*since) >= holder.lease_ttl.max(self.lease_ttl)
+            })
+        };
+        holders.iter().filter(silent).filter(gone).cloned().collect()
+    }
+
+    /// Notes a renewal that failed: whatever stood still may have done so for want of a store.
+    pub fn failed(&mut self) {
+        self.renewed = None;
+        self.still.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Holder, HolderId, Timestamp, Vigil};
+    use rewheel::Random;
+    use std::time::Duration;
+
+    const TTL: Duration = Duration::from_secs(15);
+
+    fn silent(renewals: u64) -> Holder {
+        let at = Timestamp::from_millis(0);
+        Holder {
+            id: HolderId::new(at, &Random::seeded(7)),
+            name: "other".to_owned(),
+            lease_ttl: TTL,
+            renewals,
+            joined: at,
+            renewed: at,
+            expired: true,
+            died: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(vigil: &mut Vigil, second: u64, holder: &Holder, buried: bool) {
+        let found = vigil.renewed(Duration::from_secs(second), std::slice::from_ref(holder));
+        assert_eq!(!found.is_empty(), buried, "at second {second}");
+    }
+
+    #[test]
+    fn a_counter_that_moves_starts_over() {
+        let mut vigil = Vigil::new(TTL);
+        for second in [0, 5, 10] {
+            check(&mut vigil, second, &silent(1), false);
+        }
+        for second in [14, 19, 24] {
+            check(&mut vigil, second, &silent(2), false);
+        }
+        check(&mut vigil, 29, &silent(2), true);
+    }
+
+    #[test]
+    fn a_failed_renewal_starts_over() {
+        let mut vigil = Vigil::new(TTL);
+        for second in [0, 5, 10] {
+            check(&mut vigil, second, &silent(1), false);
+        }
+        vigil.failed();
+        for second in [15, 20, 25] {
+            check(&mut vigil, second, &silent(1), false);
+        }
+        check(&mut vigil, 30, &silent(1), true);
+    }
+
+    #[test]
+    fn one_who_was_stopped_itself_starts_over() {
+        let mut vigil = Vigil::new(TTL);
+        check(&mut vigil, 0, &silent(1), false);
+        check(&mut vigil, 3_600, &silent(1), false);
+    }
+
+    #[test]
+    fn the_longer_lease_of_the_two_counts() {
+        let mut vigil = Vigil::new(TTL);
+        let patient = Holder { lease_ttl: TTL * 2, ..silent(1) };
+        for second in [0, 10, 20] {
+            check(&mut vigil, second, &patient, false);
+        }
+        check(&mut vigil, 30, &patient, true);
+    }
+
+    #[test]
+    fn who_renews_in_time_or_is_dead_is_left_alone() {
+        let mut vigil = Vigil::new(TTL);
+        let alive = Holder { expired: false, ..silent(1) };
+        let dead = Holder { died: Some(Timestamp::from_millis(1)), ..silent(1) };
+        for second in [0, 10, 20, 30] {
+            check(&mut vigil, second, &alive, false);
+            check(&mut vigil, second, &dead, false);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What the engine asks of whatever stores jobs.
+//!
+//! The traits are small and their verbs take batches. No verb takes the time: a store has a clock
+//! of its own, the only one that all holders agree on; verbs take durations, and answer with
+//! instants of that clock and with what is left until them. A store is whatever passes the
+//! conformance suite of `rewheel-testkit`.
+//!
+//! A verb that fails says what to do next, see [`StoreError`]. Every verb that writes may be
+//! repeated when its answer was lost.
+//!
+//! # Cancel safety
+//!
+//! A future of a verb that is dropped may or may not have written: the caller then knows as much as
+//! after a lost answer, and may repeat it.
+
+mod error;
+mod clock;
+mod insert;
+mod claim;
+mod settle;
+mod sweep;
+mod change;
+mod filter;
+mod books;
+mod halving;
+
+pub use self::books::{Books, Prune, Pruned, Tally};
+pub use self::change::{Change, Changed, Edit, What};
+pub use self::claim::{Claim, Direct, LaneHead, Leased, Visit};
+pub use self::clock::ClockOffset;
+pub use self::error::{BoxError, StoreError};
+pub use self::filter::{Count, Cursor, CursorError, Filter, Page, PageRequest};
+pub use self::halving::halving;
+pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
+pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
+pub use self::sweep::{Burial, DeadLetter, Renewed, WantedJob};
+
+use crate::audit::{Actor, AuditEntry};
+use crate::event::JobEvent;
+use crate::id::{HolderId, JobId};
+use crate::job::{Job, Keep, Lane};
+use crate::kind::{Kind, KindChange, KindChanged, NewKind};
+use crate::lease::{Holder, Lease, NewHolder};
+use crate::name::KindName;
+use crate::timestamp::Timestamp;
+use async_trait::async_trait;
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// What a verb answers.
+pub type Answer<T> = Result<T, StoreError>;
+
+/// Takes jobs in.
+#[async_trait]
+pub trait SubmitStore: Send + Sync {
+    /// Stores new jobs, and answers once they are durable: one answer for each, in order. A job
+    /// that is refused changes nothing.
+    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>>;
+}
+
+/// Hands jobs out, and takes back what became of them.
+#[async_trait]
+pub trait WorkStore: Send + Sync {
+    /// Returns lanes of these kinds that have scheduled jobs, in their order from the one behind
+    /// `after` on, at most `limit`. The earliest due of each is a hint: a transaction that
+    /// commits late may bring an earlier one.
+    async fn lanes(
+        &self,
+        kinds: &[KindName],
+        after: Option<&Lane>,
+        limit: usize,
+    ) -> Answer<Vec<LaneHead>>;
+
+    /// Leases jobs that are due within the horizon to a live holder, within a lane those due first.
+    /// Each goes to one holder only, with a larger fence. Costs as much as the lanes visited and
+    /// the jobs returned. A kind that is paused or parked gives nothing; its prober gets one job
+    /// for each time that it won the right to probe.
+    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>>;
+
+    /// Records that these jobs start now: a takeover counts against them from here on. Meant for
+    /// suspects only. Answers for each whether the holder still has it.
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>>;
+
+    /// Writes what became of attempts, each item with its record or not at all. One answer for
+    /// each, in order. What a person wanted meanwhile is obeyed, see [`Decision::state`]. The
+    /// guard is (job, holder, fence): a holder that died may still settle what nobody has swept
+    /// yet, but its sticky retries are let go.
+    ///
+    /// [`Decision::state`]: crate::Decision::state
+    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>>;
+
+    /// Returns jobs that were not started: due unchanged, no attempt used. What a person wanted
+    /// meanwhile is obeyed. One answer for each, in order.
+    async fn give_back(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>>;
+
+    /// Returns what the holder has, by job from the one behind `after` on, at most `limit`. Leases
+    /// younger than `older_than` are left out: their claim may still be on its way.
+    async fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Answer<Vec<Lease>>;
+}
+
+/// Knows who is alive.
+#[async_trait]
+pub trait LeaseStore: Send + Sync {
+    /// Brings a holder to life. Repeating it changes nothing.
+    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp>;
+
+    /// Keeps a holder alive, and tells what people want of its jobs. Writes one row, however many
+    /// jobs it holds.
+    async fn renew(&self, holder: HolderId) -> Answer<Renewed>;
+
+    /// Ends a holder's life. What it still has is swept by others. Repeating it changes nothing.
+    async fn leave(&self, holder: HolderId) -> Answer<()>;
+
+    /// Returns every holder that lives or died of late.
+    async fn holders(&self) -> Answer<Vec<Holder>>;
+
+    /// Ends the life of another holder, provided that its lease has run out and that it has not
+    /// renewed since its `renewals` were seen. Who may be buried is for [`Vigil`](crate::Vigil) to
+    /// say.
+    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial>;
+
+    /// Frees jobs whose holder is not alive, known or unknown, and jobs that are overdue: at most
+    /// `limit`. Due and attempts stay as they are. What a person wanted meanwhile is obeyed; a job
+    /// whose recorded starts ended in as many takeovers as its kind allows becomes a dead letter.
+    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>>;
+}
+
+/// Knows the kinds.
+#[async_trait]
+pub trait KindStore: Send + Sync {
+    /// Writes settings; a kind that is new begins to exist. Pause and park are left as they are.
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()>;
+
+    /// Returns every kind, by name.
+    async fn kinds(&self) -> Answer<Vec<Kind>>;
+
+    /// Pauses, parks or probes a kind.
+    async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged>;
+}
+
+/// Does what people and time ask for.
+#[async_trait]
+pub trait OperateStore: Send + Sync {
+    /// Changes jobs on behalf of a person, with an entry in the audit log for each that was changed
+    /// or wanted. One answer for each, in order. Doing again what is done already changes nothing.
+    /// What each does to a job in which state is said by [`What::leads_to`].
+    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>>;
+
+    /// Ends live jobs whose deadline has passed, at most `limit`, whatever they are doing. Those
+    /// that a holder has get `grace` to be settled with what they did in time.
+    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>>;
+
+    /// Returns dead letters that nobody has been told of, the oldest first.
+    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>>;
+
+    /// Notes that somebody was told of these dead letters.
+    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()>;
+
+    /// Deletes what need not be kept any longer, at most as much as asked. Zero of everything means
+    /// that nothing is left to do.
+    async fn prune(&self, prune: &Prune) -> Answer<Pruned>;
+}
+
+/// Answers questions, without disturbing the work.
+#[async_trait]
+pub trait ReadStore: Send + Sync {
+    /// Returns the store's time.
+    async fn now(&self) -> Answer<Timestamp>;
+
+    /// Returns one job, with its payload.
+    async fn get(&self, job: JobId) -> Answer<Option<Job>>;
+
+    /// Returns jobs that the filter lets through, the newest id first, without payloads. A page may
+    /// be short and still have a next one.
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>>;
+
+    /// Counts jobs that the filter lets through, looking at no more than `scan_max` of them.
+    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count>;
+
+    /// Returns the failed attempts of a job, in the order they were settled; the latest if there
+    /// are more than [`Limits::ATTEMPTS_LISTED_MAX`](crate::Limits::ATTEMPTS_LISTED_MAX).
+    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>>;
+
+    /// Returns the audit log, the latest first, of one job or of all, from before `before` on.
+    async fn audit(
+        &self,
+        job: Option<JobId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<Vec<AuditEntry>>;
+
+    /// Counts the jobs of each kind by state, and finds the earliest due of those scheduled.
+    async fn tally(&self) -> Answer<Vec<Tally>>;
+
+    /// Reads the books in one snapshot.
+    async fn books(&self) -> Answer<Books>;
+}
+
+/// A place that keeps jobs: every trait above, and what it can do.
+#[async_trait]
+pub trait Store:
+    SubmitStore + WorkStore + LeaseStore + KindStore + OperateStore + ReadStore + Debug
+{
+    /// Returns what it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Returns something that waits for changes from now on.
+    fn watch(&self) -> Box<dyn Watch>;
+
+    /// Finishes what was begun and lets go of the files or connections. Verbs that come later
+    /// answer [`StoreError::Closed`].
+    async fn close(&self) -> Answer<()>;
+}
+
+/// Waits for a reason to look into the store before the next poll is due.
+#[async_trait]
+pub trait Watch: Send {
+    /// Returns once a job may have become claimable, a kind was changed or something is wanted of
+    /// a holder. Several reasons may be answered by one return, and a return may be for nothing.
+    /// Never returns where the store cannot tell, see [`Capabilities::wakes`].
+    async fn changed(&mut self);
+}
+
+/// What a store can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// What it is called: `memory`, `sqlite`, …
+    pub name: &'static str,
+    /// Whether what it acknowledged outlives its process.
+    pub durable: bool,
+    /// Whether several processes may share it.
+    pub shared: bool,
+    /// Who hears of a change.
+    pub wakes: Wakes,
+    /// The longest payload it takes.
+    pub payload_bytes_max: usize,
+}
+
+/// Who hears of a change at once; all others find it at their next poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// Nobody.
+    Nobody,
+    /// Watchers in the process that made it.
+    Process,
+    /// Watchers in every process.
+    Fleet,
+}

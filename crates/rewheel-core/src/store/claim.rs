@@ -1,0 +1,79 @@
+//! Asks for jobs to run.
+
+use crate::id::HolderId;
+use crate::job::{Job, Lane};
+use crate::lease::Lease;
+use crate::timestamp::Timestamp;
+use std::time::Duration;
+
+/// What a holder could run now or soon.
+#[derive(Clone, Debug)]
+pub struct Claim<'a> {
+    /// Who asks; must be alive.
+    pub holder: HolderId,
+    /// The lanes to look into, in this order; at most
+    /// [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
+    pub visits: &'a [Visit],
+    /// How far ahead: what is due within it waits in the holder's wheel.
+    pub horizon: Duration,
+    /// How many at most, over all lanes.
+    pub limit: usize,
+}
+
+/// One lane of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Which.
+    pub lane: Lane,
+    /// How many at most.
+    pub limit: usize,
+    /// The attempt timeout of jobs that do not have their own.
+    pub attempt_timeout: Duration,
+    /// How long after due and attempt timeout a job is overdue: the holder must have settled it by
+    /// then.
+    pub grace: Duration,
+}
+
+/// A holder with a free place, to which a new job may be leased by the insert itself.
+///
+/// That happens when the holder is alive, the kind is neither paused nor parked, the job is due and
+/// no other of its lane is. Meant for all jobs of an insert: a caller with fewer places, or with a
+/// handler for some kinds only, inserts twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Direct {
+    /// Who.
+    pub holder: HolderId,
+    /// The attempt timeout of jobs that do not have their own.
+    pub attempt_timeout: Duration,
+    /// How long after due and attempt timeout a job is overdue.
+    pub grace: Duration,
+}
+
+/// A job that was leased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// The job, with its payload; its fence is the lease's.
+    pub job: Job,
+    /// How long until it may run; zero if it may.
+    pub due_in: Duration,
+    /// How long until nobody wants it any more.
+    pub deadline_in: Option<Duration>,
+}
+
+impl Leased {
+    /// Returns what its holder names with every write.
+    pub const fn lease(&self) -> Lease {
+        Lease { job: self.job.id, fence: self.job.fence }
+    }
+}
+
+/// A lane that has scheduled jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneHead {
+    /// Which.
+    pub lane: Lane,
+    /// When the first of them is due.
+    pub due: Timestamp,
+    /// How long until then; zero if it is.
+    pub due_in: Duration,
+}

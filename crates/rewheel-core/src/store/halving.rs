@@ -1,0 +1,82 @@
+//! Finds the items of a batch that a store refuses.
+
+use crate::store::{Answer, StoreError};
+
+/// Sends a batch. When the store refuses it for what is in it, sends its halves, and so on until
+/// each bad item is alone: it is answered with the refusal, all others with what the store said.
+///
+/// Any other error ends it: what was sent until then is answered when the batch is repeated.
+///
+/// # Errors
+/// Passes on every error but [`StoreError::Rejected`].
+pub async fn halving<I, T>(
+    items: &[I],
+    mut send: impl AsyncFnMut(&[I]) -> Answer<Vec<T>>,
+) -> Answer<Vec<Result<T, StoreError>>> {
+    let mut answers = Vec::with_capacity(items.len());
+    // The parts that are still to be sent, the next one last.
+    let mut parts = vec![items];
+    while let Some(part) = parts.pop() {
+        if part.is_empty() {
+            continue;
+        }
+        match send(part).await {
+            Ok(said) => answers.extend(said.into_iter().map(Ok)),
+            Err(StoreError::Rejected(why)) if part.len() == 1 => {
+                answers.push(Err(StoreError::Rejected(why)));
+            }
+            Err(StoreError::Rejected(_)) => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StoreError, halving};
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn ready<T>(future: impl Future<Output = T>) -> T {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => value,
+            Poll::Pending => panic!("nothing here waits"),
+        }
+    }
+
+    #[test]
+    fn only_the_bad_items_are_refused_and_the_order_is_kept() {
+        let items: Vec<u32> = (0..500).collect();
+        let mut sent = 0;
+        let answers = ready(halving(&items, async |part: &[u32]| {
+            sent += 1;
+            if part.iter().any(|item| [0, 77, 499].contains(item)) {
+                Err(StoreError::Rejected("a bad item".into()))
+            } else {
+                Ok(part.to_vec())
+            }
+        }))
+        .unwrap();
+        for (item, answer) in items.iter().zip(&answers) {
+            match answer {
+                Ok(said) => assert_eq!(said, item),
+                Err(_) => assert!([0, 77, 499].contains(item)),
+            }
+        }
+        assert_eq!(answers.iter().filter(|answer| answer.is_err()).count(), 3);
+        assert!(sent <= 3 * 2 * 9 + 1, "a bad item costs two calls for each halving, not {sent}");
+    }
+
+    #[test]
+    fn another_error_ends_it() {
+        let answer = ready(halving(&[1, 2], async |_: &[u32]| -> Result<Vec<()>, StoreError> {
+            Err(StoreError::Closed)
+        }));
+        assert!(matches!(answer, Err(StoreError::Closed)));
+    }
+}

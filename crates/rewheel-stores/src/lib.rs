@@ -1,0 +1,3 @@
+//! Where Rewheel keeps jobs.
+
+#![warn(missing_docs)]

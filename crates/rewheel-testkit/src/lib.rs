@@ -1,0 +1,17 @@
+//! Tests that every store passes, and stores that fail on purpose.
+//!
+//! A store is whatever passes the conformance suite. It is written once, and expanded into named
+//! tests by [`store_conformance!`] in three lines beside each store:
+//!
+//! ```ignore
+//! async fn open() -> rewheel_testkit::Subject { … }
+//! rewheel_testkit::store_conformance!(open);
+//! ```
+
+#![warn(missing_docs)]
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "test code: it fails loudly")]
+
+mod subject;
+pub mod conformance;
+
+pub use self::subject::{Subject, lane, millis, seconds};

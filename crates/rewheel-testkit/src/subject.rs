@@ -1,0 +1,226 @@
+//! A store under test, with the few moves that most cases begin with.
+
+use rewheel::{Category, Random};
+use rewheel_core::store::{
+    Answer, Change, Changed, Claim, ClockOffset, Insert, Inserted, LaneHead, Leased, Outcome,
+    Settled, Settlement, Store, Visit, What,
+};
+use rewheel_core::{
+    Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
+    NewHolder, NewJob, NewKind, Priority, State, Timestamp,
+};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a holder of the suite may be silent.
+pub(crate) const LEASE_TTL: Duration = Duration::from_secs(15);
+
+/// What an attempt of the suite may take, and how much later its job is overdue.
+pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// A store under test.
+#[derive(Debug)]
+pub struct Subject {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Moves its clock.
+    pub clock: ClockOffset,
+    /// Makes ids.
+    pub random: Random,
+    alive: Vec<Box<dyn Any + Send + Sync>>,
+}
+
+/// Says a duration in milliseconds.
+pub const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Says a duration in seconds.
+pub const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Names the lane of jobs that say nothing but their kind.
+pub fn lane(kind: &str) -> Lane {
+    Lane { kind: KindName::parse(kind).unwrap(), tenant: None, priority: Priority::DEFAULT }
+}
+
+impl Subject {
+    /// Takes a fresh store, and the offset that it was opened with.
+    pub fn new(store: Arc<dyn Store>, clock: ClockOffset) -> Subject {
+        Subject { store, clock, random: Random::seeded(0x5eed), alive: Vec::new() }
+    }
+
+    /// Keeps something alive as long as the store: a folder, a server.
+    #[must_use]
+    pub fn keeping(mut self, thing: impl Any + Send + Sync) -> Subject {
+        self.alive.push(Box::new(thing));
+        self
+    }
+
+    /// Makes a new id.
+    pub fn id(&self) -> JobId {
+        JobId::new(Timestamp::from_millis(1_700_000_000_000), &self.random)
+    }
+
+    /// Brings kinds into existence.
+    pub async fn kinds(&self, names: &[&str]) {
+        let kinds: Vec<NewKind> = names
+            .iter()
+            .map(|name| NewKind {
+                name: KindName::parse(name).unwrap(),
+                settings: "{}".to_owned(),
+                takeovers_max: 3,
+            })
+            .collect();
+        self.store.put_kinds(&kinds, &Actor::new("suite")).await.unwrap();
+    }
+
+    /// Brings a holder to life.
+    pub async fn holder(&self) -> HolderId {
+        let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &self.random);
+        let holder = NewHolder { id, name: "suite".to_owned(), lease_ttl: LEASE_TTL };
+        self.store.join(&holder).await.unwrap();
+        id
+    }
+
+    /// Makes a job of a kind that exists or not: due at once, nothing else said.
+    pub fn job(&self, kind: &str) -> NewJob {
+        NewJob::new(self.id(), KindName::parse(kind).unwrap(), b"{\"order\":17}".to_vec())
+    }
+
+    /// Makes several.
+    pub fn jobs(&self, kind: &str, count: usize) -> Vec<NewJob> {
+        (0..count).map(|_| self.job(kind)).collect()
+    }
+
+    /// Stores jobs, each of which must be new.
+    pub async fn insert(&self, jobs: &[NewJob]) {
+        let answers = self.store.insert(&Insert::new(jobs)).await.unwrap();
+        assert_eq!(answers.len(), jobs.len());
+        for answer in answers {
+            assert!(matches!(answer, Inserted::Created { .. }), "not stored: {answer:?}");
+        }
+    }
+
+    /// Stores one job of a kind, which begins to exist, and returns its id.
+    pub async fn submit(&self, kind: &str) -> JobId {
+        self.kinds(&[kind]).await;
+        let job = self.job(kind);
+        self.insert(std::slice::from_ref(&job)).await;
+        job.id
+    }
+
+    /// Claims what is due in the lanes of these kinds at the default priority.
+    pub async fn claim(&self, holder: HolderId, kinds: &[&str], limit: usize) -> Vec<Leased> {
+        self.try_claim(holder, kinds, limit).await.unwrap()
+    }
+
+    /// Claims, and passes on what went wrong.
+    pub async fn try_claim(
+        &self,
+        holder: HolderId,
+        kinds: &[&str],
+        limit: usize,
+    ) -> Answer<Vec<Leased>> {
+        let visits: Vec<Visit> = kinds.iter().map(|kind| self.visit(lane(kind), limit)).collect();
+        let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit };
+        self.store.claim(&claim).await
+    }
+
+    /// Visits a lane with the suite's attempt timeout and grace.
+    pub fn visit(&self, lane: Lane, limit: usize) -> Visit {
+        Visit { lane, limit, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE }
+    }
+
+    /// Stores a job of a kind and leases it to a holder, which is given back with it.
+    pub async fn leased(&self, kind: &str) -> (HolderId, Lease) {
+        let holder = self.holder().await;
+        let job = self.submit(kind).await;
+        let claimed = self.claim(holder, &[kind], 1_000).await;
+        let lease = claimed.iter().map(Leased::lease).find(|lease| lease.job == job).unwrap();
+        (holder, lease)
+    }
+
+    /// Settles one attempt.
+    pub async fn settle(&self, holder: HolderId, settlement: &Settlement) -> Settled {
+        let answers = self.store.settle(holder, std::slice::from_ref(settlement)).await.unwrap();
+        assert_eq!(answers.len(), 1);
+        answers[0]
+    }
+
+    /// Settles one attempt as a success, which is kept.
+    pub async fn succeed(&self, holder: HolderId, lease: Lease) -> Settled {
+        self.settle(holder, &Settlement::succeed(lease)).await
+    }
+
+    /// Says that an attempt failed, and that the next follows after a time.
+    pub fn retry(&self, lease: Lease, after: Duration, sticky: bool) -> Settlement {
+        Settlement {
+            decision: Decision::Retry { after, sticky, because: Because::Backoff },
+            failure: Some(self.timeout()),
+            hold: ATTEMPT_TIMEOUT + GRACE,
+            ..Settlement::succeed(lease)
+        }
+    }
+
+    /// Says that an attempt failed, and that a person must look at it.
+    pub fn dead(&self, lease: Lease) -> Settlement {
+        Settlement {
+            decision: Decision::Dead { failure: self.timeout() },
+            failure: Some(self.timeout()),
+            ..Settlement::succeed(lease)
+        }
+    }
+
+    /// What went wrong, in this suite.
+    pub fn timeout(&self) -> Failure {
+        Failure::new(Category::Timeout, Some("504"), "no answer")
+    }
+
+    /// Stores a job of a kind, and lets it die.
+    pub async fn dead_letter(&self, kind: &str) -> JobId {
+        let (holder, lease) = self.leased(kind).await;
+        let settled = self.settle(holder, &self.dead(lease)).await;
+        assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Dead)));
+        lease.job
+    }
+
+    /// Changes one job on behalf of a person.
+    pub async fn change(&self, job: JobId, what: What) -> Changed {
+        let change = [Change::new(job, what)];
+        let answers =
+            self.store.change(&change, &Actor::new("suite"), Keep::default()).await.unwrap();
+        assert_eq!(answers.len(), 1);
+        answers[0]
+    }
+
+    /// Reads a job that must exist.
+    pub async fn get(&self, job: JobId) -> Job {
+        self.store.get(job).await.unwrap().expect("the job exists")
+    }
+
+    /// Reads the lanes of these kinds.
+    pub async fn lanes(&self, kinds: &[&str]) -> Vec<LaneHead> {
+        let kinds: Vec<KindName> =
+            kinds.iter().map(|kind| KindName::parse(kind).unwrap()).collect();
+        self.store.lanes(&kinds, None, 100).await.unwrap()
+    }
+
+    /// Lets a holder die of silence: its lease runs out, and `by` buries it.
+    pub async fn bury(&self, by: HolderId, other: HolderId) {
+        use rewheel_core::store::Burial;
+        let all = self.store.holders().await.unwrap();
+        let seen = all.iter().find(|holder| holder.id == other).expect("it joined").renewals;
+        self.clock.advance(LEASE_TTL + seconds(1));
+        assert_eq!(self.store.bury(by, other, seen).await.unwrap(), Burial::Buried);
+    }
+
+    /// Checks that every job is accounted for.
+    pub async fn balance(&self) {
+        let books = self.store.books().await.unwrap();
+        assert_eq!(books.missing(), 0, "the books do not balance: {books:?}");
+    }
+}
