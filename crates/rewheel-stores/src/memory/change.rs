@@ -4,10 +4,10 @@ use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{Note, Row, World};
 use rewheel_core::store::{Change, Changed, Edit, What};
 use rewheel_core::{
-    Actor, Because, Facts, Job, JobId, Keep, State, Status, Timestamp, Version, Wanted, When,
+    Actor, Because, Facts, Job, JobId, Keep, State, Status, Timestamp, Wanted, When,
 };
 
-/// What one change may refer to besides the job.
+/// What is asked, whichever job it is about.
 struct Request<'a> {
     what: &'a What,
     by: &'a Actor,
@@ -23,20 +23,21 @@ impl World {
         keep: Keep,
         now: Timestamp,
     ) -> Changed {
-        let Some(Row { job, .. }) = self.jobs.get(&change.job) else { return Changed::NotFound };
-        if change.if_version.is_some_and(|version| version != job.version) {
-            return Changed::VersionChanged(job.version);
+        let Some(row) = self.jobs.get(&change.job) else { return Changed::NotFound };
+        let (state, version) = (row.job.state(), row.job.version);
+        if change.if_version.is_some_and(|wanted| wanted != version) {
+            return Changed::VersionChanged(version);
+        }
+        if is_so(&change.what, row) {
+            return Changed::Unchanged { state, version };
         }
         let request = Request { what: &change.what, by, keep, now };
-        if is_so(&change.what, &job.status) {
-            return Changed::Unchanged { state: job.state(), version: job.version };
-        }
-        if let Some(wanted) = new_wanted(&change.what, &job.status) {
+        if state == State::Leased
+            && let Some(wanted) = wanted_by(&change.what)
+        {
             return self.want(change.job, wanted, &request);
         }
-        let Some(to) = change.what.leads_to(job.state()) else {
-            return Changed::WrongState(job.state());
-        };
+        let Some(to) = change.what.leads_to(state) else { return Changed::WrongState(state) };
         match &change.what {
             What::Pause | What::Resume | What::Cancel => self.move_to(change.job, to, &request),
             What::Retry => self.run_again(change.job, None, &request),
@@ -47,16 +48,15 @@ impl World {
 
     /// Tells the holder of a job what a person wants of it.
     fn want(&mut self, id: JobId, new: Option<Wanted>, request: &Request<'_>) -> Changed {
-        let (before, version) = self.write(id, |row| {
-            let before = wanted_fact(&row.job);
+        let (old, version) = self.write(id, |row| {
+            let old = row.wanted();
             if let Status::Leased { wanted, .. } = &mut row.job.status {
                 *wanted = new;
             }
             row.job.version = row.job.version.next();
-            (before, row.job.version)
+            (old, row.job.version)
         });
-        let after = wanted_fact(&self.jobs[&id].job);
-        self.changed(id, before, after, request);
+        self.changed(id, wanted_fact(old), wanted_fact(new), request);
         match new {
             Some(_) => Changed::Wanted { version },
             None => Changed::Applied { state: State::Leased, version },
@@ -65,10 +65,9 @@ impl World {
 
     /// Moves a job that nobody holds.
     fn move_to(&mut self, id: JobId, to: State, request: &Request<'_>) -> Changed {
-        let Job { version, .. } = self.jobs[&id].job;
-        let before = state_fact(self.jobs[&id].job.state());
+        let Job { version, status, .. } = self.jobs[&id].job;
         // Noted first: nothing may be left of the job afterwards.
-        self.changed(id, before, state_fact(to), request);
+        self.changed(id, state_fact(status.state()), state_fact(to), request);
         self.let_go(id, to, request.keep, request.now);
         Changed::Applied { state: to, version: version.next() }
     }
@@ -105,7 +104,7 @@ impl World {
             return Changed::Unchanged { state, version: old.version };
         }
         let after = edited_facts(edit, row);
-        let version: Version = self.write(id, |row| {
+        let version = self.write(id, |row| {
             row.job.version = row.job.version.next();
             row.job.version
         });
@@ -150,36 +149,25 @@ impl Row {
 }
 
 /// Whether a job is already what a person asks for.
-fn is_so(what: &What, status: &Status) -> bool {
-    let wanted = match status {
-        Status::Leased { wanted, .. } => Some(*wanted),
-        Status::Scheduled
-        | Status::Paused
-        | Status::Succeeded(_)
-        | Status::Failed(_)
-        | Status::Dead(_)
-        | Status::Cancelled(_) => None,
-    };
-    match (what, wanted) {
-        (What::Pause, Some(wanted)) => wanted.is_some(),
-        (What::Pause, None) => status.state() == State::Paused,
-        (What::Cancel, Some(wanted)) => wanted == Some(Wanted::Cancel),
-        (What::Cancel, None) => status.state() == State::Cancelled,
-        (What::Resume, Some(wanted)) => wanted != Some(Wanted::Pause),
-        (What::Resume, None) => status.state() == State::Scheduled,
-        (What::Retry | What::Redrive { .. } | What::Edit(_), _) => false,
+fn is_so(what: &What, row: &Row) -> bool {
+    let is_leased = row.job.state() == State::Leased;
+    match what {
+        What::Pause if is_leased => row.wanted().is_some(),
+        What::Pause => row.job.state() == State::Paused,
+        What::Resume if is_leased => row.wanted() != Some(Wanted::Pause),
+        What::Resume => row.job.state() == State::Scheduled,
+        What::Cancel if is_leased => row.wanted() == Some(Wanted::Cancel),
+        What::Cancel => row.job.state() == State::Cancelled,
+        What::Retry | What::Redrive { .. } | What::Edit(_) => false,
     }
 }
 
-/// Returns what is wanted of a leased job from now on, where it is for its holder to obey.
-fn new_wanted(what: &What, status: &Status) -> Option<Option<Wanted>> {
-    if status.state() != State::Leased {
-        return None;
-    }
+/// Returns what is wanted of a leased job from now on, where its holder is to obey.
+fn wanted_by(what: &What) -> Option<Option<Wanted>> {
     match what {
         What::Pause => Some(Some(Wanted::Pause)),
-        What::Cancel => Some(Some(Wanted::Cancel)),
         What::Resume => Some(None),
+        What::Cancel => Some(Some(Wanted::Cancel)),
         What::Retry | What::Redrive { .. } | What::Edit(_) => None,
     }
 }
@@ -188,16 +176,7 @@ fn state_fact(state: State) -> Facts {
     Facts::default().with("state", Some(state))
 }
 
-fn wanted_fact(job: &Job) -> Facts {
-    let wanted = match job.status {
-        Status::Leased { wanted, .. } => wanted,
-        Status::Scheduled
-        | Status::Paused
-        | Status::Succeeded(_)
-        | Status::Failed(_)
-        | Status::Dead(_)
-        | Status::Cancelled(_) => None,
-    };
+fn wanted_fact(wanted: Option<Wanted>) -> Facts {
     Facts::default().with("wanted", wanted.map(Wanted::as_str))
 }
 

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use rewheel_core::store::{Answer, Claim, Leased, Visit};
-use rewheel_core::{HolderId, JobId, KindName, Lease, Status, Timestamp};
+use rewheel_core::{HolderId, JobId, KindName, Lease, Timestamp};
 use std::time::Duration;
 
 impl World {
@@ -92,8 +92,7 @@ impl World {
         self.jobs
             .values()
             .filter(|row| after.is_none_or(|after| row.job.id > after))
-            .filter(|row| matches!(row.job.status, Status::Leased { .. }))
-            .filter(|row| row.is_held_by(holder) && row.leased.plus(older_than) <= now)
+            .filter(|row| row.holder() == Some(holder) && row.leased.plus(older_than) <= now)
             .map(|row| Lease { job: row.job.id, fence: row.job.fence })
             .take(limit)
             .collect()

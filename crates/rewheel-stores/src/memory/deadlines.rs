@@ -2,7 +2,7 @@
 
 use super::world::{Row, World};
 use rewheel_core::store::DeadLetter;
-use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp};
+use rewheel_core::{Cause, Failure, JobEvent, JobId, Keep, State, Status, Timestamp};
 use std::time::Duration;
 
 impl World {
@@ -65,18 +65,6 @@ impl Row {
             Status::Succeeded(_) | Status::Failed(_) | Status::Dead(_) | Status::Cancelled(_) => {
                 false
             }
-        }
-    }
-
-    fn holder(&self) -> Option<HolderId> {
-        match self.job.status {
-            Status::Leased { holder, .. } => Some(holder),
-            Status::Scheduled
-            | Status::Paused
-            | Status::Succeeded(_)
-            | Status::Failed(_)
-            | Status::Dead(_)
-            | Status::Cancelled(_) => None,
         }
     }
 

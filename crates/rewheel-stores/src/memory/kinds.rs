@@ -7,36 +7,34 @@ use rewheel_core::{
 
 impl World {
     pub(super) fn put_kind(&mut self, new: &NewKind, by: &Actor, now: Timestamp) {
-        let old = self.kinds.get(&new.name).map(|row| settings(&row.kind));
-        let row = self.kinds.entry(new.name.clone()).or_insert_with(|| KindRow {
-            kind: Kind {
-                name: new.name.clone(),
-                settings: String::new(),
-                takeovers_max: 0,
-                paused: false,
-                parked: None,
-                generation: 0,
-            },
-            probe: None,
-        });
-        let is_same = old.is_some()
-            && row.kind.settings == new.settings
-            && row.kind.takeovers_max == new.takeovers_max;
-        if is_same {
+        let old = self.kinds.get(&new.name).map(|row| row.kind.clone());
+        let fresh = Kind {
+            name: new.name.clone(),
+            settings: String::new(),
+            takeovers_max: 0,
+            paused: false,
+            parked: None,
+            generation: 0,
+        };
+        let kind = Kind {
+            settings: new.settings.clone(),
+            takeovers_max: new.takeovers_max,
+            ..old.clone().unwrap_or(fresh)
+        };
+        if old.as_ref() == Some(&kind) {
             return;
         }
-        row.kind.settings.clone_from(&new.settings);
-        row.kind.takeovers_max = new.takeovers_max;
-        let after = settings(&row.kind);
         let note = Note {
             who: by,
             what: "put kind",
             job: None,
             kind: new.name.clone(),
-            before: old.unwrap_or_default(),
-            after,
+            before: old.as_ref().map(settings).unwrap_or_default(),
+            after: settings(&kind),
         };
         self.note(note, now);
+        let probe = self.kinds.get(&new.name).and_then(|row| row.probe);
+        self.kinds.insert(new.name.clone(), KindRow { kind, probe });
         self.is_reason_to_look = true;
     }
 

@@ -1,8 +1,8 @@
 //! Knows who is alive.
 
-use super::world::World;
+use super::world::{Row, World};
 use rewheel_core::store::{Answer, Burial, Renewed, StoreError, WantedJob};
-use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Status, Timestamp};
+use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Timestamp};
 
 impl World {
     pub(super) fn join(&mut self, new: &NewHolder, now: Timestamp) -> Answer<Timestamp> {
@@ -34,19 +34,12 @@ impl World {
     }
 
     fn wanted(&self, by: HolderId) -> Vec<WantedJob> {
-        let wanted = self.jobs.values().filter_map(|row| match row.job.status {
-            Status::Leased { holder, wanted: Some(wanted), .. } if holder == by => {
-                Some(WantedJob { lease: Lease { job: row.job.id, fence: row.job.fence }, wanted })
-            }
-            Status::Leased { .. }
-            | Status::Scheduled
-            | Status::Paused
-            | Status::Succeeded(_)
-            | Status::Failed(_)
-            | Status::Dead(_)
-            | Status::Cancelled(_) => None,
-        });
-        wanted.take(Limits::BATCH_MAX).collect()
+        let wanted = |row: &Row| {
+            let lease = Lease { job: row.job.id, fence: row.job.fence };
+            row.wanted().map(|wanted| WantedJob { lease, wanted })
+        };
+        let held = self.jobs.values().filter(|row| row.holder() == Some(by));
+        held.filter_map(wanted).take(Limits::BATCH_MAX).collect()
     }
 
     pub(super) fn leave(&mut self, id: HolderId, now: Timestamp) {

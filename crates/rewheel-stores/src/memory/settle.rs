@@ -2,7 +2,7 @@
 
 use super::world::{Row, SettledBy, World};
 use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
-use rewheel_core::{HolderId, Keep, Lease, State, Status, Timestamp, Wanted};
+use rewheel_core::{HolderId, Keep, Lease, State, Timestamp, Wanted};
 use std::time::Duration;
 
 impl World {
@@ -70,10 +70,8 @@ impl World {
         let Some(row) = self.jobs.get(&lease.job) else {
             return Err(Settled::AlreadyApplied(Outcome::Gone));
         };
-        if let Status::Leased { wanted, .. } = row.job.status
-            && row.is_leased_as(holder, lease.fence)
-        {
-            return Ok(wanted);
+        if row.is_leased_as(holder, lease.fence) {
+            return Ok(row.wanted());
         }
         let is_his = |by: &SettledBy| by.holder == holder && by.fence == lease.fence;
         let Some(by) = row.settled.filter(is_his) else { return Err(Settled::Lost) };

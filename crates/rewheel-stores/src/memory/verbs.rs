@@ -1,13 +1,13 @@
 //! Answers the verbs of the store traits, each with the part of the world that does it.
 
 use super::MemoryStore;
+use super::world::Row;
 use async_trait::async_trait;
-use rewheel_core::store::AttemptRecord;
 use rewheel_core::store::{
-    Answer, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter, Filter, Insert,
-    Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page, PageRequest, Prune,
-    Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch,
-    WorkStore,
+    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
+    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
+    Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -161,7 +161,7 @@ impl ReadStore for MemoryStore {
     }
 
     async fn get(&self, job: JobId) -> Answer<Option<Job>> {
-        self.run(|world, _| Ok(world.jobs.get(&job).map(|row| row.whole())))
+        self.run(|world, _| Ok(world.jobs.get(&job).map(Row::whole)))
     }
 
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {

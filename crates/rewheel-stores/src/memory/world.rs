@@ -3,7 +3,7 @@
 use rewheel_core::store::{AttemptRecord, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, Facts, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind, KindName, Lane,
-    State, Status, Tenant, Timestamp,
+    State, Status, Tenant, Timestamp, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -107,11 +107,7 @@ impl Row {
 
     /// The guard of every write by a holder.
     pub(super) fn is_leased_as(&self, by: HolderId, fence: Fence) -> bool {
-        self.is_held_by(by) && self.job.fence == fence
-    }
-
-    pub(super) fn is_held_by(&self, by: HolderId) -> bool {
-        matches!(self.job.status, Status::Leased { holder, .. } if holder == by)
+        self.holder() == Some(by) && self.job.fence == fence
     }
 
     /// Hands the job to a holder, under a new fence.
@@ -119,6 +115,18 @@ impl Row {
         self.job.status = Status::Leased { holder, overdue, wanted: None };
         self.job.fence = self.job.fence.next();
         self.leased = now;
+    }
+
+    /// Who holds the job.
+    pub(super) fn holder(&self) -> Option<HolderId> {
+        let Status::Leased { holder, .. } = self.job.status else { return None };
+        Some(holder)
+    }
+
+    /// What a person wants of the job, while somebody holds it.
+    pub(super) fn wanted(&self) -> Option<Wanted> {
+        let Status::Leased { wanted, .. } = self.job.status else { return None };
+        wanted
     }
 
     fn place(&self) -> Option<Place> {
@@ -186,9 +194,10 @@ impl World {
     fn finish(&mut self, id: JobId, state: State, keep: Keep, now: Timestamp) {
         let key = self.write(id, |row| {
             row.expires = Some(now.plus(keep.job));
-            row.key_name()
+            let Lane { kind, tenant, .. } = row.job.lane.clone();
+            row.job.key.clone().map(|key| (tenant, kind, key))
         });
-        if let Some(key) = key.and_then(|key| self.keys.get_mut(&key)) {
+        if let Some(key) = key.and_then(|name| self.keys.get_mut(&name)) {
             debug_assert!(key.job == id, "the key of job {id} is held by job {}", key.job);
             key.ended = Some((state, now.plus(keep.key)));
         }
@@ -227,12 +236,5 @@ impl World {
         if line != Line::default() {
             self.ledger.push(line);
         }
-    }
-}
-
-impl Row {
-    fn key_name(&self) -> Option<KeyName> {
-        let Lane { kind, tenant, .. } = self.job.lane.clone();
-        self.job.key.clone().map(|key| (tenant, kind, key))
     }
 }
