@@ -123,3 +123,6 @@ impl fmt::Debug for MemoryStore {
         f.debug_struct("MemoryStore").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
