@@ -207,6 +207,19 @@ impl Status {
         }
     }
 
+    /// Returns what a person wants of it, while a holder has it.
+    pub const fn wanted(&self) -> Option<Wanted> {
+        match self {
+            Status::Leased { wanted, .. } => *wanted,
+            Status::Scheduled
+            | Status::Paused
+            | Status::Succeeded(_)
+            | Status::Failed(_)
+            | Status::Dead(_)
+            | Status::Cancelled(_) => None,
+        }
+    }
+
     /// Returns when it ended.
     pub const fn finished(&self) -> Option<Timestamp> {
         match self {

@@ -1,5 +1,7 @@
 //! What people do to jobs.
 
+mod apply;
+
 use crate::id::{JobId, Version};
 use crate::job::When;
 use crate::priority::Priority;

@@ -1,0 +1,165 @@
+//! Decides what a change makes of a job, the same for every store.
+
+use super::{Changed, Edit, What};
+use crate::audit::Facts;
+use crate::decision::Because;
+use crate::job::{Job, Status, Wanted, When};
+use crate::state::State;
+use crate::timestamp::Timestamp;
+
+impl What {
+    /// Returns the job as it is after the change, its version left alone. Pure; the store only
+    /// writes what it says.
+    ///
+    /// # Errors
+    /// Returns the answer for a change that changes nothing.
+    pub fn apply(
+        &self,
+        before: &Job,
+        now: Timestamp,
+        payload_bytes_max: usize,
+    ) -> Result<Job, Changed> {
+        let (state, version) = (before.state(), before.version);
+        let mut after = before.clone();
+        if let Status::Leased { wanted, .. } = &mut after.status {
+            *wanted = self.wants(*wanted).ok_or(Changed::WrongState(state))?;
+        } else if !self.is_done(state) {
+            let to = self.leads_to(state).ok_or(Changed::WrongState(state))?;
+            match self {
+                What::Pause | What::Resume | What::Cancel => {}
+                What::Retry => go_on(now, &mut after, None)?,
+                What::Redrive { deadline } => go_on(now, &mut after, *deadline)?,
+                What::Edit(edit) => edit.apply(now, &mut after, payload_bytes_max)?,
+            }
+            if to != state {
+                after.status = status(to, now);
+            }
+        }
+        if after == *before {
+            return Err(Changed::Unchanged { state, version });
+        }
+        Ok(after)
+    }
+
+    /// Returns what the audit log says of the change, before and after.
+    pub fn facts(&self, before: &Job, after: &Job) -> (Facts, Facts) {
+        let of = |job: &Job| match self {
+            What::Edit(edit) => edit.facts(job),
+            What::Pause | What::Resume | What::Cancel if before.state() == State::Leased => {
+                Facts::default().with("wanted", job.status.wanted().map(Wanted::as_str))
+            }
+            What::Pause | What::Resume | What::Cancel => state_of(job),
+            What::Retry | What::Redrive { .. } if before.deadline != after.deadline => {
+                state_of(job).with("deadline", job.deadline.map(Timestamp::as_millis))
+            }
+            What::Retry | What::Redrive { .. } => state_of(job),
+        };
+        (of(before), of(after))
+    }
+
+    /// Whether a job that nobody holds is already what is asked for.
+    const fn is_done(&self, state: State) -> bool {
+        match self {
+            What::Pause => matches!(state, State::Paused),
+            What::Resume => matches!(state, State::Scheduled),
+            What::Cancel => matches!(state, State::Cancelled),
+            What::Retry | What::Redrive { .. } | What::Edit(_) => false,
+        }
+    }
+
+    /// What is wanted of a leased job from now on. `None`: its holder cannot obey.
+    const fn wants(&self, wanted: Option<Wanted>) -> Option<Option<Wanted>> {
+        match (self, wanted) {
+            // Cancelling it is more than pausing it.
+            (What::Pause, Some(wanted)) => Some(Some(wanted)),
+            (What::Pause, None) => Some(Some(Wanted::Pause)),
+            (What::Cancel, _) => Some(Some(Wanted::Cancel)),
+            (What::Resume, Some(Wanted::Cancel)) => Some(Some(Wanted::Cancel)),
+            (What::Resume, Some(Wanted::Pause) | None) => Some(None),
+            (What::Retry | What::Redrive { .. } | What::Edit(_), _) => None,
+        }
+    }
+}
+
+impl Edit {
+    fn apply(
+        &self,
+        now: Timestamp,
+        job: &mut Job,
+        payload_bytes_max: usize,
+    ) -> Result<(), Changed> {
+        if let Some(payload) = &self.payload {
+            if payload.len() > payload_bytes_max {
+                return Err(Changed::TooLarge { bytes_max: payload_bytes_max });
+            }
+            job.payload = Some(payload.clone());
+        }
+        if let Some(priority) = self.priority {
+            job.lane.priority = priority;
+        }
+        if let Some(due) = self.due {
+            job.due = due.resolve(now);
+            job.because = Because::Person;
+        }
+        if let Some(deadline) = self.deadline {
+            job.deadline = deadline.map(|deadline| deadline.resolve(now));
+        }
+        if let Some(attempts_max) = self.attempts_max {
+            job.attempts_max = Some(attempts_max);
+        }
+        Ok(())
+    }
+
+    /// What the edit is about, as the job has it.
+    fn facts(&self, job: &Job) -> Facts {
+        let mut facts = Facts::default();
+        if self.payload.is_some() {
+            let text = job.payload.as_deref().map(String::from_utf8_lossy);
+            facts = facts.with("payload", text);
+        }
+        if self.priority.is_some() {
+            facts = facts.with("priority", Some(job.lane.priority.get()));
+        }
+        if self.due.is_some() {
+            facts = facts.with("due", Some(job.due.as_millis()));
+        }
+        if self.deadline.is_some() {
+            facts = facts.with("deadline", job.deadline.map(Timestamp::as_millis));
+        }
+        if self.attempts_max.is_some() {
+            facts = facts.with("attempts_max", job.attempts_max);
+        }
+        facts
+    }
+}
+
+fn state_of(job: &Job) -> Facts {
+    Facts::default().with("state", Some(job.state()))
+}
+
+/// Lets a job run now, provided that somebody still wants it.
+fn go_on(now: Timestamp, job: &mut Job, deadline: Option<When>) -> Result<(), Changed> {
+    if let Some(deadline) = deadline {
+        job.deadline = Some(deadline.resolve(now));
+    }
+    if job.deadline.is_some_and(|deadline| deadline <= now) {
+        return Err(Changed::NeedsDeadline);
+    }
+    if job.state() == State::Dead {
+        job.attempts_before = job.attempt;
+    }
+    job.due = now;
+    job.because = Because::Person;
+    Ok(())
+}
+
+fn status(state: State, now: Timestamp) -> Status {
+    match state {
+        State::Scheduled => Status::Scheduled,
+        State::Paused => Status::Paused,
+        State::Cancelled => Status::Cancelled(now),
+        State::Leased | State::Succeeded | State::Failed | State::Dead => {
+            unreachable!("a person does not make a job {state}")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Opens the store that a URL names.
+
+use crate::memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use rewheel_core::store::{Store, StoreError};
+use std::sync::Arc;
+
+/// A store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The text names no store that this build knows.
+    #[error(
+        "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file beside this \
+         process, sqlite:///var/lib/rewheel.db for one anywhere, or memory:// for none"
+    )]
+    Url {
+        /// What was given.
+        url: String,
+    },
+    /// The URL has a setting that its store does not know.
+    #[error("`{setting}` is not a setting of this store: it knows synchronous=full|normal")]
+    Setting {
+        /// What was given.
+        setting: String,
+    },
+    /// The store says why.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Opens a store by its URL.
+///
+/// `sqlite://path` is a file, made if it is not there; `?synchronous=normal` trades the last jobs
+/// before a power cut for speed. `memory://` forgets everything when the process ends.
+///
+/// # Errors
+/// Says what is wrong with the URL or the store, and what to do.
+///
+/// ```
+/// use rewheel_stores::connect;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = connect("memory://").await?;
+/// assert_eq!(store.capabilities().name, "memory");
+///
+/// let error = connect("mongodb://localhost").await.unwrap_err();
+/// assert!(error.to_string().contains("sqlite://rewheel.db"));
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    let unknown = || ConnectError::Url { url: url.to_owned() };
+    let (scheme, rest) = url.split_once("://").ok_or_else(unknown)?;
+    match scheme {
+        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let (path, settings) = rest.split_once('?').unwrap_or((rest, ""));
+            if path.is_empty() {
+                return Err(unknown());
+            }
+            let options = sqlite_options(settings)?;
+            Ok(Arc::new(SqliteStore::open_with(path, options).await?))
+        }
+        _ => Err(unknown()),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite_options(settings: &str) -> Result<SqliteOptions, ConnectError> {
+    let mut options = SqliteOptions::default();
+    for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
+        options.synchronous = match setting {
+            "synchronous=full" => Synchronous::Full,
+            "synchronous=normal" => Synchronous::Normal,
+            _ => return Err(ConnectError::Setting { setting: setting.to_owned() }),
+        };
+    }
+    Ok(options)
+}

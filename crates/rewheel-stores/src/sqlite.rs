@@ -1,0 +1,199 @@
+//! Keeps jobs in one SQLite file: durable, embedded, for one machine.
+//!
+//! One thread writes. Verbs that wait for it at the same time are committed together, so that the
+//! disk is written once for all of them; each is answered after that. Reads have threads and
+//! connections of their own, and see what was committed before they began.
+
+mod error;
+mod queue;
+mod transaction;
+mod writer;
+mod files;
+mod migrate;
+mod row;
+mod verbs;
+mod answers;
+
+use self::files::Files;
+use self::queue::{Queue, Urgency};
+use self::transaction::Transaction;
+use self::writer::Writer;
+use rewheel_core::store::{Answer, ClockOffset, StoreError};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::{oneshot, watch};
+
+/// Threads that read. A machine with more cores than that has little more to read from one file.
+const READERS: usize = 2;
+
+/// A store in one SQLite file.
+///
+/// Clones share it. It is closed by [`Store::close`](rewheel_core::store::Store::close), or when the
+/// last clone is dropped; what was acknowledged is safe either way.
+///
+/// ```
+/// use rewheel_core::store::ReadStore;
+/// use rewheel_stores::SqliteStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let store = SqliteStore::open(folder.path().join("rewheel.db")).await?;
+/// assert_eq!(store.books().await?.submitted, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+/// How to open a file.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SqliteOptions {
+    /// What a commit waits for.
+    pub synchronous: Synchronous,
+    /// Moves the store's clock, in tests.
+    pub clock: ClockOffset,
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronous {
+    /// The disk: what was acknowledged survives a power cut.
+    #[default]
+    Full,
+    /// The operating system: what was acknowledged survives a crash of the process, and the last
+    /// of it may be lost in a power cut.
+    Normal,
+}
+
+impl Synchronous {
+    /// Returns SQLite's name for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Synchronous::Full => "full",
+            Synchronous::Normal => "normal",
+        }
+    }
+}
+
+struct Shared {
+    writes: Queue,
+    reads: Queue,
+    woken: watch::Sender<u64>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl SqliteStore {
+    /// Opens a file, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// Says what is wrong with the file or its folder, and what to do.
+    pub async fn open(path: impl AsRef<Path>) -> Answer<SqliteStore> {
+        SqliteStore::open_with(path, SqliteOptions::default()).await
+    }
+
+    /// Opens a file in a particular way.
+    ///
+    /// # Errors
+    /// Says what is wrong with the file or its folder, and what to do.
+    pub async fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Answer<SqliteStore> {
+        let files = Files::new(path.as_ref().to_owned(), &options);
+        let shared = Arc::new(Shared {
+            writes: Queue::new(),
+            reads: Queue::new(),
+            woken: watch::Sender::new(0),
+            threads: Mutex::default(),
+        });
+        let (opened, answer) = oneshot::channel();
+        let writing = {
+            let (files, queue, woken) =
+                (files.clone(), shared.writes.clone(), shared.woken.clone());
+            let clock = options.clock.clone();
+            move || match files.open_writer() {
+                Ok(connection) => {
+                    let _ = opened.send(Ok(()));
+                    Writer { files, connection, queue, clock, woken }.run();
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            }
+        };
+        let mut threads = vec![spawn("rewheel-sqlite-write", writing)?];
+        answer.await.unwrap_or_else(|_| Err(StoreError::Closed))?;
+        for _ in 0..READERS {
+            let connection = files.open_reader()?;
+            let (queue, clock) = (shared.reads.clone(), options.clock.clone());
+            let reading = move || writer::read(&connection, &queue, &clock);
+            threads.push(spawn("rewheel-sqlite-read", reading)?);
+        }
+        *shared.threads.lock().unwrap_or_else(PoisonError::into_inner) = threads;
+        Ok(SqliteStore { shared })
+    }
+
+    /// Asks for a write.
+    async fn write<T: Send + 'static>(
+        &self,
+        weight: usize,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, error::Trouble> + Send + 'static,
+    ) -> Answer<T> {
+        self.shared.writes.ask(Urgency::Work, weight, work).await
+    }
+
+    /// Asks for a write that a holder's life depends on.
+    async fn live<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, error::Trouble> + Send + 'static,
+    ) -> Answer<T> {
+        self.shared.writes.ask(Urgency::Life, 1, work).await
+    }
+
+    /// Asks for a read.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, error::Trouble> + Send + 'static,
+    ) -> Answer<T> {
+        self.shared.reads.ask(Urgency::Work, 1, work).await
+    }
+
+    /// Closes it, and waits until the last write is on its way to the disk.
+    fn close_and_wait(&self) {
+        self.shared.close();
+        let threads = std::mem::take(
+            &mut *self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        for thread in threads {
+            // A thread that panicked has been answered for already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        self.reads.close();
+        self.writes.close();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Answer<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| StoreError::Unavailable(error.into()))
+}

@@ -1,0 +1,238 @@
+//! The store's traits: each verb goes to the thread that can do it.
+
+use super::SqliteStore;
+use super::row::Payload;
+use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
+use super::verbs::{change, claim, insert, kinds, lease, prune, read, settle, sweep};
+use async_trait::async_trait;
+use rewheel_core::store::{
+    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
+    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
+    Wakes, Watch, WorkStore,
+};
+use rewheel_core::{
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
+    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+};
+use std::time::Duration;
+use tokio::sync::watch;
+
+#[async_trait]
+impl SubmitStore for SqliteStore {
+    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        let batch = Batch {
+            jobs: insert.jobs.to_vec(),
+            if_refused: insert.if_refused,
+            sent: insert.sent,
+            direct: insert.direct,
+        };
+        self.write(batch.jobs.len(), move |tx| insert::insert(tx, &batch)).await
+    }
+}
+
+#[async_trait]
+impl WorkStore for SqliteStore {
+    async fn lanes(
+        &self,
+        kinds: &[KindName],
+        after: Option<&Lane>,
+        limit: usize,
+    ) -> Answer<Vec<LaneHead>> {
+        let (mut kinds, after) = (kinds.to_vec(), after.cloned());
+        self.read(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
+    }
+
+    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        let wish = claim::Wish {
+            holder: claim.holder,
+            visits: claim.visits.to_vec(),
+            horizon: claim.horizon,
+            limit: claim.limit,
+        };
+        self.write(wish.limit, move |tx| claim::claim(tx, &wish)).await
+    }
+
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+        let leases = leases.to_vec();
+        self.write(leases.len(), move |tx| claim::start(tx, holder, &leases)).await
+    }
+
+    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+        let settlements = settlements.to_vec();
+        self.write(settlements.len(), move |tx| settle::settle(tx, holder, &settlements)).await
+    }
+
+    async fn give_back(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>> {
+        let leases = leases.to_vec();
+        self.write(leases.len(), move |tx| settle::give_back(tx, holder, &leases, keep)).await
+    }
+
+    async fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Answer<Vec<Lease>> {
+        self.read(move |tx| claim::held(tx, holder, older_than, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl LeaseStore for SqliteStore {
+    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+        let holder = holder.clone();
+        self.live(move |tx| lease::join(tx, &holder)).await
+    }
+
+    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+        self.live(move |tx| lease::renew(tx, holder)).await
+    }
+
+    async fn leave(&self, holder: HolderId) -> Answer<()> {
+        self.live(move |tx| lease::leave(tx, holder)).await
+    }
+
+    async fn holders(&self) -> Answer<Vec<Holder>> {
+        self.read(|tx| lease::holders(tx)).await
+    }
+
+    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
+        self.live(move |tx| lease::bury(tx, by, other, renewals)).await
+    }
+
+    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
+        self.write(limit, move |tx| sweep::sweep(tx, by, limit, keep)).await
+    }
+}
+
+#[async_trait]
+impl KindStore for SqliteStore {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+        let (kinds, by) = (kinds.to_vec(), by.clone());
+        self.write(kinds.len(), move |tx| kinds::put_kinds(tx, &kinds, &by)).await
+    }
+
+    async fn kinds(&self) -> Answer<Vec<Kind>> {
+        self.read(|tx| kinds::kinds(tx)).await
+    }
+
+    async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged> {
+        let (kind, change, by) = (kind.clone(), change.clone(), by.clone());
+        self.write(1, move |tx| kinds::change_kind(tx, &kind, &change, &by)).await
+    }
+}
+
+#[async_trait]
+impl OperateStore for SqliteStore {
+    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+        let (changes, by) = (changes.to_vec(), by.clone());
+        self.write(changes.len(), move |tx| change::change(tx, &changes, &by, keep)).await
+    }
+
+    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+        self.write(limit, move |tx| sweep::deadlines(tx, grace, limit)).await
+    }
+
+    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+        self.read(move |tx| read::unannounced(tx, limit)).await
+    }
+
+    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+        let dead = dead.to_vec();
+        self.write(dead.len(), move |tx| prune::announce(tx, &dead)).await
+    }
+
+    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+        let wish = *prune;
+        self.write(wish.limit, move |tx| prune::prune(tx, &wish)).await
+    }
+}
+
+#[async_trait]
+impl ReadStore for SqliteStore {
+    async fn now(&self) -> Answer<Timestamp> {
+        self.read(|tx| Ok(tx.now)).await
+    }
+
+    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+        self.read(move |tx| read::get(tx, job, Payload::Read)).await
+    }
+
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+        let (filter, page) = (filter.clone(), *page);
+        self.read(move |tx| read::list(tx, &filter, &page)).await
+    }
+
+    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+        let filter = filter.clone();
+        self.read(move |tx| read::count(tx, &filter, scan_max)).await
+    }
+
+    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+        self.read(move |tx| read::attempts(tx, job)).await
+    }
+
+    async fn audit(
+        &self,
+        job: Option<JobId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<Vec<AuditEntry>> {
+        self.read(move |tx| read::audit(tx, job, before, limit)).await
+    }
+
+    async fn tally(&self) -> Answer<Vec<Tally>> {
+        self.read(read::tally).await
+    }
+
+    async fn books(&self) -> Answer<Books> {
+        self.read(|tx| read::books(tx)).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "sqlite",
+            durable: true,
+            shared: true,
+            wakes: Wakes::Process,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+        }
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        Box::new(Woken(self.shared.woken.subscribe()))
+    }
+
+    async fn close(&self) -> Answer<()> {
+        // Joining threads blocks; they end within the statement they are at.
+        self.close_and_wait();
+        Ok(())
+    }
+}
+
+struct Woken(watch::Receiver<u64>);
+
+#[async_trait]
+impl Watch for Woken {
+    async fn changed(&mut self) {
+        // A store that is gone has nothing to tell: whoever waits goes on polling.
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Says what an error of SQLite means to the caller.
+
+use rewheel_core::store::StoreError;
+use rusqlite::ErrorCode;
+
+/// What can go wrong inside a verb.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// SQLite says so.
+    Sql(rusqlite::Error),
+    /// The verb says so.
+    Said(StoreError),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Trouble {
+        Trouble::Sql(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::Said(error)
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> StoreError {
+        match trouble {
+            Trouble::Sql(error) => judge(error),
+            Trouble::Said(error) => error,
+        }
+    }
+}
+
+/// A row that says what no Rewheel wrote.
+pub(super) fn unreadable(what: &str) -> Trouble {
+    Trouble::Said(broken(
+        format!("the store has a row that cannot be read: {what}; restore the file from a backup"),
+        None,
+    ))
+}
+
+/// Judges an error of a statement, after which its transaction is rolled back.
+pub(super) fn judge(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full(error.into()),
+        Some(
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::OutOfMemory
+            | ErrorCode::OperationInterrupted
+            | ErrorCode::OperationAborted,
+        ) => StoreError::Unavailable(error.into()),
+        Some(ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => {
+            StoreError::Rejected(error.into())
+        }
+        Some(ErrorCode::ReadOnly) => broken(
+            "the database file cannot be written: give this process write access to the file and \
+             to its folder",
+            Some(error),
+        ),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => broken(
+            "the database file cannot be opened: check that its folder exists and that this \
+             process may read and write there",
+            Some(error),
+        ),
+        Some(ErrorCode::NotADatabase) => broken(
+            "the file is not a SQLite database: check the path, or move the file away",
+            Some(error),
+        ),
+        Some(ErrorCode::DatabaseCorrupt) => broken(
+            "the database file is damaged: stop every process that uses it, keep a copy of it with \
+             its -wal file, and restore from a backup or with `sqlite3 FILE .recover`",
+            Some(error),
+        ),
+        _ => broken("SQLite refuses in an unexpected way", Some(error)),
+    }
+}
+
+/// Judges an error of a commit. Bytes may have reached the disk before it.
+pub(super) fn judge_commit(error: rusqlite::Error) -> StoreError {
+    if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+        StoreError::Ambiguous(error.into())
+    } else {
+        judge(error)
+    }
+}
+
+pub(super) fn broken(what: impl Into<String>, source: Option<rusqlite::Error>) -> StoreError {
+    StoreError::Broken { what: what.into(), source: source.map(Into::into) }
+}
+
+/// Says the same to another caller of the same group.
+pub(super) fn echo(error: &StoreError) -> StoreError {
+    let cause = |source: &dyn std::error::Error| source.to_string().into();
+    match error {
+        StoreError::Unavailable(source) => StoreError::Unavailable(cause(&**source)),
+        StoreError::Ambiguous(source) => StoreError::Ambiguous(cause(&**source)),
+        StoreError::Full(source) => StoreError::Full(cause(&**source)),
+        // What one caller gave is not what another did: they only met.
+        StoreError::Rejected(source) => StoreError::Unavailable(cause(&**source)),
+        StoreError::HolderDead(holder) => StoreError::HolderDead(*holder),
+        StoreError::Broken { what, source } => StoreError::Broken {
+            what: what.clone(),
+            source: source.as_ref().map(|source| cause(&**source)),
+        },
+        StoreError::Closed => StoreError::Closed,
+    }
+}

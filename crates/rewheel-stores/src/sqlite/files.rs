@@ -1,0 +1,101 @@
+//! Opens the database file, for writing or for reading.
+
+use super::error::{Trouble, broken, judge};
+use super::migrate::migrate;
+use super::{SqliteOptions, Synchronous};
+use rewheel_core::store::{Answer, StoreError};
+use rusqlite::{Connection, OpenFlags};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long to wait for another process that writes the same file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Compiled statements that a connection keeps: all of ours.
+const STATEMENTS_MAX: usize = 100;
+
+/// The pages of a busy store fit; more memory did not make it faster.
+const CACHE_KIB: i64 = 64 * 1024;
+
+/// Twice SQLite's default: rows of a few hundred bytes fill a page, and the trees are flatter.
+const PAGE_BYTES: i64 = 8 * 1024;
+
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    path: PathBuf,
+    synchronous: Synchronous,
+}
+
+impl Files {
+    pub(super) fn new(path: PathBuf, options: &SqliteOptions) -> Files {
+        Files { path, synchronous: options.synchronous }
+    }
+
+    /// Opens the file to write, makes it if it is not there, and brings its tables up to date.
+    pub(super) fn open_writer(&self) -> Answer<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = self.open(flags)?;
+        self.prepare(&connection).map_err(|trouble| self.explain(trouble))?;
+        migrate(&connection).map_err(|trouble| self.explain(trouble))?;
+        Ok(connection)
+    }
+
+    /// Opens the file to read.
+    pub(super) fn open_reader(&self) -> Answer<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = self.open(flags)?;
+        tune(&connection).map_err(|trouble| self.explain(trouble))?;
+        Ok(connection)
+    }
+
+    fn open(&self, flags: OpenFlags) -> Answer<Connection> {
+        Connection::open_with_flags(&self.path, flags).map_err(|error| self.explain(error.into()))
+    }
+
+    fn prepare(&self, connection: &Connection) -> Result<(), Trouble> {
+        // Only a file that is still empty takes it.
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(Trouble::Said(broken(
+                format!(
+                    "SQLite cannot use a write-ahead log here (it says `{mode}`): put the file on \
+                     a local disk"
+                ),
+                None,
+            )));
+        }
+        connection.pragma_update(None, "synchronous", self.synchronous.as_str())?;
+        tune(connection)
+    }
+
+    /// Names the file in what is said about it.
+    fn explain(&self, trouble: Trouble) -> StoreError {
+        let error = match trouble {
+            Trouble::Sql(error) => judge(error),
+            Trouble::Said(error) => error,
+        };
+        match error {
+            StoreError::Broken { what, source } => {
+                StoreError::Broken { what: format!("{}: {what}", self.path.display()), source }
+            }
+            other @ (StoreError::Unavailable(_)
+            | StoreError::Ambiguous(_)
+            | StoreError::Full(_)
+            | StoreError::Rejected(_)
+            | StoreError::HolderDead(_)
+            | StoreError::Closed) => other,
+        }
+    }
+}
+
+fn tune(connection: &Connection) -> Result<(), Trouble> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(())
+}

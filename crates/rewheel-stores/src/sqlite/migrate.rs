@@ -1,0 +1,61 @@
+//! Brings the tables of a file up to date.
+
+use super::error::{Trouble, broken};
+use rusqlite::Connection;
+
+/// Marks a file as ours: "Rwhl".
+const APPLICATION_ID: i32 = 0x5277_686c;
+
+/// What each version of the tables adds to the one before it. Never edited once released.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_jobs.sql")];
+
+/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find
+/// it done.
+pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
+    if version(connection)? == MIGRATIONS.len() {
+        return check_owner(connection);
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let done = apply(connection);
+    connection.execute_batch(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    done
+}
+
+fn apply(connection: &Connection) -> Result<(), Trouble> {
+    let from = version(connection)?;
+    if from > MIGRATIONS.len() {
+        return Err(Trouble::Said(broken(
+            format!(
+                "the file was written by a newer Rewheel (its tables have version {from}, this one \
+                 knows {}): upgrade this one",
+                MIGRATIONS.len()
+            ),
+            None,
+        )));
+    }
+    check_owner(connection)?;
+    for migration in &MIGRATIONS[from..] {
+        connection.execute_batch(migration)?;
+    }
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", MIGRATIONS.len())?;
+    Ok(())
+}
+
+/// Refuses a database that something else made.
+fn check_owner(connection: &Connection) -> Result<(), Trouble> {
+    let owner: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if owner == APPLICATION_ID || (owner == 0 && tables == 0) {
+        return Ok(());
+    }
+    Err(Trouble::Said(broken(
+        "the file is a SQLite database of something else: name another file",
+        None,
+    )))
+}
+
+fn version(connection: &Connection) -> Result<usize, Trouble> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}

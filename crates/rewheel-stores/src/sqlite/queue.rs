@@ -1,0 +1,167 @@
+//! Where verbs wait for the thread that has the connection.
+
+use super::error::Trouble;
+use super::transaction::Transaction;
+use rewheel_core::store::{Answer, StoreError};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Verbs that wait. More would only wait longer; their callers wait in line instead.
+const WAITING_MAX: usize = 1_024;
+
+/// How soon a verb is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// In turn.
+    Work,
+    /// Before all others: a holder's life depends on it.
+    Life,
+}
+
+/// A verb that waits.
+pub(super) trait Request: Send {
+    /// Does it, inside a transaction.
+    fn run(&mut self, tx: &mut Transaction<'_>) -> Result<(), Trouble>;
+
+    /// Answers, once the transaction is durable or has failed.
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+
+    /// How many rows it touches, roughly.
+    fn weight(&self) -> usize;
+}
+
+struct Ask<F, T> {
+    work: Option<F>,
+    weight: usize,
+    result: Option<T>,
+    reply: oneshot::Sender<Answer<T>>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl<F, T> Request for Ask<F, T>
+where
+    F: FnOnce(&mut Transaction<'_>) -> Result<T, Trouble> + Send,
+    T: Send,
+{
+    fn run(&mut self, tx: &mut Transaction<'_>) -> Result<(), Trouble> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        // A bug in one verb must not end the thread that all others depend on.
+        let result = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|_| {
+            Err(Trouble::Said(StoreError::Broken {
+                what: "a bug in the store: the verb panicked, and was rolled back".to_owned(),
+                source: None,
+            }))
+        })?;
+        self.result = Some(result);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let result = self.result;
+        let answer = outcome.and_then(|()| result.ok_or(StoreError::Closed));
+        // Whoever does not wait any more knows as much as after a lost answer.
+        let _ = self.reply.send(answer);
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Queue(Arc<Shared>);
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    places: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    life: VecDeque<Box<dyn Request>>,
+    work: VecDeque<Box<dyn Request>>,
+    closed: bool,
+}
+
+impl Queue {
+    pub(super) fn new() -> Queue {
+        Queue(Arc::new(Shared {
+            waiting: Mutex::default(),
+            arrived: Condvar::new(),
+            places: Arc::new(Semaphore::new(WAITING_MAX)),
+        }))
+    }
+
+    /// Asks for a verb, and waits for its answer.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        weight: usize,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Trouble> + Send + 'static,
+    ) -> Answer<T> {
+        let place = match urgency {
+            Urgency::Life => None,
+            Urgency::Work => {
+                let places = Arc::clone(&self.0.places);
+                Some(places.acquire_owned().await.map_err(|_| StoreError::Closed)?)
+            }
+        };
+        let (reply, answer) = oneshot::channel();
+        let ask = Ask { work: Some(work), weight, result: None, reply, _place: place };
+        self.push(urgency, Box::new(ask))?;
+        answer.await.unwrap_or_else(|_| {
+            Err(StoreError::Ambiguous("the thread that has the connection is gone".into()))
+        })
+    }
+
+    fn push(&self, urgency: Urgency, request: Box<dyn Request>) -> Answer<()> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        match urgency {
+            Urgency::Life => waiting.life.push_back(request),
+            Urgency::Work => waiting.work.push_back(request),
+        }
+        drop(waiting);
+        self.0.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Takes what waits, up to a weight, and blocks until there is something. `None` once it is
+    /// closed and empty.
+    pub(super) fn take(&self, weight_max: usize) -> Option<Vec<Box<dyn Request>>> {
+        let mut waiting = self.lock();
+        while waiting.life.is_empty() && waiting.work.is_empty() {
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.0.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut group: Vec<_> = waiting.life.drain(..).collect();
+        let mut weight = 0;
+        while let Some(next) = waiting.work.front() {
+            weight += next.weight();
+            if weight > weight_max && !group.is_empty() {
+                break;
+            }
+            group.extend(waiting.work.pop_front());
+        }
+        Some(group)
+    }
+
+    /// Takes no more. What waits is still served.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.0.places.close();
+        self.0.arrived.notify_all();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        // Nothing that can panic happens under the lock.
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

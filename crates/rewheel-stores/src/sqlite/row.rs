@@ -1,0 +1,176 @@
+//! Reads a job from its row.
+
+use super::error::{Trouble, unreadable};
+use super::transaction::Transaction;
+use rewheel::Category;
+use rewheel_core::{
+    Because, Failure, Fence, HolderId, Job, JobId, Key, Lane, ShardKey, State, Status, Timestamp,
+    Version, Wanted,
+};
+use rusqlite::Row;
+use rusqlite::types::FromSql;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Whether to read the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Payload {
+    Read,
+    LeaveOut,
+}
+
+/// Reads a job of any of the three tables, by the names of its columns.
+pub(super) fn read_job(
+    tx: &mut Transaction<'_>,
+    row: &Row<'_>,
+    payload: Payload,
+) -> Result<Job, Trouble> {
+    let lane = tx.lane_of(row.get("lane")?)?;
+    let state: State = parse(row, "state")?;
+    Ok(Job {
+        id: JobId::from_bytes(row.get("id")?),
+        lane,
+        key: optional::<Key>(row, "key")?,
+        shard_key: optional::<ShardKey>(row, "shard_key")?,
+        payload: match payload {
+            Payload::Read => Some(row.get("payload")?),
+            Payload::LeaveOut => None,
+        },
+        attempts_max: row.get("attempts_max")?,
+        attempt_timeout: span(row, "attempt_timeout_ms")?,
+        backoff: optional(row, "backoff")?,
+        traceparent: row.get("traceparent")?,
+        created: instant(row.get("created_ms")?),
+        deadline: row.get::<_, Option<i64>>("deadline_ms")?.map(instant),
+        due: instant(row.get("due_ms")?),
+        because: because(&row.get::<_, String>("because")?)?,
+        status: status(row, state)?,
+        fence: Fence::new(number(row, "fence")?),
+        version: Version::new(number(row, "version")?),
+        attempt: row.get("attempt")?,
+        attempts_before: row.get("attempts_before")?,
+        takeovers: row.get("takeovers")?,
+        takeovers_counted: row.get("takeovers_counted")?,
+        failure: failure(
+            row.get("failure_category")?,
+            row.get("failure_code")?,
+            row.get("failure_message")?,
+        )?,
+    })
+}
+
+fn status(row: &Row<'_>, state: State) -> Result<Status, Trouble> {
+    let ended = || Ok::<_, Trouble>(instant(row.get("ended_ms")?));
+    Ok(match state {
+        State::Scheduled => Status::Scheduled,
+        State::Paused => Status::Paused,
+        State::Leased => Status::Leased {
+            // A holder is remembered for as long as it has jobs; nil is one that never was.
+            holder: HolderId::from_bytes(
+                row.get::<_, Option<[u8; 16]>>("holder_id")?.unwrap_or_default(),
+            ),
+            overdue: instant(row.get("overdue_ms")?),
+            wanted: wanted(row.get("wanted")?)?,
+        },
+        State::Succeeded => Status::Succeeded(ended()?),
+        State::Failed => Status::Failed(ended()?),
+        State::Dead => Status::Dead(ended()?),
+        State::Cancelled => Status::Cancelled(ended()?),
+    })
+}
+
+/// Reads a job that was just leased, by the places of the columns: there are many of them.
+pub(super) fn read_leased(row: &Row<'_>, lane: &Lane, holder: HolderId) -> Result<Job, Trouble> {
+    let texts = |at| row.get::<_, Option<String>>(at);
+    Ok(Job {
+        id: JobId::from_bytes(row.get(1)?),
+        lane: lane.clone(),
+        due: instant(row.get(2)?),
+        because: because(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+        fence: Fence::new(unsigned(row.get(4)?)),
+        version: Version::new(unsigned(row.get(5)?)),
+        attempt: row.get(6)?,
+        attempts_before: row.get(7)?,
+        takeovers: row.get(8)?,
+        takeovers_counted: row.get(9)?,
+        status: Status::Leased { holder, overdue: instant(row.get(10)?), wanted: None },
+        created: instant(row.get(11)?),
+        deadline: row.get::<_, Option<i64>>(12)?.map(instant),
+        attempts_max: row.get(13)?,
+        attempt_timeout: row.get::<_, Option<i64>>(14)?.map(duration),
+        backoff: parsed(texts(15)?, "a backoff")?,
+        key: parsed(texts(16)?, "a key")?,
+        shard_key: parsed(texts(17)?, "a shard key")?,
+        traceparent: texts(18)?,
+        failure: failure(texts(19)?, texts(20)?, texts(21)?)?,
+        payload: Some(row.get(22)?),
+    })
+}
+
+pub(super) fn failure(
+    category: Option<String>,
+    code: Option<String>,
+    message: Option<String>,
+) -> Result<Option<Failure>, Trouble> {
+    let Some(category) = category else { return Ok(None) };
+    let category: Category = category.parse().map_err(|_| unreadable("a category"))?;
+    Ok(Some(Failure::new(category, code.as_deref(), message.as_deref().unwrap_or_default())))
+}
+
+pub(super) fn wanted(text: Option<String>) -> Result<Option<Wanted>, Trouble> {
+    match text.as_deref() {
+        None => Ok(None),
+        Some("pause") => Ok(Some(Wanted::Pause)),
+        Some("cancel") => Ok(Some(Wanted::Cancel)),
+        Some(_) => Err(unreadable("what is wanted")),
+    }
+}
+
+pub(super) fn because(text: &str) -> Result<Because, Trouble> {
+    Because::named(text).ok_or_else(|| unreadable("why a job is due"))
+}
+
+/// Reads a text that our own types wrote.
+pub(super) fn parse<T: FromStr>(row: &Row<'_>, column: &str) -> Result<T, Trouble> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|_| unreadable(column))
+}
+
+fn optional<T: FromStr>(row: &Row<'_>, column: &str) -> Result<Option<T>, Trouble> {
+    parsed(row.get(column)?, column)
+}
+
+fn parsed<T: FromStr>(text: Option<String>, what: &str) -> Result<Option<T>, Trouble> {
+    text.map(|text| text.parse().map_err(|_| unreadable(what))).transpose()
+}
+
+fn number(row: &Row<'_>, column: &str) -> Result<u64, Trouble> {
+    Ok(unsigned(row.get(column)?))
+}
+
+/// Reads a number that is never negative.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn span(row: &Row<'_>, column: &str) -> Result<Option<Duration>, Trouble> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(duration))
+}
+
+pub(super) fn instant(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+pub(super) fn duration(millis: i64) -> Duration {
+    Duration::from_millis(unsigned(millis))
+}
+
+/// Says a length of time in whole milliseconds, the next if it is between two.
+pub(super) fn millis(duration: Duration) -> i64 {
+    Timestamp::from_millis(0).plus(duration).as_millis()
+}
+
+/// Reads one column, for queries that have no more.
+pub(super) fn column<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<T> {
+    row.get(0)
+}

@@ -1,0 +1,2 @@
+-- get_kind: one kind.
+SELECT name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation FROM kinds WHERE name = ?1;

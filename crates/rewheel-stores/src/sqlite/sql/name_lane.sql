@@ -1,0 +1,2 @@
+-- name_lane: what a lane's number stands for.
+SELECT kind, tenant, priority FROM lanes WHERE lane = ?1;

@@ -1,0 +1,138 @@
+//! What a verb has while it runs: a connection in a transaction, the time, the lanes.
+
+use super::error::{Trouble, unreadable};
+use rewheel_core::{HolderId, KindName, Lane, Priority, Tenant, Timestamp};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+use std::collections::HashMap;
+
+/// Lanes that a connection remembers. They are short; forgetting them costs a lookup each.
+const LANES_REMEMBERED_MAX: usize = 100_000;
+
+/// A transaction of one verb.
+pub(super) struct Transaction<'a> {
+    pub(super) connection: &'a Connection,
+    /// The store's time: the same for the whole verb.
+    pub(super) now: Timestamp,
+    pub(super) lanes: &'a mut Lanes,
+    /// What the verb took in and let go of, for the ledger.
+    pub(super) submitted: u64,
+    pub(super) pruned: u64,
+    /// Whether watchers should look.
+    pub(super) woke: bool,
+}
+
+impl<'a> Transaction<'a> {
+    pub(super) fn new(connection: &'a Connection, now: Timestamp, lanes: &'a mut Lanes) -> Self {
+        Transaction { connection, now, lanes, submitted: 0, pruned: 0, woke: false }
+    }
+
+    /// Returns a statement, compiled once for the connection.
+    pub(super) fn sql(&self, sql: &'static str) -> Result<CachedStatement<'a>, Trouble> {
+        Ok(self.connection.prepare_cached(sql)?)
+    }
+
+    pub(super) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, Trouble> {
+        Ok(self.sql(sql)?.execute(params)?)
+    }
+
+    /// Reads the only row, if there is one.
+    pub(super) fn find<T>(
+        &self,
+        sql: &'static str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Trouble> {
+        Ok(self.sql(sql)?.query_row(params, read).optional()?)
+    }
+
+    /// Returns the number of a holder that is alive.
+    pub(super) fn alive(&self, holder: HolderId) -> Result<Option<i64>, Trouble> {
+        self.find(include_str!("sql/find_holder.sql"), [holder.to_bytes()], |row| row.get(0))
+    }
+
+    /// Returns the number of a holder, alive or dead.
+    pub(super) fn number(&self, holder: HolderId) -> Result<Option<i64>, Trouble> {
+        self.find(include_str!("sql/number_holder.sql"), [holder.to_bytes()], |row| row.get(0))
+    }
+
+    /// Returns the number of a lane, if any job was ever in it.
+    pub(super) fn lane(&mut self, lane: &Lane) -> Result<Option<i64>, Trouble> {
+        if let Some(number) = self.lanes.numbers.get(lane) {
+            return Ok(Some(*number));
+        }
+        let name = (lane.kind.as_str(), tenant_text(lane.tenant.as_ref()), lane.priority.get());
+        let number: Option<i64> =
+            self.find(include_str!("sql/find_lane.sql"), name, |row| row.get(0))?;
+        if let Some(number) = number {
+            self.lanes.remember(number, lane);
+        }
+        Ok(number)
+    }
+
+    /// Returns the number of a lane, which begins to exist.
+    pub(super) fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, Trouble> {
+        if let Some(number) = self.lane(lane)? {
+            return Ok(number);
+        }
+        let name = (lane.kind.as_str(), tenant_text(lane.tenant.as_ref()), lane.priority.get());
+        let number =
+            self.sql(include_str!("sql/insert_lane.sql"))?.query_row(name, |row| row.get(0))?;
+        self.lanes.remember(number, lane);
+        Ok(number)
+    }
+
+    /// Returns the lane of a number.
+    pub(super) fn lane_of(&mut self, number: i64) -> Result<Lane, Trouble> {
+        if let Some(lane) = self.lanes.names.get(&number) {
+            return Ok(lane.clone());
+        }
+        let read = |row: &Row<'_>| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, u8>(2)?))
+        };
+        let (kind, tenant, priority) = self
+            .find(include_str!("sql/name_lane.sql"), [number], read)?
+            .ok_or_else(|| unreadable("a lane that does not exist"))?;
+        let lane = Lane {
+            kind: KindName::parse(&kind).map_err(|_| unreadable("a kind"))?,
+            tenant: read_tenant(&tenant)?,
+            priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
+        };
+        self.lanes.remember(number, &lane);
+        Ok(lane)
+    }
+}
+
+/// Lanes by number, numbers by lane. A lane is never renumbered, so that remembering is safe until
+/// the transaction that made one is rolled back.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    numbers: HashMap<Lane, i64>,
+    names: HashMap<i64, Lane>,
+}
+
+impl Lanes {
+    fn remember(&mut self, number: i64, lane: &Lane) {
+        if self.names.len() >= LANES_REMEMBERED_MAX {
+            self.forget();
+        }
+        self.numbers.insert(lane.clone(), number);
+        self.names.insert(number, lane.clone());
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.numbers.clear();
+        self.names.clear();
+    }
+}
+
+/// How a tenant is stored: no tenant is the empty text, which no tenant is.
+pub(super) fn tenant_text(tenant: Option<&Tenant>) -> &str {
+    tenant.map_or("", Tenant::as_str)
+}
+
+pub(super) fn read_tenant(text: &str) -> Result<Option<Tenant>, Trouble> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Tenant::parse(text).map(Some).map_err(|_| unreadable("a tenant"))
+}

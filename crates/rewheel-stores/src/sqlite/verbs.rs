@@ -1,0 +1,12 @@
+//! The verbs of the store, each in its transaction.
+
+pub(super) mod insert;
+pub(super) mod claim;
+pub(super) mod settle;
+pub(super) mod ending;
+pub(super) mod lease;
+pub(super) mod sweep;
+pub(super) mod kinds;
+pub(super) mod change;
+pub(super) mod read;
+pub(super) mod prune;

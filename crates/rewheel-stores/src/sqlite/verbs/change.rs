@@ -1,0 +1,176 @@
+//! Does what people ask for.
+
+use super::super::error::Trouble;
+use super::super::row::Payload;
+use super::super::transaction::Transaction;
+use super::ending::{Ending, Live, end, end_key};
+use super::insert::PAYLOAD_BYTES_MAX;
+use super::read::get;
+use rewheel_core::store::{Change, Changed, What};
+use rewheel_core::{Actor, Facts, Job, JobId, Keep, Key, KindName, State, Timestamp, Wanted};
+use rusqlite::types::ToSql;
+
+pub(in super::super) fn change(
+    tx: &mut Transaction<'_>,
+    changes: &[Change],
+    by: &Actor,
+    keep: Keep,
+) -> Result<Vec<Changed>, Trouble> {
+    let mut answers = Vec::with_capacity(changes.len());
+    for change in changes {
+        answers.push(one(tx, change, by, keep)?);
+    }
+    tx.woke = true;
+    Ok(answers)
+}
+
+fn one(
+    tx: &mut Transaction<'_>,
+    change: &Change,
+    by: &Actor,
+    keep: Keep,
+) -> Result<Changed, Trouble> {
+    let Some(before) = get(tx, change.job, Payload::Read)? else { return Ok(Changed::NotFound) };
+    if change.if_version.is_some_and(|version| version != before.version) {
+        return Ok(Changed::VersionChanged(before.version));
+    }
+    let after = match change.what.apply(&before, tx.now, PAYLOAD_BYTES_MAX) {
+        Ok(after) => after,
+        Err(answer) => return Ok(answer),
+    };
+    write(tx, &before, &after, &change.what, keep)?;
+    let (old, new) = change.what.facts(&before, &after);
+    let what = change.what.as_str();
+    let kind = &before.lane.kind;
+    audit(tx, by, Line { what, job: Some(before.id), kind, before: old, after: new })?;
+    let version = before.version.next();
+    Ok(match after.status.wanted() {
+        Some(_) => Changed::Wanted { version },
+        None => Changed::Applied { state: after.state(), version },
+    })
+}
+
+fn write(
+    tx: &mut Transaction<'_>,
+    before: &Job,
+    after: &Job,
+    what: &What,
+    keep: Keep,
+) -> Result<(), Trouble> {
+    let id = before.id.to_bytes();
+    let deadline = after.deadline.map(Timestamp::as_millis);
+    match (before.state(), after.state()) {
+        (State::Dead, State::Scheduled) => {
+            let values = (id, after.due.as_millis(), deadline);
+            tx.execute(include_str!("../sql/redrive.sql"), values)?;
+            tx.execute(include_str!("../sql/delete_dead.sql"), [id])?;
+        }
+        (State::Dead, State::Cancelled) => cancel_dead(tx, before, keep)?,
+        (State::Dead, _) => {
+            let lane = tx.lane_or_new(&after.lane)?;
+            let values = (
+                id,
+                lane,
+                after.due.as_millis(),
+                after.because.as_str(),
+                deadline,
+                after.attempts_max,
+                payload(after, what),
+            );
+            tx.execute(include_str!("../sql/edit_dead.sql"), values)?;
+        }
+        (_, State::Cancelled) => cancel_live(tx, before, keep)?,
+        (_, state) => {
+            let lane = tx.lane_or_new(&after.lane)?;
+            let wanted = after.status.wanted().map(Wanted::as_str);
+            let values: [&dyn ToSql; 9] = [
+                &id,
+                &lane,
+                &state.as_str(),
+                &after.due.as_millis(),
+                &after.because.as_str(),
+                &deadline,
+                &after.attempts_max,
+                &wanted,
+                &payload(after, what),
+            ];
+            tx.execute(include_str!("../sql/edit_live.sql"), &values[..])?;
+        }
+    }
+    Ok(())
+}
+
+/// The payload, if it is a new one.
+fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
+    let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
+    after.payload.as_deref().filter(|_| is_new)
+}
+
+fn cancel_live(tx: &mut Transaction<'_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
+    let sql = include_str!("../sql/find_live.sql");
+    let id = job.id;
+    let found = tx.find(sql, [id.to_bytes()], |row| {
+        Ok(Live {
+            seq: row.get(0)?,
+            id,
+            lane: row.get(1)?,
+            key: row.get(2)?,
+            attempt: job.attempt,
+            takeovers: job.takeovers,
+            takeovers_counted: job.takeovers_counted,
+        })
+    })?;
+    if let Some(live) = found {
+        let ending = Ending { state: State::Cancelled, failure: None, settled_by: None, keep };
+        end(tx, &live, &ending)?;
+    }
+    Ok(())
+}
+
+fn cancel_dead(tx: &mut Transaction<'_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
+    let id = job.id.to_bytes();
+    if keep.job.is_zero() {
+        tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;
+        tx.pruned += 1;
+    } else {
+        let values = (id, tx.now.as_millis(), tx.now.plus(keep.job).as_millis());
+        tx.execute(include_str!("../sql/cancel_dead.sql"), values)?;
+    }
+    tx.execute(include_str!("../sql/delete_dead.sql"), [id])?;
+    match &job.key {
+        Some(key) => {
+            let expires = tx.now.plus(keep.key);
+            end_key(tx, &job.lane, Key::as_str(key), job.id, State::Cancelled, expires)
+        }
+        None => Ok(()),
+    }
+}
+
+/// A line of the audit log.
+pub(super) struct Line<'a> {
+    pub(super) what: &'a str,
+    pub(super) job: Option<JobId>,
+    pub(super) kind: &'a KindName,
+    pub(super) before: Facts,
+    pub(super) after: Facts,
+}
+
+pub(super) fn audit(tx: &Transaction<'_>, by: &Actor, line: Line<'_>) -> Result<(), Trouble> {
+    let values = (
+        tx.now.as_millis(),
+        by.as_str(),
+        line.what,
+        line.job.map(JobId::to_bytes),
+        line.kind.as_str(),
+        document(&line.before),
+        document(&line.after),
+    );
+    tx.execute(include_str!("../sql/insert_audit.sql"), values)?;
+    Ok(())
+}
+
+/// Facts as a JSON array of pairs: their order is part of them.
+fn document(facts: &Facts) -> String {
+    let pairs: Vec<_> = facts.iter().collect();
+    serde_json::to_string(&pairs).unwrap_or_else(|_| "[]".to_owned())
+}

@@ -1,0 +1,171 @@
+//! Hands jobs out.
+
+use super::super::error::Trouble;
+use super::super::row::{instant, millis, read_leased, unsigned};
+use super::super::transaction::{Transaction, read_tenant, tenant_text};
+use rewheel_core::store::{LaneHead, Leased, StoreError, Visit};
+use rewheel_core::{Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Timestamp};
+use std::time::Duration;
+
+/// A [`Claim`](rewheel_core::store::Claim) that may go to another thread.
+pub(in super::super) struct Wish {
+    pub(in super::super) holder: HolderId,
+    pub(in super::super) visits: Vec<Visit>,
+    pub(in super::super) horizon: Duration,
+    pub(in super::super) limit: usize,
+}
+
+pub(in super::super) fn claim(
+    tx: &mut Transaction<'_>,
+    wish: &Wish,
+) -> Result<Vec<Leased>, Trouble> {
+    let number = tx.alive(wish.holder)?.ok_or(StoreError::HolderDead(wish.holder))?;
+    let mut claimed = Vec::with_capacity(wish.limit.min(Limits::BATCH_MAX));
+    for visit in wish.visits.iter().take(Limits::LANES_MAX) {
+        let left = wish.limit.saturating_sub(claimed.len()).min(visit.limit);
+        if left == 0 {
+            continue;
+        }
+        match entry(tx, &visit.lane.kind, wish.holder)? {
+            Entry::Closed => {}
+            Entry::Open => take(tx, wish, number, visit, left, &mut claimed)?,
+            Entry::OneProbe => {
+                take(tx, wish, number, visit, 1, &mut claimed)?;
+                if let Some(probe) = claimed.last().filter(|job| job.job.lane == visit.lane) {
+                    let name = (visit.lane.kind.as_str(), probe.job.id.to_bytes());
+                    tx.execute(include_str!("../sql/use_probe.sql"), name)?;
+                }
+            }
+        }
+    }
+    Ok(claimed)
+}
+
+/// What a kind lets a holder claim.
+enum Entry {
+    Closed,
+    OneProbe,
+    Open,
+}
+
+fn entry(tx: &Transaction<'_>, kind: &KindName, holder: HolderId) -> Result<Entry, Trouble> {
+    let found = tx.find(include_str!("../sql/find_kind.sql"), [kind.as_str()], |row| {
+        let prober: Option<[u8; 16]> = row.get(2)?;
+        let used: Option<[u8; 16]> = row.get(3)?;
+        Ok((row.get::<_, bool>(0)?, row.get::<_, bool>(1)?, prober, used))
+    })?;
+    Ok(match found {
+        None | Some((true, ..)) => Entry::Closed,
+        Some((false, false, ..)) => Entry::Open,
+        Some((false, true, Some(prober), None)) if prober == holder.to_bytes() => Entry::OneProbe,
+        Some((false, true, ..)) => Entry::Closed,
+    })
+}
+
+fn take(
+    tx: &mut Transaction<'_>,
+    wish: &Wish,
+    number: i64,
+    visit: &Visit,
+    limit: usize,
+    claimed: &mut Vec<Leased>,
+) -> Result<(), Trouble> {
+    let Some(lane) = tx.lane(&visit.lane)? else { return Ok(()) };
+    let now = tx.now;
+    let values = (
+        lane,
+        now.plus(wish.horizon).as_millis(),
+        number,
+        limit,
+        now.as_millis(),
+        millis(visit.attempt_timeout),
+        millis(visit.grace),
+    );
+    let first = claimed.len();
+    let mut order = Vec::with_capacity(limit);
+    let mut statement = tx.sql(include_str!("../sql/claim.sql"))?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        let seq: i64 = row.get(0)?;
+        let job = read_leased(row, &visit.lane, wish.holder)?;
+        order.push((job.due, seq));
+        claimed.push(Leased {
+            due_in: job.due.since(now),
+            deadline_in: job.deadline.map(|deadline| deadline.since(now)),
+            job,
+        });
+    }
+    // An update returns rows in the order it met them, which nobody promises.
+    if !order.is_sorted() {
+        let mut sorted: Vec<_> = order.into_iter().zip(claimed.drain(first..)).collect();
+        sorted.sort_by_key(|(place, _)| *place);
+        claimed.extend(sorted.into_iter().map(|(_, job)| job));
+    }
+    Ok(())
+}
+
+pub(in super::super) fn lanes(
+    tx: &mut Transaction<'_>,
+    kinds: &mut Vec<KindName>,
+    after: Option<&Lane>,
+    limit: usize,
+) -> Result<Vec<LaneHead>, Trouble> {
+    kinds.sort();
+    kinds.dedup();
+    let now = tx.now;
+    let mut found = Vec::new();
+    for kind in kinds.iter().filter(|kind| after.is_none_or(|after| **kind >= after.kind)) {
+        let (tenant, priority) = match after.filter(|after| after.kind == *kind) {
+            Some(after) => (tenant_text(after.tenant.as_ref()), i64::from(after.priority.get())),
+            None => ("", -1),
+        };
+        let mut statement = tx.sql(include_str!("../sql/lanes.sql"))?;
+        let mut rows = statement.query((kind.as_str(), tenant, priority, limit - found.len()))?;
+        while let Some(row) = rows.next()? {
+            let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
+            let priority = Priority::new(row.get(2)?).unwrap_or_default();
+            let due: Timestamp = instant(row.get(3)?);
+            let lane = Lane { kind: kind.clone(), tenant, priority };
+            found.push(LaneHead { lane, due, due_in: due.since(now) });
+        }
+        if found.len() >= limit {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+pub(in super::super) fn start(
+    tx: &Transaction<'_>,
+    holder: HolderId,
+    leases: &[Lease],
+) -> Result<Vec<bool>, Trouble> {
+    let Some(number) = tx.alive(holder)? else { return Ok(vec![false; leases.len()]) };
+    let mut statement = tx.sql(include_str!("../sql/start.sql"))?;
+    let mut answers = Vec::with_capacity(leases.len());
+    for lease in leases {
+        let values = (lease.job.to_bytes(), number, lease.fence.get());
+        answers.push(statement.execute(values)? == 1);
+    }
+    Ok(answers)
+}
+
+pub(in super::super) fn held(
+    tx: &Transaction<'_>,
+    holder: HolderId,
+    older_than: Duration,
+    after: Option<JobId>,
+    limit: usize,
+) -> Result<Vec<Lease>, Trouble> {
+    let Some(number) = tx.number(holder)? else { return Ok(Vec::new()) };
+    let since = tx.now.as_millis().saturating_sub(millis(older_than));
+    let after = after.map(|job| job.to_bytes().to_vec()).unwrap_or_default();
+    let mut statement = tx.sql(include_str!("../sql/held.sql"))?;
+    let mut rows = statement.query((number, since, after, limit))?;
+    let mut leases = Vec::new();
+    while let Some(row) = rows.next()? {
+        let fence = Fence::new(unsigned(row.get(1)?));
+        leases.push(Lease { job: JobId::from_bytes(row.get(0)?), fence });
+    }
+    Ok(leases)
+}

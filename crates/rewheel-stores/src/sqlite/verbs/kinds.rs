@@ -1,0 +1,158 @@
+//! Knows the kinds.
+
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{instant, unsigned};
+use super::super::transaction::Transaction;
+use super::super::writer::count;
+use super::change::{Line, audit};
+use rewheel_core::store::StoreError;
+use rewheel_core::{
+    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindName, Limits, NewKind, Parked,
+    Timestamp,
+};
+use rusqlite::Row;
+
+pub(in super::super) fn put_kinds(
+    tx: &mut Transaction<'_>,
+    kinds: &[NewKind],
+    by: &Actor,
+) -> Result<(), Trouble> {
+    for kind in kinds {
+        if kind.settings.len() > Limits::SETTINGS_BYTES_MAX {
+            let what = format!("the settings of kind {} are too long", kind.name);
+            return Err(StoreError::Rejected(what.into()).into());
+        }
+        let before = get_kind(tx, &kind.name)?;
+        let says = |settings: &str, takeovers_max: u32| {
+            Facts::default()
+                .with("settings", Some(settings))
+                .with("takeovers_max", Some(takeovers_max))
+        };
+        let old =
+            before.as_ref().map_or_else(Facts::default, |k| says(&k.settings, k.takeovers_max));
+        let new = says(&kind.settings, kind.takeovers_max);
+        if old == new {
+            continue;
+        }
+        let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max);
+        tx.execute(include_str!("../sql/put_kind.sql"), values)?;
+        let line = Line { what: "put kind", job: None, kind: &kind.name, before: old, after: new };
+        audit(tx, by, line)?;
+        tx.woke = true;
+    }
+    Ok(())
+}
+
+pub(in super::super) fn kinds(tx: &Transaction<'_>) -> Result<Vec<Kind>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/kinds.sql"))?;
+    let mut rows = statement.query([])?;
+    let mut kinds = Vec::new();
+    while let Some(row) = rows.next()? {
+        kinds.push(read_kind(row)?);
+    }
+    Ok(kinds)
+}
+
+fn get_kind(tx: &Transaction<'_>, name: &KindName) -> Result<Option<Kind>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/get_kind.sql"))?;
+    let mut rows = statement.query([name.as_str()])?;
+    rows.next()?.map(read_kind).transpose()
+}
+
+fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
+    let name: String = row.get(0)?;
+    let parked = match row.get::<_, Option<i64>>(4)? {
+        None => None,
+        Some(since) => Some(Parked {
+            since: instant(since),
+            reason: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
+            prober: row.get::<_, Option<[u8; 16]>>(6)?.map(HolderId::from_bytes),
+        }),
+    };
+    Ok(Kind {
+        name: KindName::parse(&name).map_err(|_| unreadable("a kind"))?,
+        settings: row.get(1)?,
+        takeovers_max: row.get(2)?,
+        paused: row.get(3)?,
+        parked,
+        generation: unsigned(row.get(7)?),
+    })
+}
+
+pub(in super::super) fn change_kind(
+    tx: &mut Transaction<'_>,
+    name: &KindName,
+    change: &KindChange,
+    by: &Actor,
+) -> Result<KindChanged, Trouble> {
+    let Some(before) = get_kind(tx, name)? else { return Ok(KindChanged::NotFound) };
+    let Some(after) = changed(tx, &before, change)? else {
+        return Ok(KindChanged::Refused(before));
+    };
+    if after == before {
+        return Ok(KindChanged::Applied(before));
+    }
+    let parked = after.parked.as_ref();
+    let values = (
+        name.as_str(),
+        after.paused,
+        parked.map(|parked| parked.since.as_millis()),
+        parked.map(|parked| parked.reason.as_str()),
+        parked.and_then(|parked| parked.prober).map(HolderId::to_bytes),
+        count(after.generation),
+    );
+    tx.execute(include_str!("../sql/change_kind.sql"), values)?;
+    let (old, new) = (facts(&before), facts(&after));
+    let line = Line { what: change.as_str(), job: None, kind: name, before: old, after: new };
+    audit(tx, by, line)?;
+    tx.woke = true;
+    Ok(KindChanged::Applied(after))
+}
+
+/// What a change makes of a kind; `None` where another was first.
+fn changed(
+    tx: &Transaction<'_>,
+    before: &Kind,
+    change: &KindChange,
+) -> Result<Option<Kind>, Trouble> {
+    let mut after = before.clone();
+    let current = |generation: &u64| *generation == before.generation;
+    match (change, &before.parked) {
+        (KindChange::Pause, _) => after.paused = true,
+        (KindChange::Resume, _) => after.paused = false,
+        (KindChange::Park { generation, reason }, parked) if current(generation) => {
+            let since = parked.as_ref().map_or(tx.now, |parked: &Parked| parked.since);
+            after.parked = Some(Parked { since, reason: reason.clone(), prober: None });
+            after.generation += 1;
+        }
+        (KindChange::Probe { generation, holder }, Some(parked)) if current(generation) => {
+            let taken = match parked.prober {
+                Some(prober) => tx.alive(prober)?.is_some(),
+                None => false,
+            };
+            if taken || tx.alive(*holder)?.is_none() {
+                return Ok(None);
+            }
+            after.parked = Some(Parked { prober: Some(*holder), ..parked.clone() });
+            after.generation += 1;
+        }
+        (KindChange::Unpark { generation }, Some(_)) if current(generation) => {
+            after.parked = None;
+            after.generation += 1;
+        }
+        (
+            KindChange::Park { .. } | KindChange::Probe { .. } | KindChange::Unpark { .. },
+            Some(_) | None,
+        ) => return Ok(None),
+    }
+    Ok(Some(after))
+}
+
+fn facts(kind: &Kind) -> Facts {
+    let parked = kind.parked.as_ref();
+    Facts::default()
+        .with("paused", Some(kind.paused))
+        .with("parked", parked.map(|parked| Timestamp::as_millis(parked.since)))
+        .with("reason", parked.map(|parked| parked.reason.clone()))
+        .with("prober", parked.and_then(|parked| parked.prober))
+}

@@ -1,0 +1,82 @@
+//! Knows who is alive.
+
+use super::super::error::Trouble;
+use super::super::row::{duration, instant, millis, unsigned, wanted};
+use super::super::transaction::Transaction;
+use super::super::writer::count;
+use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
+use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Timestamp};
+
+pub(in super::super) fn join(
+    tx: &Transaction<'_>,
+    holder: &NewHolder,
+) -> Result<Timestamp, Trouble> {
+    let now = tx.now;
+    let values = (holder.id.to_bytes(), &holder.name, millis(holder.lease_ttl), now.as_millis());
+    tx.execute(include_str!("../sql/join.sql"), values)?;
+    match tx.alive(holder.id)? {
+        Some(_) => Ok(now),
+        None => Err(StoreError::HolderDead(holder.id).into()),
+    }
+}
+
+pub(in super::super) fn renew(tx: &Transaction<'_>, holder: HolderId) -> Result<Renewed, Trouble> {
+    let values = (holder.to_bytes(), tx.now.as_millis());
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (number, renewals) = tx
+        .find(include_str!("../sql/renew.sql"), values, read)?
+        .ok_or(StoreError::HolderDead(holder))?;
+    let mut statement = tx.sql(include_str!("../sql/wanted.sql"))?;
+    let mut rows = statement.query((number, Limits::BATCH_MAX))?;
+    let mut wishes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let fence = Fence::new(unsigned(row.get(1)?));
+        let lease = Lease { job: JobId::from_bytes(row.get(0)?), fence };
+        if let Some(wanted) = wanted(row.get(2)?)? {
+            wishes.push(WantedJob { lease, wanted });
+        }
+    }
+    Ok(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes })
+}
+
+pub(in super::super) fn leave(tx: &Transaction<'_>, holder: HolderId) -> Result<(), Trouble> {
+    tx.execute(include_str!("../sql/leave.sql"), (holder.to_bytes(), tx.now.as_millis()))?;
+    Ok(())
+}
+
+pub(in super::super) fn holders(tx: &Transaction<'_>) -> Result<Vec<Holder>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/holders.sql"))?;
+    let mut rows = statement.query([])?;
+    let mut holders = Vec::new();
+    while let Some(row) = rows.next()? {
+        let lease_ttl = duration(row.get(2)?);
+        let renewed = instant(row.get(5)?);
+        holders.push(Holder {
+            id: HolderId::from_bytes(row.get(0)?),
+            name: row.get(1)?,
+            lease_ttl,
+            renewals: unsigned(row.get(3)?),
+            joined: instant(row.get(4)?),
+            renewed,
+            expired: renewed.plus(lease_ttl) <= tx.now,
+            died: row.get::<_, Option<i64>>(6)?.map(instant),
+        });
+    }
+    Ok(holders)
+}
+
+pub(in super::super) fn bury(
+    tx: &Transaction<'_>,
+    by: HolderId,
+    other: HolderId,
+    renewals: u64,
+) -> Result<Burial, Trouble> {
+    if tx.alive(by)?.is_none() {
+        return Err(StoreError::HolderDead(by).into());
+    }
+    let values = (other.to_bytes(), count(renewals), tx.now.as_millis());
+    if tx.execute(include_str!("../sql/bury.sql"), values)? == 1 {
+        return Ok(Burial::Buried);
+    }
+    Ok(if tx.alive(other)?.is_some() { Burial::Alive } else { Burial::Dead })
+}

@@ -1,0 +1,251 @@
+//! Answers questions.
+
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};
+use super::super::transaction::Transaction;
+use super::super::writer::count as number;
+use rewheel_core::store::{
+    AttemptRecord, Books, Count, Cursor, DeadLetter, Filter, Page, PageRequest, Tally,
+};
+use rewheel_core::{
+    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Timestamp,
+    Version,
+};
+use std::collections::BTreeMap;
+
+pub(in super::super) fn get(
+    tx: &mut Transaction<'_>,
+    job: JobId,
+    payload: Payload,
+) -> Result<Option<Job>, Trouble> {
+    for sql in [
+        include_str!("../sql/get_live.sql"),
+        include_str!("../sql/get_dead.sql"),
+        include_str!("../sql/get_finished.sql"),
+    ] {
+        let mut statement = tx.sql(sql)?;
+        let mut rows = statement.query([job.to_bytes()])?;
+        if let Some(row) = rows.next()? {
+            return read_job(tx, row, payload).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The tables that a filter needs to look into.
+fn tables(filter: &Filter) -> Vec<&'static str> {
+    let wants = |states: &[State]| states.iter().any(|state| filter.wants(*state));
+    let mut tables = Vec::with_capacity(3);
+    if wants(&[State::Scheduled, State::Leased, State::Paused]) {
+        tables.push(include_str!("../sql/list_live.sql"));
+    }
+    if wants(&[State::Dead]) {
+        tables.push(include_str!("../sql/list_dead.sql"));
+    }
+    if wants(&[State::Succeeded, State::Failed, State::Cancelled]) {
+        tables.push(include_str!("../sql/list_finished.sql"));
+    }
+    tables
+}
+
+pub(in super::super) fn list(
+    tx: &mut Transaction<'_>,
+    filter: &Filter,
+    page: &PageRequest,
+) -> Result<Page<Job>, Trouble> {
+    let limit = page.limit.clamp(1, Limits::PAGE_MAX);
+    let scan_max = page.scan_max.max(1);
+    // Greater than every id.
+    let before = page.cursor.map_or([0xff; 16], |cursor| cursor.job().to_bytes());
+    let mut found: Vec<Job> = Vec::new();
+    // The newest id down to which every table was read to its end or to here.
+    let mut read_to: Option<JobId> = None;
+    for sql in tables(filter) {
+        let mut statement = tx.sql(sql)?;
+        let mut rows = statement.query((before, number(scan_max as u64)))?;
+        let (mut scanned, mut matched, mut last) = (0, 0, None);
+        while let Some(row) = rows.next()? {
+            let job = read_job(tx, row, Payload::LeaveOut)?;
+            scanned += 1;
+            last = Some(job.id);
+            if filter.matches(&job) {
+                matched += 1;
+                found.push(job);
+            }
+            if matched >= limit {
+                break;
+            }
+        }
+        if matched >= limit || scanned >= scan_max {
+            read_to = read_to.max(last);
+        }
+    }
+    Ok(cut(found, read_to, limit))
+}
+
+/// Keeps what is newer than the place that every table was read to, at most a page of it.
+fn cut(mut found: Vec<Job>, read_to: Option<JobId>, limit: usize) -> Page<Job> {
+    found.sort_by_key(|job| std::cmp::Reverse(job.id));
+    if let Some(read_to) = read_to {
+        found.retain(|job| job.id >= read_to);
+    }
+    let mut next = read_to;
+    if found.len() > limit {
+        found.truncate(limit);
+        next = found.last().map(|job| job.id);
+    }
+    Page { items: found, next: next.map(Cursor::behind) }
+}
+
+pub(in super::super) fn count(
+    tx: &mut Transaction<'_>,
+    filter: &Filter,
+    scan_max: usize,
+) -> Result<Count, Trouble> {
+    let (mut matched, mut scanned) = (0, 0);
+    for sql in tables(filter) {
+        let mut statement = tx.sql(sql)?;
+        let left = scan_max.saturating_sub(scanned);
+        let mut rows = statement.query(([0xff; 16], number(left as u64 + 1)))?;
+        while let Some(row) = rows.next()? {
+            if scanned == scan_max {
+                return Ok(Count::AtLeast(matched));
+            }
+            scanned += 1;
+            matched += u64::from(filter.matches(&read_job(tx, row, Payload::LeaveOut)?));
+        }
+    }
+    Ok(Count::Exactly(matched))
+}
+
+pub(in super::super) fn attempts(
+    tx: &Transaction<'_>,
+    job: JobId,
+) -> Result<Vec<AttemptRecord>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/attempts.sql"))?;
+    let mut rows = statement.query((job.to_bytes(), Limits::ATTEMPTS_LISTED_MAX))?;
+    let mut attempts = Vec::new();
+    while let Some(row) = rows.next()? {
+        attempts.push(AttemptRecord {
+            attempt: row.get(0)?,
+            fence: Fence::new(unsigned(row.get(1)?)),
+            holder: HolderId::from_bytes(row.get(2)?),
+            started: instant(row.get(3)?),
+            duration: duration(row.get(4)?),
+            failure: failure(row.get(5)?, row.get(6)?, row.get(7)?)?
+                .ok_or_else(|| unreadable("an attempt"))?,
+            decision: row.get(8)?,
+            delay: row.get::<_, Option<i64>>(9)?.map(duration),
+        });
+    }
+    attempts.reverse();
+    Ok(attempts)
+}
+
+pub(in super::super) fn audit(
+    tx: &Transaction<'_>,
+    job: Option<JobId>,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<AuditEntry>, Trouble> {
+    let before = before.map_or(i64::MAX, number);
+    let limit = number(limit.min(Limits::PAGE_MAX) as u64);
+    let mut statement = match job {
+        Some(_) => tx.sql(include_str!("../sql/audit_job.sql"))?,
+        None => tx.sql(include_str!("../sql/audit.sql"))?,
+    };
+    let mut rows = match job {
+        Some(job) => statement.query((before, limit, job.to_bytes()))?,
+        None => statement.query((before, limit))?,
+    };
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let who: String = row.get(2)?;
+        let kind: Option<String> = row.get(5)?;
+        entries.push(AuditEntry {
+            seq: unsigned(row.get(0)?),
+            at: instant(row.get(1)?),
+            who: Actor::new(&who),
+            what: row.get(3)?,
+            job: row.get::<_, Option<[u8; 16]>>(4)?.map(JobId::from_bytes),
+            kind: kind
+                .map(|kind| KindName::parse(&kind).map_err(|_| unreadable("a kind")))
+                .transpose()?,
+            before: facts(&row.get::<_, String>(6)?)?,
+            after: facts(&row.get::<_, String>(7)?)?,
+        });
+    }
+    Ok(entries)
+}
+
+fn facts(document: &str) -> Result<Facts, Trouble> {
+    let pairs: Vec<(String, Option<String>)> =
+        serde_json::from_str(document).map_err(|_| unreadable("an audit entry"))?;
+    Ok(pairs.into_iter().collect())
+}
+
+pub(in super::super) fn tally(tx: &mut Transaction<'_>) -> Result<Vec<Tally>, Trouble> {
+    let none = || [State::Scheduled, State::Leased, State::Paused, State::Dead].map(|s| (s, 0));
+    let mut tallies: BTreeMap<KindName, Tally> = super::kinds::kinds(tx)?
+        .into_iter()
+        .map(|kind| {
+            let jobs = none().into_iter().collect();
+            (kind.name.clone(), Tally { kind: kind.name, jobs, oldest_due: None })
+        })
+        .collect();
+    let mut statement = tx.sql(include_str!("../sql/tally.sql"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let lane = tx.lane_of(row.get(0)?)?;
+        let state: State = row.get::<_, String>(1)?.parse().map_err(|_| unreadable("a state"))?;
+        let due = row.get::<_, Option<i64>>(3)?.map(instant);
+        let tally = tallies.entry(lane.kind.clone()).or_insert_with(|| Tally {
+            kind: lane.kind.clone(),
+            jobs: none().into_iter().collect(),
+            oldest_due: None,
+        });
+        *tally.jobs.entry(state).or_default() += unsigned(row.get(2)?);
+        tally.oldest_due = earlier(tally.oldest_due, due);
+    }
+    Ok(tallies.into_values().collect())
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+pub(in super::super) fn books(tx: &Transaction<'_>) -> Result<Books, Trouble> {
+    let books = tx.find(include_str!("../sql/books.sql"), [], |row| {
+        Ok(Books {
+            submitted: unsigned(row.get(0)?),
+            live: unsigned(row.get(1)?),
+            dead: unsigned(row.get(2)?),
+            finished: unsigned(row.get(3)?),
+            pruned: unsigned(row.get(4)?),
+        })
+    })?;
+    Ok(books.unwrap_or_default())
+}
+
+pub(in super::super) fn unannounced(
+    tx: &mut Transaction<'_>,
+    limit: usize,
+) -> Result<Vec<DeadLetter>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/unannounced.sql"))?;
+    let mut rows = statement.query([number(limit as u64)])?;
+    let mut letters = Vec::new();
+    while let Some(row) = rows.next()? {
+        letters.push(DeadLetter {
+            job: JobId::from_bytes(row.get(0)?),
+            version: Version::new(unsigned(row.get(1)?)),
+            lane: tx.lane_of(row.get(2)?)?,
+            attempt: row.get(3)?,
+            died: instant(row.get(4)?),
+            failure: failure(row.get(5)?, row.get(6)?, row.get(7)?)?,
+        });
+    }
+    Ok(letters)
+}

@@ -1,0 +1,325 @@
+//! Takes back what became of jobs.
+
+use super::super::error::Trouble;
+use super::super::row::{instant, millis, unsigned, wanted};
+use super::super::transaction::Transaction;
+use super::super::writer::count;
+use super::ending::{Ending, Live, end, end_key, texts};
+use rewheel_core::store::{Outcome, Settled, Settlement};
+use rewheel_core::{
+    Decision, Failure, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
+};
+use rusqlite::types::ToSql;
+
+pub(in super::super) fn settle(
+    tx: &mut Transaction<'_>,
+    holder: HolderId,
+    settlements: &[Settlement],
+) -> Result<Vec<Settled>, Trouble> {
+    let Some(settler) = Settler::find(tx, holder)? else {
+        return missing(tx, settlements.iter().map(|settlement| settlement.lease));
+    };
+    let mut answers = Vec::with_capacity(settlements.len());
+    for settlement in settlements {
+        let plain = settlement.decision == Decision::Succeed && settlement.failure.is_none();
+        answers.push(if plain {
+            settler.succeed(tx, settlement.lease, settlement.keep)?
+        } else {
+            settler.settle(tx, settlement)?
+        });
+    }
+    Ok(answers)
+}
+
+pub(in super::super) fn give_back(
+    tx: &mut Transaction<'_>,
+    holder: HolderId,
+    leases: &[Lease],
+    keep: Keep,
+) -> Result<Vec<Settled>, Trouble> {
+    let Some(settler) = Settler::find(tx, holder)? else {
+        return missing(tx, leases.iter().copied());
+    };
+    let mut answers = Vec::with_capacity(leases.len());
+    for lease in leases {
+        let Some((live, wanted)) = settler.find_live(tx, *lease)? else {
+            answers.push(settler.repeated(tx, *lease)?);
+            continue;
+        };
+        let state = wanted.map_or(State::Scheduled, Wanted::state);
+        if state.is_live() {
+            settler.let_go(tx, &live, state, None, None)?;
+        } else {
+            let settled_by = Some(settler.number);
+            end(tx, &live, &Ending { state, failure: None, settled_by, keep })?;
+        }
+        answers.push(Settled::Applied(Outcome::LetGo(state)));
+    }
+    tx.woke = true;
+    Ok(answers)
+}
+
+/// Nobody is known by this name, so that nothing can be its own: what is gone is gone, the rest is
+/// lost.
+fn missing(
+    tx: &Transaction<'_>,
+    leases: impl Iterator<Item = Lease>,
+) -> Result<Vec<Settled>, Trouble> {
+    leases
+        .map(|lease| Settler { holder: None, number: -1, alive: false }.repeated(tx, lease))
+        .collect()
+}
+
+/// Whoever settles.
+struct Settler {
+    holder: Option<HolderId>,
+    number: i64,
+    alive: bool,
+}
+
+impl Settler {
+    fn find(tx: &Transaction<'_>, holder: HolderId) -> Result<Option<Settler>, Trouble> {
+        let alive = tx.alive(holder)?;
+        let number = if alive.is_some() { alive } else { tx.number(holder)? };
+        Ok(number.map(|number| Settler { holder: Some(holder), number, alive: alive.is_some() }))
+    }
+
+    fn guard(&self, lease: Lease) -> ([u8; 16], i64, i64) {
+        (lease.job.to_bytes(), self.number, count(lease.fence.get()))
+    }
+
+    /// The common case has its own statements: nothing of the row is needed to decide.
+    fn succeed(
+        &self,
+        tx: &mut Transaction<'_>,
+        lease: Lease,
+        keep: Keep,
+    ) -> Result<Settled, Trouble> {
+        let found = if keep.job.is_zero() {
+            self.drop_succeeded(tx, lease)?
+        } else {
+            self.keep_succeeded(tx, lease, keep)?
+        };
+        let Some((lane, key)) = found else { return self.repeated(tx, lease) };
+        if let Some(key) = key {
+            let lane = tx.lane_of(lane)?;
+            let expires = tx.now.plus(keep.key);
+            end_key(tx, &lane, &key, lease.job, State::Succeeded, expires)?;
+        }
+        Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)))
+    }
+
+    fn drop_succeeded(
+        &self,
+        tx: &mut Transaction<'_>,
+        lease: Lease,
+    ) -> Result<Option<(i64, Option<String>)>, Trouble> {
+        let sql = include_str!("../sql/settle_drop.sql");
+        let found = tx.find(sql, self.guard(lease), |row| {
+            Ok((row.get(0)?, row.get::<_, u32>(1)?, row.get(2)?))
+        })?;
+        let Some((lane, attempts, key)) = found else { return Ok(None) };
+        if attempts > 0 {
+            tx.execute(include_str!("../sql/delete_attempts.sql"), [lease.job.to_bytes()])?;
+        }
+        tx.pruned += 1;
+        Ok(Some((lane, key)))
+    }
+
+    fn keep_succeeded(
+        &self,
+        tx: &Transaction<'_>,
+        lease: Lease,
+        keep: Keep,
+    ) -> Result<Option<(i64, Option<String>)>, Trouble> {
+        let (job, holder, fence) = self.guard(lease);
+        let expires = tx.now.plus(keep.job).as_millis();
+        let values = (job, holder, fence, tx.now.as_millis(), expires);
+        let found = tx.find(include_str!("../sql/settle_keep.sql"), values, |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        if found.is_some() {
+            tx.execute(include_str!("../sql/delete_job.sql"), [job])?;
+        }
+        Ok(found)
+    }
+
+    fn settle(&self, tx: &mut Transaction<'_>, settled: &Settlement) -> Result<Settled, Trouble> {
+        let Some((mut live, wanted)) = self.find_live(tx, settled.lease)? else {
+            return self.repeated(tx, settled.lease);
+        };
+        let decision = &settled.decision;
+        self.record(tx, settled, live.attempt + 1)?;
+        live.attempt += u32::from(decision.uses_attempt());
+        let failure = decision.failure().or(settled.failure.as_ref());
+        let outcome = match decision.state(wanted) {
+            State::Leased if self.alive => self.keep_lease(tx, &live, settled)?,
+            // A lease of the dead would be nobody's: the job goes back instead.
+            state @ (State::Leased | State::Scheduled | State::Paused) => {
+                let state = if state == State::Leased { State::Scheduled } else { state };
+                self.let_go(tx, &live, state, Some(decision), failure)?;
+                tx.woke |= state == State::Scheduled;
+                Outcome::LetGo(state)
+            }
+            state @ (State::Succeeded | State::Failed | State::Dead | State::Cancelled) => {
+                let settled_by = Some(self.number);
+                let keep = settled.keep;
+                end(tx, &live, &Ending { state, failure, settled_by, keep })?;
+                Outcome::LetGo(state)
+            }
+        };
+        Ok(Settled::Applied(outcome))
+    }
+
+    fn find_live(
+        &self,
+        tx: &Transaction<'_>,
+        lease: Lease,
+    ) -> Result<Option<(Live, Option<Wanted>)>, Trouble> {
+        let sql = include_str!("../sql/settle_find.sql");
+        let found = tx.find(sql, self.guard(lease), |row| {
+            let live = Live {
+                seq: row.get(0)?,
+                id: lease.job,
+                lane: row.get(1)?,
+                attempt: row.get(3)?,
+                key: row.get(4)?,
+                takeovers: row.get(5)?,
+                takeovers_counted: row.get(6)?,
+            };
+            Ok((live, row.get(2)?))
+        })?;
+        found.map(|(live, text)| Ok((live, wanted(text)?))).transpose()
+    }
+
+    fn keep_lease(
+        &self,
+        tx: &Transaction<'_>,
+        live: &Live,
+        settled: &Settlement,
+    ) -> Result<Outcome, Trouble> {
+        let (due, because) = next_due(tx.now, &settled.decision);
+        let (category, code, message) = texts(settled.failure.as_ref());
+        let values: [&dyn ToSql; 10] = [
+            &live.seq,
+            &self.number,
+            &live.attempt,
+            &due.map(Timestamp::as_millis),
+            &because,
+            &tx.now.as_millis(),
+            &due.map(|due| due.plus(settled.hold).as_millis()),
+            &category,
+            &code,
+            &message,
+        ];
+        tx.execute(include_str!("../sql/keep_lease.sql"), &values[..])?;
+        let due_in = due.map_or_else(Default::default, |due| due.since(tx.now));
+        Ok(Outcome::Kept { fence: settled.lease.fence.next(), due_in })
+    }
+
+    fn let_go(
+        &self,
+        tx: &Transaction<'_>,
+        live: &Live,
+        state: State,
+        decision: Option<&Decision>,
+        failure: Option<&Failure>,
+    ) -> Result<(), Trouble> {
+        let (due, because) = decision.map_or((None, None), |decision| next_due(tx.now, decision));
+        let (category, code, message) = texts(failure);
+        let values: [&dyn ToSql; 9] = [
+            &live.seq,
+            &state.as_str(),
+            &live.attempt,
+            &due.map(Timestamp::as_millis),
+            &because,
+            &self.number,
+            &category,
+            &code,
+            &message,
+        ];
+        tx.execute(include_str!("../sql/let_go.sql"), &values[..])?;
+        Ok(())
+    }
+
+    /// Keeps what went wrong, if anything did.
+    fn record(
+        &self,
+        tx: &Transaction<'_>,
+        settled: &Settlement,
+        attempt: u32,
+    ) -> Result<(), Trouble> {
+        let (Some(failure), Some(holder)) = (&settled.failure, self.holder) else {
+            return Ok(());
+        };
+        let started = tx.now.as_millis().saturating_sub(millis(settled.ran.started_ago));
+        let values: [&dyn ToSql; 11] = [
+            &settled.lease.job.to_bytes(),
+            &attempt,
+            &count(settled.lease.fence.get()),
+            &holder.to_bytes(),
+            &started,
+            &millis(settled.ran.duration),
+            &failure.category().as_str(),
+            &failure.code(),
+            &failure.message(),
+            &settled.decision.as_str(),
+            &settled.decision.wait().map(|(after, _)| millis(after)),
+        ];
+        tx.execute(include_str!("../sql/insert_attempt.sql"), &values[..])?;
+        Ok(())
+    }
+
+    /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
+    fn repeated(&self, tx: &Transaction<'_>, lease: Lease) -> Result<Settled, Trouble> {
+        let Some(seen) = find_seen(tx, lease.job)? else {
+            return Ok(Settled::AlreadyApplied(Outcome::Gone));
+        };
+        if seen.by != Some(self.number) || seen.fence_settled != Some(lease.fence) {
+            return Ok(Settled::Lost);
+        }
+        let ours =
+            seen.kept && seen.holder == Some(self.number) && seen.fence == lease.fence.next();
+        Ok(Settled::AlreadyApplied(if ours {
+            Outcome::Kept { fence: seen.fence, due_in: seen.due.since(tx.now) }
+        } else {
+            Outcome::LetGo(seen.state)
+        }))
+    }
+}
+
+/// When a job runs again, and why then; nothing where the decision does not say.
+fn next_due(now: Timestamp, decision: &Decision) -> (Option<Timestamp>, Option<&'static str>) {
+    match decision.wait() {
+        Some((after, because)) => (Some(now.plus(after)), Some(because.as_str())),
+        None => (None, None),
+    }
+}
+
+/// Who settled a job last, and who has it now.
+struct Seen {
+    state: State,
+    by: Option<i64>,
+    fence_settled: Option<Fence>,
+    /// Whether it stayed with whoever settled it. The same holder may also have claimed it again.
+    kept: bool,
+    holder: Option<i64>,
+    fence: Fence,
+    due: Timestamp,
+}
+
+fn find_seen(tx: &Transaction<'_>, job: JobId) -> Result<Option<Seen>, Trouble> {
+    let fence = |number: i64| Fence::new(unsigned(number));
+    tx.find(include_str!("../sql/settle_seen.sql"), [job.to_bytes()], |row| {
+        let state: String = row.get(0)?;
+        Ok(Seen {
+            state: state.parse().unwrap_or(State::Scheduled),
+            by: row.get(1)?,
+            fence_settled: row.get::<_, Option<i64>>(2)?.map(fence),
+            holder: row.get(3)?,
+            fence: fence(row.get(4)?),
+            due: instant(row.get(5)?),
+            kept: row.get(6)?,
+        })
+    })
+}

@@ -1,0 +1,152 @@
+//! Frees what the dead had, ends what is too late.
+
+use super::super::error::Trouble;
+use super::super::row::{column, millis, wanted};
+use super::super::transaction::Transaction;
+use super::ending::{Ending, Live, end};
+use rewheel_core::store::StoreError;
+use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Wanted};
+use std::time::Duration;
+
+pub(in super::super) fn sweep(
+    tx: &mut Transaction<'_>,
+    by: HolderId,
+    limit: usize,
+    keep: Keep,
+) -> Result<Vec<JobEvent>, Trouble> {
+    if tx.alive(by)?.is_none() {
+        return Err(StoreError::HolderDead(by).into());
+    }
+    let mut events = Vec::new();
+    for (number, holder, alive) in holding(tx)? {
+        let until = if alive { tx.now.as_millis() } else { i64::MAX };
+        for taken in find_taken(tx, number, until, limit - events.len())? {
+            events.push(free(tx, taken, holder, keep)?);
+        }
+        if events.len() >= limit {
+            break;
+        }
+    }
+    tx.woke |= !events.is_empty();
+    Ok(events)
+}
+
+/// Everybody who has jobs, by number, with their id if it is known, and whether they live.
+fn holding(tx: &Transaction<'_>) -> Result<Vec<(i64, Option<HolderId>, bool)>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/holding.sql"))?;
+    let mut rows = statement.query([])?;
+    let mut holders = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = row.get::<_, Option<[u8; 16]>>(1)?.map(HolderId::from_bytes);
+        holders.push((row.get(0)?, id, row.get(2)?));
+    }
+    Ok(holders)
+}
+
+/// A job that is taken from its holder.
+struct Taken {
+    live: Live,
+    wanted: Option<Wanted>,
+    started: bool,
+}
+
+fn find_taken(
+    tx: &Transaction<'_>,
+    number: i64,
+    until: i64,
+    limit: usize,
+) -> Result<Vec<Taken>, Trouble> {
+    let mut statement = tx.sql(include_str!("../sql/sweep.sql"))?;
+    let mut rows = statement.query((number, until, limit))?;
+    let mut taken = Vec::new();
+    while let Some(row) = rows.next()? {
+        let live = Live {
+            seq: row.get(0)?,
+            id: JobId::from_bytes(row.get(1)?),
+            lane: row.get(2)?,
+            attempt: row.get(4)?,
+            takeovers: row.get(5)?,
+            takeovers_counted: row.get(6)?,
+            key: row.get(8)?,
+        };
+        let started = row.get::<_, Option<bool>>(7)?.unwrap_or(false);
+        taken.push(Taken { live, wanted: wanted(row.get(3)?)?, started });
+    }
+    Ok(taken)
+}
+
+fn free(
+    tx: &mut Transaction<'_>,
+    taken: Taken,
+    holder: Option<HolderId>,
+    keep: Keep,
+) -> Result<JobEvent, Trouble> {
+    let Taken { mut live, wanted, started } = taken;
+    live.takeovers += 1;
+    live.takeovers_counted += u32::from(started);
+    let lane = tx.lane_of(live.lane)?;
+    let takeovers_max: Option<u32> =
+        tx.find(include_str!("../sql/takeovers_max.sql"), [lane.kind.as_str()], column)?;
+    let poison = started && takeovers_max.is_some_and(|max| live.takeovers_counted >= max);
+    let state = match wanted {
+        Some(wanted) => wanted.state(),
+        None if poison => State::Dead,
+        None => State::Scheduled,
+    };
+    if state.is_live() {
+        let values = (live.seq, state.as_str(), live.takeovers, live.takeovers_counted);
+        tx.execute(include_str!("../sql/take_over.sql"), values)?;
+    } else {
+        let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
+        let ending = Ending { state, failure: failure.as_ref(), settled_by: None, keep };
+        end(tx, &live, &ending)?;
+    }
+    Ok(JobEvent {
+        job: live.id,
+        kind: lane.kind,
+        from: State::Leased,
+        to: state,
+        cause: Cause::Takeover,
+        holder,
+        at: tx.now,
+    })
+}
+
+pub(in super::super) fn deadlines(
+    tx: &mut Transaction<'_>,
+    grace: Duration,
+    limit: usize,
+) -> Result<Vec<JobEvent>, Trouble> {
+    let now = tx.now.as_millis();
+    let mut found = Vec::new();
+    {
+        let mut statement = tx.sql(include_str!("../sql/deadlines.sql"))?;
+        let mut rows = statement.query((now, now.saturating_sub(millis(grace)), limit))?;
+        while let Some(row) = rows.next()? {
+            let live = Live {
+                seq: row.get(0)?,
+                id: JobId::from_bytes(row.get(1)?),
+                lane: row.get(2)?,
+                attempt: row.get(4)?,
+                takeovers: row.get(5)?,
+                takeovers_counted: row.get(6)?,
+                key: None,
+            };
+            let state: String = row.get(3)?;
+            let holder = row.get::<_, Option<[u8; 16]>>(7)?.map(HolderId::from_bytes);
+            found.push((live, state.parse().unwrap_or(State::Scheduled), holder));
+        }
+    }
+    let failure = Failure::of_deadline();
+    let mut events = Vec::with_capacity(found.len());
+    for (live, from, holder) in found {
+        let to = State::Dead;
+        let ending =
+            Ending { state: to, failure: Some(&failure), settled_by: None, keep: Keep::default() };
+        end(tx, &live, &ending)?;
+        let kind = tx.lane_of(live.lane)?.kind;
+        let (job, cause, at) = (live.id, Cause::Deadline, tx.now);
+        events.push(JobEvent { job, kind, from, to, cause, holder, at });
+    }
+    Ok(events)
+}

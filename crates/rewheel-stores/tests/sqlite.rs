@@ -1,0 +1,21 @@
+//! The conformance suite, on SQLite.
+
+use rewheel_core::store::ClockOffset;
+use rewheel_stores::{SqliteOptions, SqliteStore, Synchronous};
+use rewheel_testkit::Subject;
+use std::sync::Arc;
+
+async fn open() -> Subject {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let clock = ClockOffset::default();
+    let mut options = SqliteOptions::default();
+    // What a commit waits for is tested by killing processes; here it would only cost time.
+    options.synchronous = Synchronous::Normal;
+    options.clock = clock.clone();
+    let store = SqliteStore::open_with(folder.path().join("rewheel.db"), options)
+        .await
+        .expect("a fresh file opens");
+    Subject::new(Arc::new(store), clock).keeping(folder)
+}
+
+rewheel_testkit::store_conformance!(open);
