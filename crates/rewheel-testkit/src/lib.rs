@@ -12,6 +12,7 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "test code: it fails loudly")]
 
 mod subject;
+mod race;
 pub mod conformance;
 
 pub use self::subject::{Subject, lane, millis, seconds};

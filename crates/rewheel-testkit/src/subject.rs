@@ -6,8 +6,8 @@ use rewheel_core::store::{
     Settled, Settlement, Store, Visit, What,
 };
 use rewheel_core::{
-    Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, State, Timestamp,
+    Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, Kind, KindChange, KindChanged,
+    KindName, Lane, Lease, NewHolder, NewJob, NewKind, Priority, State, Timestamp,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -222,5 +222,58 @@ impl Subject {
     pub async fn balance(&self) {
         let books = self.store.books().await.unwrap();
         assert_eq!(books.missing(), 0, "the books do not balance: {books:?}");
+    }
+
+    /// Reads the store's clock.
+    pub async fn now(&self) -> Timestamp {
+        self.store.now().await.unwrap()
+    }
+
+    /// Stores one job, which must be new, and returns its id.
+    pub async fn put(&self, job: NewJob) -> JobId {
+        self.insert(std::slice::from_ref(&job)).await;
+        job.id
+    }
+
+    /// Asks for jobs to be stored, and returns what became of each.
+    pub async fn answers(&self, insert: &Insert<'_>) -> Vec<Inserted> {
+        let answers = self.store.insert(insert).await.unwrap();
+        assert_eq!(answers.len(), insert.jobs.len());
+        answers
+    }
+
+    /// Changes a kind, which must succeed.
+    pub async fn change_kind(&self, kind: &str, change: KindChange) -> Kind {
+        let name = KindName::parse(kind).unwrap();
+        match self.store.change_kind(&name, &change, &Actor::new("suite")).await.unwrap() {
+            KindChanged::Applied(kind) => kind,
+            other @ (KindChanged::Refused(_) | KindChanged::NotFound) => panic!("{other:?}"),
+        }
+    }
+
+    /// Parks a kind, and lets a holder probe it if one is named.
+    pub async fn park(&self, kind: &str, prober: Option<HolderId>) {
+        let kinds = self.store.kinds().await.unwrap();
+        let seen = kinds.iter().find(|known| known.name.as_str() == kind).expect("it exists");
+        let park = KindChange::Park { generation: seen.generation, reason: "503".to_owned() };
+        let parked = self.change_kind(kind, park).await;
+        if let Some(holder) = prober {
+            let probe = KindChange::Probe { generation: parked.generation, holder };
+            self.change_kind(kind, probe).await;
+        }
+    }
+
+    /// Lets a holder die, and sweeps what it had. Returns who swept it.
+    pub async fn take_over(&self, from: HolderId) -> HolderId {
+        let by = self.holder().await;
+        self.store.leave(from).await.unwrap();
+        self.store.sweep(by, 1_000, Keep::default()).await.unwrap();
+        by
+    }
+
+    /// Says that a case does not apply to a store that declares that it cannot do something.
+    #[expect(clippy::print_stderr, reason = "a case that was skipped must not look as if it ran")]
+    pub fn skip(&self, why: &str) {
+        eprintln!("skipped: the store {} {why}", self.store.capabilities().name);
     }
 }

@@ -1,7 +1,25 @@
-//! New jobs, and keys that make submitting them again harmless.
+//! New jobs.
 
-use crate::{Subject, lane};
-use rewheel_core::{Fence, State};
+mod again;
+
+use crate::race::in_time;
+use crate::{Subject, lane, millis, seconds};
+use rewheel::Backoff;
+use rewheel_core::store::{Claim, IfRefused, Insert, Inserted, Refusal, Wakes};
+use rewheel_core::{
+    Because, Fence, JobId, Key, NewJob, Priority, ShardKey, State, Status, Tenant, Timestamp,
+    Version, When,
+};
+use std::slice::from_ref;
+use std::time::Duration;
+
+pub use self::again::*;
+
+const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+fn created(answer: &Inserted) -> bool {
+    matches!(answer, Inserted::Created { leased: None, .. })
+}
 
 /// A job reads back as it was submitted.
 pub async fn stores_a_job_as_it_was_given(subject: &Subject) {
@@ -14,4 +32,252 @@ pub async fn stores_a_job_as_it_was_given(subject: &Subject) {
     assert_eq!(job.payload.as_ref(), Some(&new.payload));
     assert_eq!((job.attempt, job.takeovers, job.fence), (0, 0, Fence::new(0)));
     assert_eq!((job.failure, job.deadline, job.due), (None, None, job.created));
+}
+
+/// A job that says everything that can be said reads back with all of it.
+pub async fn stores_everything_that_a_job_says(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let before = subject.now().await;
+    let (due, deadline) = (before.plus(seconds(3_600)), before.plus(seconds(7_200)));
+    let new = NewJob {
+        tenant: Some(Tenant::parse("Ünïcode & Söhne").unwrap()),
+        key: Some(Key::parse("order-17 '日本'").unwrap()),
+        shard_key: Some(ShardKey::parse("customer 3").unwrap()),
+        priority: Priority::new(8).unwrap(),
+        due: When::At(due),
+        deadline: Some(When::At(deadline)),
+        attempts_max: Some(3),
+        attempt_timeout: Some(millis(1_500)),
+        backoff: Some(Backoff::exponential(millis(250)).max(seconds(60))),
+        traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
+        ..subject.job("charge")
+    };
+    subject.insert(from_ref(&new)).await;
+    let after = subject.now().await;
+
+    let job = subject.get(new.id).await;
+    assert_eq!((&job.lane, &job.key, &job.shard_key), (&new.lane(), &new.key, &new.shard_key));
+    assert_eq!((job.due, job.deadline, job.because), (due, Some(deadline), Because::Submitted));
+    assert_eq!((job.attempts_max, job.attempt_timeout), (new.attempts_max, new.attempt_timeout));
+    assert_eq!((job.backoff, &job.traceparent), (new.backoff, &new.traceparent));
+    assert_eq!((job.status, job.version), (Status::Scheduled, Version::new(1)));
+    assert_eq!((job.attempts_before, job.takeovers_counted), (0, 0));
+    assert!((before..=after).contains(&job.created), "created when it was stored: {job:?}");
+}
+
+/// A payload is bytes: those that no text may have are stored too.
+pub async fn stores_any_bytes_as_payload(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    for payload in [Vec::new(), vec![0], (0..=u8::MAX).rev().collect()] {
+        let id = subject.put(NewJob { payload: payload.clone(), ..subject.job("charge") }).await;
+        assert_eq!(subject.get(id).await.payload, Some(payload));
+    }
+}
+
+/// Answers stand in the order of the jobs, whatever became of each.
+pub async fn answers_in_the_order_of_the_jobs(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let key = Some(Key::parse("order-17").unwrap());
+    let first = NewJob { key: key.clone(), ..subject.job("charge") };
+    let known = subject.put(first).await;
+    let jobs = [
+        subject.job("charge"),
+        subject.job("nobody-named-it"),
+        NewJob { key, ..subject.job("charge") },
+        NewJob { deadline: Some(When::In(Duration::ZERO)), ..subject.job("charge") },
+        subject.job("charge"),
+    ];
+    let answers = subject.answers(&Insert::new(&jobs)).await;
+
+    assert!(created(&answers[0]) && created(&answers[4]), "{answers:?}");
+    assert_eq!(answers[1], Inserted::Refused(Refusal::UnknownKind));
+    assert_eq!(answers[2], Inserted::Duplicate { job: known, state: State::Scheduled });
+    assert_eq!(answers[3], Inserted::Refused(Refusal::DeadlineTooEarly));
+}
+
+/// The answer says when the job may run, which the submitter cannot know where it said a delay.
+pub async fn answers_when_a_job_is_due(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let new = NewJob { due: When::In(seconds(90)), ..subject.job("charge") };
+    let before = subject.now().await.plus(seconds(90));
+    let answers = subject.answers(&Insert::new(from_ref(&new))).await;
+    let after = subject.now().await.plus(seconds(90));
+
+    let job = subject.get(new.id).await;
+    assert_eq!(answers, [Inserted::Created { due: job.due, leased: None }]);
+    assert!((before..=after).contains(&job.due), "{job:?}");
+}
+
+/// No jobs are no work, and no error.
+pub async fn takes_an_empty_batch(subject: &Subject) {
+    assert_eq!(subject.answers(&Insert::new(&[])).await, []);
+}
+
+/// A job of a kind that nobody named would wait for ever.
+pub async fn refuses_a_kind_that_nobody_named(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let new = subject.job("charge-card");
+    let answers = subject.answers(&Insert::new(from_ref(&new))).await;
+
+    assert_eq!(answers, [Inserted::Refused(Refusal::UnknownKind)]);
+    assert_eq!(subject.store.get(new.id).await.unwrap(), None);
+    assert_eq!(subject.store.books().await.unwrap().submitted, 0);
+}
+
+/// A deadline that has passed, or passes now, leaves no time to run.
+pub async fn refuses_a_deadline_that_has_passed(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let now = subject.now().await.as_millis();
+    let long_due = When::At(Timestamp::from_millis(now - 60_000));
+    let passed = When::At(Timestamp::from_millis(now - 1));
+    let jobs = [passed, When::In(Duration::ZERO), When::In(seconds(10))].map(|deadline| NewJob {
+        due: long_due,
+        deadline: Some(deadline),
+        ..subject.job("charge")
+    });
+    let answers = subject.answers(&Insert::new(&jobs)).await;
+
+    assert_eq!(answers[0], Inserted::Refused(Refusal::DeadlineTooEarly));
+    assert_eq!(answers[1], Inserted::Refused(Refusal::DeadlineTooEarly));
+    assert!(created(&answers[2]), "it has ten seconds: {answers:?}");
+}
+
+/// A deadline before the due could never be met; one at the due can.
+pub async fn refuses_a_deadline_before_the_due(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let jobs = [59_999, 60_000, 60_001].map(|deadline| NewJob {
+        due: When::In(seconds(60)),
+        deadline: Some(When::In(millis(deadline))),
+        ..subject.job("charge")
+    });
+    let answers = subject.answers(&Insert::new(&jobs)).await;
+
+    assert_eq!(answers[0], Inserted::Refused(Refusal::DeadlineTooEarly));
+    assert!(created(&answers[1]) && created(&answers[2]), "{answers:?}");
+    assert_eq!(subject.store.get(jobs[0].id).await.unwrap(), None);
+}
+
+/// The largest payload that the store says it takes is taken; one byte more is refused.
+pub async fn refuses_a_payload_that_is_too_large(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let bytes_max = subject.store.capabilities().payload_bytes_max;
+    let jobs = [bytes_max, bytes_max + 1]
+        .map(|bytes| NewJob { payload: vec![b'x'; bytes], ..subject.job("charge") });
+    let answers = subject.answers(&Insert::new(&jobs)).await;
+
+    assert!(created(&answers[0]), "{answers:?}");
+    let too_large = Refusal::TooLarge { bytes: bytes_max + 1, bytes_max };
+    assert_eq!(answers[1], Inserted::Refused(too_large));
+    assert_eq!(subject.get(jobs[0].id).await.payload.unwrap().len(), bytes_max);
+    assert_eq!(subject.store.get(jobs[1].id).await.unwrap(), None);
+}
+
+/// One bad job does not keep the others from being stored.
+pub async fn stores_the_others_when_one_is_refused(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let jobs = [subject.job("charge"), subject.job("nobody-named-it"), subject.job("charge")];
+    subject.answers(&Insert::new(&jobs)).await;
+
+    let holder = subject.holder().await;
+    let claimed = subject.claim(holder, &["charge"], 10).await;
+    let ids: Vec<JobId> = claimed.iter().map(|leased| leased.job.id).collect();
+    assert_eq!(ids, [jobs[0].id, jobs[2].id]);
+    subject.balance().await;
+}
+
+/// Where all or nothing is wanted, one bad job leaves nothing: no job, no key, no line in the books.
+pub async fn stores_nothing_when_one_is_refused(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let old_key = Some(Key::parse("order-1").unwrap());
+    let known = subject.put(NewJob { key: old_key.clone(), ..subject.job("charge") }).await;
+    let good = NewJob { key: Some(Key::parse("order-2").unwrap()), ..subject.job("charge") };
+    let bad = subject.job("nobody-named-it");
+    let jobs = [good.clone(), bad, NewJob { key: old_key, ..subject.job("charge") }];
+    let insert = Insert { if_refused: IfRefused::StoreNothing, ..Insert::new(&jobs) };
+    let answers = subject.answers(&insert).await;
+
+    assert_eq!(answers[0], Inserted::LeftOut);
+    assert_eq!(answers[1], Inserted::Refused(Refusal::UnknownKind));
+    assert_eq!(answers[2], Inserted::Duplicate { job: known, state: State::Scheduled });
+    assert_eq!(subject.store.get(good.id).await.unwrap(), None);
+    assert_eq!(subject.store.books().await.unwrap().submitted, 1);
+    let key_is_free = NewJob { payload: b"other".to_vec(), id: subject.id(), ..good };
+    subject.put(key_is_free).await;
+}
+
+/// Where all or nothing is wanted, a duplicate is no reason for nothing.
+pub async fn stores_all_where_none_is_refused(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let key = Some(Key::parse("order-1").unwrap());
+    let known = subject.put(NewJob { key: key.clone(), ..subject.job("charge") }).await;
+    let jobs = [subject.job("charge"), NewJob { key, ..subject.job("charge") }];
+    let insert = Insert { if_refused: IfRefused::StoreNothing, ..Insert::new(&jobs) };
+    let answers = subject.answers(&insert).await;
+
+    assert!(created(&answers[0]), "{answers:?}");
+    assert_eq!(answers[1], Inserted::Duplicate { job: known, state: State::Scheduled });
+    assert_eq!(subject.get(jobs[0].id).await.state(), State::Scheduled);
+}
+
+/// A thousand jobs of one batch are all there, and wait in the order they were given.
+pub async fn stores_a_thousand_jobs_at_once(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let jobs = subject.jobs("charge", 1_000);
+    subject.insert(&jobs).await;
+    let books = subject.store.books().await.unwrap();
+    assert_eq!((books.submitted, books.live), (1_000, 1_000));
+
+    let holder = subject.holder().await;
+    let claimed = subject.claim(holder, &["charge"], 1_000).await;
+    assert!(claimed.iter().map(|leased| leased.job.id).eq(jobs.iter().map(|job| job.id)));
+}
+
+/// A due in the past is kept as it was given, and the job may run at once.
+pub async fn takes_a_due_in_the_past(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let due = Timestamp::from_millis(subject.now().await.as_millis() - 3_600_000);
+    let id = subject.put(NewJob { due: When::At(due), ..subject.job("charge") }).await;
+
+    let holder = subject.holder().await;
+    let claimed = subject.claim(holder, &["charge"], 10).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!((claimed[0].job.id, claimed[0].job.due), (id, due));
+    assert_eq!(claimed[0].due_in, Duration::ZERO);
+}
+
+/// A due beyond every calendar neither overflows nor comes early.
+pub async fn takes_a_due_in_the_far_future(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let dues = [HUNDRED_YEARS, Duration::MAX];
+    let jobs = dues.map(|due| NewJob { due: When::In(due), ..subject.job("charge") });
+    subject.insert(&jobs).await;
+    let distant = subject.now().await.plus(HUNDRED_YEARS - seconds(3_600));
+    for job in &jobs {
+        assert!(subject.get(job.id).await.due > distant);
+    }
+
+    let holder = subject.holder().await;
+    subject.clock.advance(seconds(365 * 24 * 3_600));
+    let visits = [subject.visit(lane("charge"), 10)];
+    let mut claim = Claim { holder, visits: &visits, horizon: seconds(3_600), limit: 10 };
+    assert_eq!(subject.store.claim(&claim).await.unwrap(), []);
+    claim.horizon = HUNDRED_YEARS;
+    let claimed = subject.store.claim(&claim).await.unwrap();
+    assert_eq!(claimed.len(), 1, "one is due within a hundred years: {claimed:?}");
+    assert!(claimed[0].due_in > HUNDRED_YEARS - seconds(366 * 24 * 3_600));
+}
+
+/// Who watches the store hears of a new job before the next poll.
+pub async fn wakes_a_watcher(subject: &Subject) {
+    if subject.store.capabilities().wakes == Wakes::Nobody {
+        return subject.skip("wakes nobody");
+    }
+    subject.kinds(&["charge"]).await;
+    let mut watch = subject.store.watch();
+    subject.put(subject.job("charge")).await;
+    in_time("waking of an insert before the wait", watch.changed()).await;
+
+    let job = subject.job("charge");
+    let waiting = in_time("waking of an insert during the wait", watch.changed());
+    crate::race::both(waiting, subject.put(job)).await;
 }

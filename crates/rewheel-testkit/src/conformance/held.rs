@@ -1,0 +1,97 @@
+//! What a holder finds when it audits itself.
+
+use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
+use crate::{Subject, seconds};
+use rewheel_core::store::{Direct, Insert, Leased};
+use rewheel_core::{HolderId, Keep, Lease, Timestamp};
+use std::time::Duration;
+
+/// Reads everything that a holder has, however young.
+async fn held(subject: &Subject, holder: HolderId) -> Vec<Lease> {
+    subject.store.held(holder, Duration::ZERO, None, 1_000).await.unwrap()
+}
+
+/// Leases so many jobs to a new holder, and returns the leases by job.
+async fn lease_many(subject: &Subject, count: usize) -> (HolderId, Vec<Lease>) {
+    subject.kinds(&["charge"]).await;
+    subject.insert(&subject.jobs("charge", count)).await;
+    let holder = subject.holder().await;
+    let claimed = subject.claim(holder, &["charge"], count).await;
+    assert_eq!(claimed.len(), count);
+    let mut leases: Vec<Lease> = claimed.iter().map(Leased::lease).collect();
+    leases.sort_by_key(|lease| lease.job);
+    (holder, leases)
+}
+
+/// A holder finds what it has, by job, and nothing of what others have.
+pub async fn lists_the_holders_own_leases(subject: &Subject) {
+    let (first, firsts) = lease_many(subject, 5).await;
+    let (second, seconds) = lease_many(subject, 3).await;
+    assert_eq!(held(subject, first).await, firsts);
+    assert_eq!(held(subject, second).await, seconds);
+    let stranger = HolderId::new(Timestamp::from_millis(0), &subject.random);
+    assert_eq!(held(subject, stranger).await, []);
+}
+
+/// A holder that has many reads them page by page.
+pub async fn lists_page_by_page(subject: &Subject) {
+    let (holder, leases) = lease_many(subject, 7).await;
+    let (mut seen, mut after) = (Vec::new(), None);
+    for expected in [3, 3, 1, 0] {
+        let page = subject.store.held(holder, Duration::ZERO, after, 3).await.unwrap();
+        assert_eq!(page.len(), expected);
+        seen.extend(page);
+        after = seen.last().map(|lease: &Lease| lease.job);
+    }
+    assert_eq!(seen, leases);
+}
+
+/// A claim whose answer was lost is found, once it cannot be on its way any more.
+pub async fn leaves_out_what_is_younger_than_asked_for(subject: &Subject) {
+    let (holder, old) = subject.leased("charge").await;
+    subject.clock.advance(seconds(20));
+    subject.put(subject.job("charge")).await;
+    // Its answer is lost.
+    let young = subject.claim(holder, &["charge"], 1).await[0].lease();
+
+    let older = async |than| subject.store.held(holder, than, None, 10).await.unwrap();
+    assert_eq!(older(seconds(10)).await, [old]);
+    assert_eq!(older(seconds(60)).await, []);
+    subject.clock.advance(seconds(10));
+    let mut both = vec![old, young];
+    both.sort_by_key(|lease| lease.job);
+    assert_eq!(older(seconds(10)).await, both);
+}
+
+/// What was settled, given back or taken over is not found.
+pub async fn leaves_out_what_was_let_go(subject: &Subject) {
+    let (holder, leases) = lease_many(subject, 4).await;
+    subject.succeed(holder, leases[0]).await;
+    subject.settle(holder, &subject.retry(leases[1], Duration::ZERO, false)).await;
+    subject.store.give_back(holder, &leases[2..3], Keep::default()).await.unwrap();
+    assert_eq!(held(subject, holder).await, leases[3..]);
+    subject.take_over(holder).await;
+    assert_eq!(held(subject, holder).await, []);
+}
+
+/// A sticky retry is found under its new fence.
+pub async fn lists_a_sticky_retry_under_its_new_fence(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
+    let kept = Lease { fence: lease.fence.next(), ..lease };
+    assert_eq!(held(subject, holder).await, [kept]);
+}
+
+/// What an insert leased at once is found like anything that was claimed.
+pub async fn lists_what_an_insert_leased(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    let job = subject.job("charge");
+    let direct = Some(Direct { holder, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE });
+    let insert = Insert { direct, ..Insert::new(std::slice::from_ref(&job)) };
+    subject.answers(&insert).await;
+    let lease = Lease { job: job.id, fence: subject.get(job.id).await.fence };
+    assert_eq!(held(subject, holder).await, [lease]);
+    let older = subject.store.held(holder, seconds(10), None, 10).await.unwrap();
+    assert_eq!(older, [], "its answer may still be on its way");
+}

@@ -1,0 +1,156 @@
+//! Lanes that have something to claim.
+
+use crate::{Subject, lane, millis, seconds};
+use rewheel_core::store::{LaneHead, Settlement, What};
+use rewheel_core::{Decision, KindName, Lane, NewJob, Priority, Tenant, Timestamp, When};
+use std::time::Duration;
+
+fn of(kind: &str, tenant: Option<&str>, priority: u8) -> Lane {
+    Lane {
+        kind: KindName::parse(kind).unwrap(),
+        tenant: tenant.map(|name| Tenant::parse(name).unwrap()),
+        priority: Priority::new(priority).unwrap(),
+    }
+}
+
+fn job_in(subject: &Subject, lane: &Lane) -> NewJob {
+    NewJob {
+        tenant: lane.tenant.clone(),
+        priority: lane.priority,
+        ..subject.job(lane.kind.as_str())
+    }
+}
+
+fn names(heads: &[LaneHead]) -> Vec<Lane> {
+    heads.iter().map(|head| head.lane.clone()).collect()
+}
+
+/// Stores jobs in lanes of two kinds, last lane first, and returns the lanes in their order. The
+/// tenants are such that ignoring case or accents would mix them up.
+async fn fill(subject: &Subject) -> Vec<Lane> {
+    subject.kinds(&["charge", "refund"]).await;
+    let mut lanes = vec![
+        of("charge", None, 0),
+        of("charge", None, 5),
+        of("charge", None, 9),
+        of("charge", Some("Zeta"), 5),
+        of("charge", Some("acme"), 4),
+        of("charge", Some("acme"), 5),
+        of("charge", Some("acme "), 5),
+        of("charge", Some("zeta"), 5),
+        of("charge", Some("äcme"), 5),
+        of("refund", None, 5),
+        of("refund", Some("acme"), 5),
+    ];
+    for lane in lanes.iter().rev() {
+        subject.insert(&[job_in(subject, lane), job_in(subject, lane)]).await;
+    }
+    lanes.sort();
+    lanes
+}
+
+/// Lanes come by kind, tenant and priority, each once, however many jobs it has.
+pub async fn come_in_their_order(subject: &Subject) {
+    let lanes = fill(subject).await;
+    assert_eq!(names(&subject.lanes(&["refund", "charge"]).await), lanes);
+}
+
+/// Reading on behind the last lane of a page visits every lane once.
+pub async fn are_read_page_by_page(subject: &Subject) {
+    let lanes = fill(subject).await;
+    let kinds = ["charge", "refund"].map(|kind| KindName::parse(kind).unwrap());
+    let (mut seen, mut after) = (Vec::new(), None);
+    while seen.len() < 2 * lanes.len() {
+        let page = subject.store.lanes(&kinds, after.as_ref(), 3).await.unwrap();
+        assert!(page.len() <= 3);
+        if page.is_empty() {
+            break;
+        }
+        seen.extend(names(&page));
+        after = seen.last().cloned();
+    }
+    assert_eq!(seen, lanes);
+}
+
+/// A page may begin behind a lane that has no jobs any more, or never had.
+pub async fn are_read_on_from_behind_an_empty_lane(subject: &Subject) {
+    let lanes = fill(subject).await;
+    let kinds = ["charge", "refund"].map(|kind| KindName::parse(kind).unwrap());
+    for gap in [of("charge", Some("acme"), 2), of("charge", Some("x"), 9), of("a", None, 0)] {
+        let page = subject.store.lanes(&kinds, Some(&gap), 100).await.unwrap();
+        let behind: Vec<Lane> = lanes.iter().filter(|lane| **lane > gap).cloned().collect();
+        assert_eq!(names(&page), behind, "behind {gap:?}");
+    }
+}
+
+/// Only the kinds that are asked for are looked at.
+pub async fn are_those_of_the_kinds_asked_for(subject: &Subject) {
+    subject.kinds(&["a", "b", "c"]).await;
+    subject.insert(&[subject.job("a"), subject.job("b"), subject.job("c")]).await;
+    assert_eq!(names(&subject.lanes(&["c", "a"]).await), [lane("a"), lane("c")]);
+    assert_eq!(names(&subject.lanes(&["nobody-named-it", "b"]).await), [lane("b")]);
+    assert_eq!(subject.lanes(&[]).await, []);
+}
+
+/// Each lane says when the first of its jobs is due, and how long that is from now.
+pub async fn tell_the_earliest_due(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let before = subject.now().await;
+    for after in [30, 10, 20] {
+        let due = When::At(before.plus(seconds(after)));
+        subject.put(NewJob { due, ..subject.job("charge") }).await;
+    }
+    let head = subject.lanes(&["charge"]).await.remove(0);
+    assert_eq!(head.due, before.plus(seconds(10)));
+    assert!((millis(1)..=seconds(10)).contains(&head.due_in), "{head:?}");
+    subject.clock.advance(seconds(4));
+    let head = subject.lanes(&["charge"]).await.remove(0);
+    assert!((millis(1)..=seconds(6)).contains(&head.due_in), "{head:?}");
+
+    let past = Timestamp::from_millis(before.as_millis() - 5_000);
+    subject.put(NewJob { due: When::At(past), ..subject.job("charge") }).await;
+    let heads = subject.lanes(&["charge"]).await;
+    assert_eq!(heads, [LaneHead { lane: lane("charge"), due: past, due_in: Duration::ZERO }]);
+}
+
+/// When the first job of a lane is claimed, the next one is the earliest.
+pub async fn move_on_when_the_first_is_claimed(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let due = subject.now().await.plus(seconds(60));
+    subject.put(subject.job("charge")).await;
+    subject.put(NewJob { due: When::At(due), ..subject.job("charge") }).await;
+    let holder = subject.holder().await;
+    assert_eq!(subject.claim(holder, &["charge"], 10).await.len(), 1);
+    assert_eq!(subject.lanes(&["charge"]).await[0].due, due);
+}
+
+/// A lane whose jobs are at work, paused, dead or finished has nothing to claim.
+pub async fn are_left_out_without_scheduled_jobs(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    assert_eq!(subject.lanes(&["charge"]).await, [], "it is leased");
+    let pause = Settlement { decision: Decision::Pause, ..Settlement::succeed(lease) };
+    subject.settle(holder, &pause).await;
+    assert_eq!(subject.lanes(&["charge"]).await, [], "it is paused");
+    subject.change(lease.job, What::Resume).await;
+    assert_eq!(names(&subject.lanes(&["charge"]).await), [lane("charge")]);
+
+    let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
+    subject.settle(holder, &subject.dead(lease)).await;
+    assert_eq!(subject.lanes(&["charge"]).await, [], "it is dead");
+    subject.change(lease.job, What::Redrive { deadline: None }).await;
+    assert_eq!(names(&subject.lanes(&["charge"]).await), [lane("charge")]);
+
+    let lease = subject.claim(holder, &["charge"], 1).await[0].lease();
+    subject.succeed(holder, lease).await;
+    assert_eq!(subject.lanes(&["charge"]).await, [], "it is finished");
+}
+
+/// A lane is there again when its job comes back.
+pub async fn are_there_again_when_a_job_comes_back(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.settle(holder, &subject.retry(lease, seconds(60), false)).await;
+    let job = subject.get(lease.job).await;
+    let heads = subject.lanes(&["charge"]).await;
+    assert_eq!((heads.len(), heads[0].due), (1, job.due));
+    assert!(heads[0].due_in > seconds(50), "{heads:?}");
+}

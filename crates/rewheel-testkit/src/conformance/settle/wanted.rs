@@ -1,0 +1,89 @@
+//! What a person wanted while an attempt ran.
+
+use super::{NOT_KEPT, claim_one, decisions, let_go, with};
+use crate::{Subject, seconds};
+use rewheel_core::store::{Changed, Outcome, Settled, Settlement, What};
+use rewheel_core::{Decision, HolderId, Lease, State, Status, Wanted};
+use std::time::Duration;
+
+/// Leases a job, and lets a person want something of it.
+async fn leased_and_wanted(subject: &Subject, wanted: Wanted) -> (HolderId, Lease) {
+    let (holder, lease) = subject.leased("charge").await;
+    let what = match wanted {
+        Wanted::Pause => What::Pause,
+        Wanted::Cancel => What::Cancel,
+    };
+    let changed = subject.change(lease.job, what).await;
+    assert!(matches!(changed, Changed::Wanted { .. }), "{changed:?}");
+    (holder, lease)
+}
+
+/// A job that a person wants cancelled ends with its attempt, whatever was decided; success stays
+/// success.
+pub async fn obeys_a_wanted_cancel(subject: &Subject) {
+    for decision in decisions(subject, seconds(60)) {
+        let (holder, lease) = leased_and_wanted(subject, Wanted::Cancel).await;
+        let settled = subject.settle(holder, &with(lease, decision.clone())).await;
+        let expected =
+            if decision == Decision::Succeed { State::Succeeded } else { State::Cancelled };
+        assert_eq!(settled, let_go(expected), "{decision:?}");
+        let job = subject.get(lease.job).await;
+        assert_eq!(job.state(), expected, "{decision:?}");
+        assert_eq!(job.attempt, u32::from(decision.uses_attempt()), "{decision:?}");
+    }
+    subject.balance().await;
+}
+
+/// A job that a person wants paused waits for one, unless its attempt ended it.
+pub async fn obeys_a_wanted_pause(subject: &Subject) {
+    for decision in decisions(subject, seconds(60)) {
+        let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
+        let settled = subject.settle(holder, &with(lease, decision.clone())).await;
+        let expected = match decision {
+            Decision::Succeed => State::Succeeded,
+            Decision::Retry { .. } | Decision::Snooze { .. } | Decision::Pause => State::Paused,
+            Decision::Dead { .. } => State::Dead,
+            Decision::Fail { .. } => State::Failed,
+            Decision::Cancel => State::Cancelled,
+        };
+        assert_eq!(settled, let_go(expected), "{decision:?}");
+        assert_eq!(subject.get(lease.job).await.state(), expected, "{decision:?}");
+    }
+    subject.balance().await;
+}
+
+/// A job that was paused instead of being tried again is due when it would have been.
+pub async fn keeps_the_due_of_a_retry_that_was_paused(subject: &Subject) {
+    for sticky in [false, true] {
+        let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
+        let before = subject.now().await.plus(seconds(60));
+        subject.settle(holder, &subject.retry(lease, seconds(60), sticky)).await;
+        let after = subject.now().await.plus(seconds(60));
+        let job = subject.get(lease.job).await;
+        assert_eq!((job.status, job.attempt), (Status::Paused, 1));
+        assert!((before..=after).contains(&job.due), "{job:?}");
+    }
+}
+
+/// What was wanted is done with: a job that goes on is not paused a second time.
+pub async fn obeys_only_once(subject: &Subject) {
+    let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
+    subject.settle(holder, &subject.retry(lease, Duration::ZERO, false)).await;
+    subject.change(lease.job, What::Resume).await;
+    let again = claim_one(subject, holder, lease.job).await;
+    let status = subject.get(lease.job).await.status;
+    assert!(matches!(status, Status::Leased { wanted: None, .. }), "{status:?}");
+    let settled = subject.settle(holder, &subject.retry(again, Duration::ZERO, false)).await;
+    assert_eq!(settled, let_go(State::Scheduled));
+}
+
+/// A wanted cancel of a job that is not kept leaves nothing.
+pub async fn leaves_nothing_of_a_wanted_cancel_that_is_not_kept(subject: &Subject) {
+    let (holder, lease) = leased_and_wanted(subject, Wanted::Cancel).await;
+    let retry = subject.retry(lease, seconds(60), true);
+    let settled = subject.settle(holder, &Settlement { keep: NOT_KEPT, ..retry.clone() }).await;
+    assert!(matches!(settled, Settled::Applied(_)), "{settled:?}");
+    assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
+    assert_eq!(subject.settle(holder, &retry).await, Settled::AlreadyApplied(Outcome::Gone));
+    subject.balance().await;
+}
