@@ -97,7 +97,7 @@ fn retry_policy() -> Retry {
 }
 
 #[library_benchmark]
-#[bench::first_attempt(args = (), setup = retry_policy, config = instructions_max(14_000))]
+#[bench::first_attempt(args = (), setup = retry_policy, config = instructions_max(5_300))]
 fn retry(retry: Retry) -> Retry {
     repeat(retry, retry_once)
 }

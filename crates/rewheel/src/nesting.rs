@@ -11,16 +11,19 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks this thread until it is dropped.
+/// Marks this thread, if it is to, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside {
     before: bool,
 }
 
 impl Inside {
+    /// Without a branch: what leaves no mark leaves the one that it found.
     #[inline]
-    pub(crate) fn enter() -> Inside {
-        Inside { before: INSIDE.replace(true) }
+    pub(crate) fn enter_if(marks: bool) -> Inside {
+        let before = INSIDE.get();
+        INSIDE.set(before | marks);
+        Inside { before }
     }
 
     /// Returns whether the thread was marked already.
@@ -40,5 +43,26 @@ impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
         INSIDE.set(self.before);
+    }
+}
+
+/// As [`Inside`], where the thread was not marked before.
+#[derive(Debug)]
+pub(crate) struct Outermost;
+
+impl Outermost {
+    #[inline]
+    pub(crate) fn enter() -> Option<Outermost> {
+        (!INSIDE.get()).then(|| {
+            INSIDE.set(true);
+            Outermost
+        })
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.set(false);
     }
 }

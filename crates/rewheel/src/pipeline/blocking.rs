@@ -51,7 +51,7 @@ impl Pipeline {
                 }
                 Need::Call(attempt) => {
                     let result = {
-                        let _inside = plan.repeats().then(Inside::enter);
+                        let _inside = Inside::enter_if(plan.repeats());
                         operation(attempt)
                     };
                     let class = ByClassify.judge(&result);

@@ -95,7 +95,7 @@ where
         loop {
             match need.take() {
                 Some(Need::Call(attempt)) => {
-                    let _inside = plan.repeats().then(Inside::enter);
+                    let _inside = Inside::enter_if(plan.repeats());
                     this.call.set(Some(this.operation.invoke(attempt)));
                 }
                 Some(Need::Finish(refused, category)) => {
@@ -113,7 +113,7 @@ where
             }
             let Some(call) = this.call.as_mut().as_pin_mut() else { continue };
             let polled = {
-                let _inside = plan.repeats().then(Inside::enter);
+                let _inside = Inside::enter_if(plan.repeats());
                 call.poll(cx)
             };
             let Poll::Ready(result) = polled else {

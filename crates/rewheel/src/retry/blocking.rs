@@ -2,7 +2,7 @@
 
 use super::call::marker::{Blocking, Invoke};
 use super::options::Options;
-use super::progress::{Next, Outcome, Progress};
+use super::progress::{Next, Outcome, Past, Progress};
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
 use crate::error::{Error, Why};
@@ -19,28 +19,30 @@ where
     /// # Errors
     /// Says why it was given up, with the last error.
     pub fn call(mut self) -> Result<T, Error<E>> {
-        let mut progress = Progress::new(self.setup);
+        let setup = &self.setup;
+        let mut past = Past::new(setup);
+        let mut progress = Progress::new(setup, &mut past);
         drop(progress.begin());
         // A blocking attempt takes long enough that reading the clock is nothing beside it.
         progress.note_start();
-        if progress.is_cancelled() {
+        if setup.is_cancelled() {
             let attempts = progress.attempt().number() - 1;
             return Err(progress.give_up::<T, H>(Why::Cancelled, attempts, &mut self.hooks));
         }
-        progress.deposit();
+        setup.deposit();
         loop {
             let time_left = progress.attempt_ends().map(|(_, left)| left);
             let attempt = progress.attempt().with_time_left(time_left);
             let result = {
-                let _inside = progress.mark();
+                let _inside = setup.mark();
                 self.operation.invoke(attempt)
             };
             let class = self.judge.judge(&result);
             match progress.after(&class, Outcome::Finished(result), &mut self.hooks) {
                 Next::Return(result) => return result,
                 Next::Wait(delay) => {
-                    let cancel = progress.setup.cancel().cloned();
-                    let waited = progress.setup.clock().wait_blocking(delay, cancel.as_ref());
+                    let cancel = setup.cancel().cloned();
+                    let waited = setup.clock().wait_blocking(delay, cancel.as_ref());
                     let why = match waited {
                         Waited::Cancelled => Why::Cancelled,
                         // The wait took longer than it was meant to.

@@ -1,9 +1,9 @@
 //! Retries without blocking.
 
 use super::call::marker::{Async, Invoke};
-use super::options::Options;
-use super::progress::{Next, Outcome, Progress};
-use super::{Call, Hooks, Judge};
+use super::options::{Options, Setup};
+use super::progress::{Next, Outcome, Past, Progress};
+use super::{Attempt, Call, Hooks, Judge};
 use crate::cancel::Cancelled;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::{Moment, Sleep};
@@ -21,9 +21,9 @@ pin_project! {
     #[must_use = "a future does nothing until it is awaited"]
     pub struct RetryFuture<F, A, Fut, E, J, H, O> {
         operation: F,
+        setup: Setup<O>,
         #[pin]
-        state: State<Fut>,
-        progress: Progress<E, O>,
+        state: State<Fut, E>,
         judge: J,
         hooks: H,
         arguments: PhantomData<fn(A)>,
@@ -31,16 +31,29 @@ pin_project! {
 }
 
 pin_project! {
+    // What most calls need comes first and is all that they write: no account of the past, and a
+    // tag of its own, since one that is hidden in a timer takes longer to read.
     #[project = StateProjection]
-    enum State<Fut> {
+    #[repr(u8)]
+    enum State<Fut, E> {
         New,
+        // The first attempt of a plain call.
+        First { #[pin] attempt: Fut },
+        // Anything else that is not over.
+        Later { #[pin] phase: Phase<Fut>, past: Past<E> },
+        Over,
+    }
+}
+
+pin_project! {
+    #[project = PhaseProjection]
+    enum Phase<Fut> {
+        // Between two attempts without a wait.
+        Between,
         Running { #[pin] attempt: Fut },
         // Most attempts end before their time: only one that is not ready at once gets a timer.
         Timed { #[pin] attempt: Fut, ends: Moment, #[pin] timer: Option<Sleep> },
         Waiting { #[pin] timer: Sleep },
-        // Between two attempts without a wait.
-        Between,
-        Over,
     }
 }
 
@@ -49,8 +62,8 @@ impl<F, A, Fut, E, J, H, O: Options> RetryFuture<F, A, Fut, E, J, H, O> {
     pub(super) fn new<T>(call: Call<F, Async<A, Fut, T, E>, J, H, O>) -> Self {
         RetryFuture {
             operation: call.operation,
+            setup: call.setup,
             state: State::New,
-            progress: Progress::new(call.setup),
             judge: call.judge,
             hooks: call.hooks,
             arguments: PhantomData,
@@ -71,39 +84,39 @@ where
     /// Short, to become a part of whoever awaits it: a first attempt that succeeds at once.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.as_mut().project();
-        if !matches!(this.state.project(), StateProjection::New) {
+        let mut this = self.as_mut().project();
+        if !matches!(this.state.as_mut().project(), StateProjection::New) {
             return self.go_on(None, cx);
         }
-        let inside = this.progress.begin();
-        if this.progress.is_cancelled() {
-            drop(inside);
-            return Poll::Ready(Err(self.give_up(Why::Cancelled)));
+        let Some(outermost) = this.setup.begin_plain() else {
+            return self.start(cx);
+        };
+        let attempt = this.operation.invoke(Attempt::first(&this.setup.policy));
+        this.state.set(State::First { attempt });
+        let polled = match this.state.as_mut().project() {
+            StateProjection::First { attempt } => attempt.poll(cx),
+            StateProjection::New | StateProjection::Later { .. } | StateProjection::Over => {
+                Poll::Pending
+            }
+        };
+        if polled.is_ready() {
+            // While the thread is still marked: what an attempt does when it is dropped is its too.
+            this.state.set(State::Over);
         }
-        this.progress.deposit();
-        self.as_mut().start_attempt();
-        let polled = self.as_mut().poll_attempt(cx);
-        drop(inside);
+        drop(outermost);
         match polled {
-            Some(Poll::Ready(Ok(value))) => {
-                let this = self.as_mut().project();
+            Poll::Ready(Ok(value)) => {
                 let result = Ok(value);
                 let class = this.judge.judge(&result);
                 match (class.verdict, result) {
                     (Verdict::Done, Ok(value)) => {
-                        let mut this = self.project();
-                        this.state.set(State::Over);
-                        this.progress.succeeded(&value, this.hooks);
+                        this.hooks.succeeded(&value, 1);
                         Poll::Ready(Ok(value))
                     }
                     (_, result) => self.go_on(Some((Outcome::Finished(result), class)), cx),
                 }
             }
-            Some(Poll::Ready(result)) => {
-                let class = self.as_mut().project().judge.judge(&result);
-                self.go_on(Some((Outcome::Finished(result), class)), cx)
-            }
-            Some(Poll::Pending) | None => self.pend(cx),
+            Poll::Ready(Err(_)) | Poll::Pending => self.after_poll(Some(polled), cx),
         }
     }
 }
@@ -126,13 +139,67 @@ where
     #[inline]
     fn poll_attempt(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Poll<Result<T, E>>> {
         match self.project().state.project() {
-            StateProjection::Running { attempt } | StateProjection::Timed { attempt, .. } => {
-                Some(attempt.poll(cx))
+            StateProjection::First { attempt } => Some(attempt.poll(cx)),
+            StateProjection::Later { phase, .. } => match phase.project() {
+                PhaseProjection::Running { attempt } | PhaseProjection::Timed { attempt, .. } => {
+                    Some(attempt.poll(cx))
+                }
+                PhaseProjection::Between | PhaseProjection::Waiting { .. } => None,
+            },
+            StateProjection::New | StateProjection::Over => None,
+        }
+    }
+
+    /// Starts a call that is not as simple as `poll` likes it.
+    #[inline(never)]
+    fn start(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error<E>>> {
+        let mut this = self.as_mut().project();
+        this.state.set(State::Later { phase: Phase::Between, past: Past::new(this.setup) });
+        let StateProjection::Later { past, .. } = this.state.as_mut().project() else {
+            return Poll::Pending;
+        };
+        let inside = Progress::new(this.setup, past).begin();
+        let started = past.started();
+        if this.setup.is_cancelled() {
+            drop(inside);
+            return Poll::Ready(Err(self.give_up(Why::Cancelled)));
+        }
+        this.setup.deposit();
+        self.as_mut().start_attempt();
+        let polled = self.as_mut().poll_attempt(cx);
+        drop(inside);
+        match polled {
+            Some(Poll::Ready(Ok(value))) => {
+                let result = Ok(value);
+                let class = self.as_mut().project().judge.judge(&result);
+                match (class.verdict, result) {
+                    (Verdict::Done, Ok(value)) => {
+                        let mut this = self.project();
+                        this.state.set(State::Over);
+                        let attempts = this.setup.first_attempt();
+                        this.setup.succeeded(&value, attempts, started, this.hooks);
+                        Poll::Ready(Ok(value))
+                    }
+                    (_, result) => self.go_on(Some((Outcome::Finished(result), class)), cx),
+                }
             }
-            StateProjection::New
-            | StateProjection::Waiting { .. }
-            | StateProjection::Between
-            | StateProjection::Over => None,
+            Some(Poll::Ready(Err(_)) | Poll::Pending) | None => self.after_poll(polled, cx),
+        }
+    }
+
+    /// After an attempt that did not succeed at once.
+    #[cold]
+    fn after_poll(
+        mut self: Pin<&mut Self>,
+        polled: Option<Poll<Result<T, E>>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, Error<E>>> {
+        match polled {
+            Some(Poll::Ready(result)) => {
+                let class = self.as_mut().project().judge.judge(&result);
+                self.go_on(Some((Outcome::Finished(result), class)), cx)
+            }
+            Some(Poll::Pending) | None => self.pend(cx),
         }
     }
 
@@ -149,7 +216,7 @@ where
     }
 
     /// Everything that is not a first attempt which succeeds at once.
-    #[cold]
+    #[inline(never)]
     fn go_on(
         mut self: Pin<&mut Self>,
         mut ended: Option<(Outcome<T, E>, Class)>,
@@ -157,25 +224,24 @@ where
     ) -> Poll<Result<T, Error<E>>> {
         loop {
             if let Some((outcome, class)) = ended.take() {
+                let mut past = self.as_mut().end_attempt();
                 let mut this = self.as_mut().project();
-                // The attempt ends before anybody hears that it did.
-                this.state.set(State::Over);
-                match this.progress.after(&class, outcome, this.hooks) {
+                let mut progress = Progress::new(this.setup, &mut past);
+                let phase = match progress.after(&class, outcome, this.hooks) {
                     Next::Return(result) => return Poll::Ready(result),
-                    Next::Wait(delay) if delay.is_zero() => {
-                        // No timer is so fast; a turn for others is all it takes.
-                        this.state.set(State::Between);
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                    Next::Wait(delay) => {
-                        let timer = this.progress.setup.clock().sleep(delay);
-                        this.state.set(State::Waiting { timer });
-                    }
+                    // No timer is so fast; a turn for others is all it takes.
+                    Next::Wait(delay) if delay.is_zero() => Phase::Between,
+                    Next::Wait(delay) => Phase::Waiting { timer: this.setup.clock().sleep(delay) },
+                };
+                let yields = matches!(phase, Phase::Between);
+                this.state.set(State::Later { phase, past });
+                if yields {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
             }
             let polled = {
-                let _inside = self.progress.mark();
+                let _inside = self.setup.mark();
                 self.as_mut().poll_attempt(cx)
             };
             match polled {
@@ -185,25 +251,25 @@ where
                     continue;
                 }
                 Some(Poll::Pending) => return self.pend(cx),
-                None => assert!(
-                    !matches!(self.state, State::Over),
-                    "a retry that is over was polled again"
-                ),
+                None => {}
             }
             let this = self.as_mut().project();
-            if is_cancelled(this.progress.setup.cancelled(), cx) {
+            let StateProjection::Later { phase, past } = this.state.project() else {
+                panic!("a retry that is over was polled again");
+            };
+            if is_cancelled(this.setup.cancelled(), cx) {
                 return Poll::Ready(Err(self.give_up(Why::Cancelled)));
             }
-            if let StateProjection::Waiting { timer } = this.state.project()
+            if let PhaseProjection::Waiting { timer } = phase.project()
                 && timer.poll(cx).is_pending()
             {
                 return Poll::Pending;
             }
-            if self.as_mut().project().progress.is_over() {
+            if Progress::new(this.setup, past).is_over() {
                 // The wait took longer than it was meant to.
                 return Poll::Ready(Err(self.give_up(Why::Deadline)));
             }
-            let _inside = self.progress.mark();
+            let _inside = self.setup.mark();
             self.as_mut().start_attempt();
         }
     }
@@ -211,53 +277,81 @@ where
     /// Starts the next attempt. The thread is marked by whoever asks.
     #[inline]
     fn start_attempt(self: Pin<&mut Self>) {
-        let mut this = self.project();
-        let attempt = this.progress.attempt();
-        let ends = this.progress.attempt_ends();
+        let this = self.project();
+        let StateProjection::Later { mut phase, past } = this.state.project() else { return };
+        let mut progress = Progress::new(this.setup, past);
+        let attempt = progress.attempt();
+        let ends = progress.attempt_ends();
         let attempt = this.operation.invoke(attempt.with_time_left(ends.map(|(_, left)| left)));
-        this.state.set(match ends {
-            None => State::Running { attempt },
-            Some((ends, _)) => State::Timed { attempt, ends, timer: None },
+        phase.set(match ends {
+            None => Phase::Running { attempt },
+            Some((ends, _)) => Phase::Timed { attempt, ends, timer: None },
         });
+    }
+
+    /// Drops the attempt, before anybody hears that it ended, and returns what is known so far.
+    fn end_attempt(self: Pin<&mut Self>) -> Past<E> {
+        let mut this = self.project();
+        let first = Past::new(this.setup);
+        let past = match this.state.as_mut().project() {
+            StateProjection::Later { past, .. } => std::mem::replace(past, first),
+            StateProjection::New | StateProjection::First { .. } | StateProjection::Over => {
+                first.started_at(this.setup.take_start())
+            }
+        };
+        this.state.set(State::Over);
+        past
     }
 
     /// Asks whether the attempt that is still running must end.
     fn poll_interruption(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Interruption> {
         let this = self.project();
-        this.progress.note_start();
-        if is_cancelled(this.progress.setup.cancelled(), cx) {
+        let StateProjection::Later { phase, past } = this.state.project() else {
+            this.setup.keep_start();
+            return Poll::Pending;
+        };
+        Progress::new(this.setup, past).note_start();
+        if is_cancelled(this.setup.cancelled(), cx) {
             return Poll::Ready(Interruption::GiveUp(Why::Cancelled));
         }
-        let StateProjection::Timed { ends, mut timer, .. } = this.state.project() else {
+        let PhaseProjection::Timed { ends, mut timer, .. } = phase.project() else {
             return Poll::Pending;
         };
         if timer.is_none() {
-            let clock = this.progress.setup.clock();
+            let clock = this.setup.clock();
             timer.set(Some(clock.sleep(ends.since(clock.now()))));
         }
         if timer.as_mut().as_pin_mut().is_none_or(|timer| timer.poll(cx).is_pending()) {
             return Poll::Pending;
         }
-        if this.progress.is_over() {
-            this.progress.report_failure(&Class::retry(Category::Timeout));
+        let mut progress = Progress::new(this.setup, past);
+        if progress.is_over() {
+            progress.report_failure(&Class::retry(Category::Timeout));
             return Poll::Ready(Interruption::GiveUp(Why::Deadline));
         }
         Poll::Ready(Interruption::Timeout)
     }
 
-    fn give_up(self: Pin<&mut Self>, why: Why) -> Error<E> {
-        let mut this = self.project();
-        let number = this.progress.attempt().number();
-        let attempts = match this.state.as_mut().project() {
-            StateProjection::Running { .. } | StateProjection::Timed { .. } => number,
-            StateProjection::New
-            | StateProjection::Waiting { .. }
-            | StateProjection::Between
-            | StateProjection::Over => number - 1,
-        };
-        // The attempt ends before anybody hears that it did.
-        this.state.set(State::Over);
-        this.progress.give_up(why, attempts, this.hooks)
+    fn give_up(mut self: Pin<&mut Self>, why: Why) -> Error<E> {
+        let is_running = self.state.is_running();
+        let mut past = self.as_mut().end_attempt();
+        let this = self.project();
+        let mut progress = Progress::new(this.setup, &mut past);
+        let number = progress.attempt().number();
+        let attempts = if is_running { number } else { number - 1 };
+        progress.give_up(why, attempts, this.hooks)
+    }
+}
+
+impl<Fut, E> State<Fut, E> {
+    const fn is_running(&self) -> bool {
+        match self {
+            State::First { .. } => true,
+            State::Later { phase, .. } => {
+                matches!(phase, Phase::Running { .. } | Phase::Timed { .. })
+            }
+            State::New | State::Over => false,
+        }
     }
 }
 
@@ -267,8 +361,12 @@ fn is_cancelled(cancelled: Option<&mut Cancelled>, cx: &mut Context<'_>) -> bool
 
 impl<F, A, Fut, E, J, H, O: Options> std::fmt::Debug for RetryFuture<F, A, Fut, E, J, H, O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RetryFuture")
-            .field("attempt", &self.progress.attempt())
-            .finish_non_exhaustive()
+        let attempt = match &self.state {
+            State::Later { past, .. } => past.attempt(&self.setup),
+            State::New | State::First { .. } | State::Over => {
+                Past::<E>::new(&self.setup).attempt(&self.setup)
+            }
+        };
+        f.debug_struct("RetryFuture").field("attempt", &attempt).finish_non_exhaustive()
     }
 }

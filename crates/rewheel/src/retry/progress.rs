@@ -1,11 +1,12 @@
 //! What async and blocking retries share: everything but the waiting.
 
 use super::options::{Options, Setup};
-use super::{Attempt, Hooks, Position, Retrying, Step};
+use super::{Attempt, Hooks, Position, Retrying, Step, UNLIMITED};
+use crate::cancel::CancelToken;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
 use crate::error::{Error, Refused, Why};
-use crate::nesting::Inside;
+use crate::nesting::{Inside, Outermost};
 use crate::observer::Event;
 use std::time::Duration;
 
@@ -21,54 +22,65 @@ pub(super) enum Next<T, E> {
     Wait(Duration),
 }
 
+/// What happened so far.
 #[derive(Debug)]
-pub(super) struct Progress<E, O> {
-    pub(super) setup: Setup<O>,
-    pub(super) position: Position,
-    /// `NEVER` until it is known. Not an option: the bytes that an empty one leaves undefined would
-    /// be copied with their neighbours, in steps that make the processor wait for its own stores.
+pub(super) struct Past<E> {
+    position: Position,
+    /// `NEVER` until it is known.
     started: Moment,
     last: Option<E>,
     /// Of the last failure; `last` may be the error of an earlier one.
     category: Option<Category>,
 }
 
-impl<E, O: Options> Progress<E, O> {
+impl<E> Past<E> {
     #[inline]
-    pub(super) fn new(setup: Setup<O>) -> Progress<E, O> {
+    pub(super) fn new<O: Options>(setup: &Setup<O>) -> Past<E> {
         let position = Position::starting_at(setup.first_attempt());
-        Progress { setup, position, started: Moment::NEVER, last: None, category: None }
+        Past { position, started: Moment::NEVER, last: None, category: None }
+    }
+
+    pub(super) fn started_at(self, started: Moment) -> Past<E> {
+        Past { started, ..self }
+    }
+
+    /// Returns when the call began, `NEVER` if nobody asked so far.
+    pub(super) const fn started(&self) -> Moment {
+        self.started
+    }
+
+    pub(super) const fn attempt<O>(&self, setup: &Setup<O>) -> Attempt {
+        self.position.attempt(&setup.policy)
+    }
+}
+
+/// A call on its way.
+#[derive(Debug)]
+pub(super) struct Progress<'a, E, O> {
+    setup: &'a Setup<O>,
+    past: &'a mut Past<E>,
+}
+
+impl<'a, E, O: Options> Progress<'a, E, O> {
+    #[inline]
+    pub(super) const fn new(setup: &'a Setup<O>, past: &'a mut Past<E>) -> Progress<'a, E, O> {
+        Progress { setup, past }
     }
 
     #[inline]
-    pub(super) fn attempt(&self) -> Attempt {
-        self.position.attempt(&self.setup.policy)
+    pub(super) const fn attempt(&self) -> Attempt {
+        self.past.attempt(self.setup)
     }
 
     /// Begins the call, in the thread that makes the first attempt, and marks it for that.
     #[inline]
-    pub(super) fn begin(&mut self) -> Option<Inside> {
-        let inside = self.mark();
-        let is_nested = inside.as_ref().map_or_else(Inside::is_marked, Inside::is_nested);
-        self.position.suppress_if_nested(&self.setup.policy, is_nested);
+    pub(super) fn begin(&mut self) -> Inside {
+        let inside = self.setup.mark();
+        self.past.position.suppress_if_nested(&self.setup.policy, inside.is_nested());
         if self.setup.is_timed() {
             self.note_start();
         }
         inside
-    }
-
-    /// Counts the call, once it is certain to be made.
-    #[inline]
-    pub(super) fn deposit(&self) {
-        if let Some(budget) = self.setup.budget() {
-            budget.deposit();
-        }
-    }
-
-    /// Marks this thread while an attempt runs, if this retry would repeat it.
-    #[inline]
-    pub(super) fn mark(&self) -> Option<Inside> {
-        self.setup.policy.repeats().then(Inside::enter)
     }
 
     /// Takes the time of the start, if that has not happened yet.
@@ -76,15 +88,10 @@ impl<E, O: Options> Progress<E, O> {
     /// An untimed async call that is ready at once never reads a clock. One that is not has only
     /// been polled once, so this is still its start.
     pub(super) fn note_start(&mut self) -> Moment {
-        if self.started == Moment::NEVER {
-            self.started = self.setup.clock().now();
+        if self.past.started == Moment::NEVER {
+            self.past.started = self.setup.clock().now();
         }
-        self.started
-    }
-
-    #[inline]
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.setup.cancel().is_some_and(crate::cancel::CancelToken::is_cancelled)
+        self.past.started
     }
 
     /// Returns when an attempt that starts now must end, if it must: with its own timeout, or
@@ -119,20 +126,12 @@ impl<E, O: Options> Progress<E, O> {
     ) -> Next<T, E> {
         match (class.verdict, outcome) {
             (Verdict::Done, Outcome::Finished(Ok(value))) => {
-                self.succeeded(&value, hooks);
+                let attempts = self.attempt().number();
+                self.setup.succeeded(&value, attempts, self.past.started, hooks);
                 Next::Return(Ok(value))
             }
             (_, outcome) => self.after_failure(class, outcome, hooks),
         }
-    }
-
-    #[inline]
-    pub(super) fn succeeded<T, H: Hooks<T, E>>(&mut self, value: &T, hooks: &mut H) {
-        let attempts = self.attempt().number();
-        if self.setup.extras().is_some() {
-            self.report_success(attempts);
-        }
-        hooks.succeeded(value, attempts);
     }
 
     /// Gives up without another attempt. `attempts` of them were made.
@@ -149,8 +148,8 @@ impl<E, O: Options> Progress<E, O> {
         if let Some((name, observer)) = self.setup.observer() {
             observer.observe(&Event::GaveUp { name, why, attempts, elapsed });
         }
-        let error = Error::new(Refused::new(why, None), attempts, elapsed, self.last.take())
-            .with_category(self.category);
+        let error = Error::new(Refused::new(why, None), attempts, elapsed, self.past.last.take())
+            .with_category(self.past.category);
         hooks.gave_up(&error);
         error
     }
@@ -164,15 +163,15 @@ impl<E, O: Options> Progress<E, O> {
     ) -> Next<T, E> {
         let attempt = self.attempt().number();
         self.report_failure(class);
-        if let Some(statistics) = self.setup.statistics() {
-            self.position.set_failure_ratio(statistics.failure_ratio());
-        }
         // A judge may call an error done: there is nothing to repeat then.
         let verdict = if class.verdict == Verdict::Done { Verdict::Stop } else { class.verdict };
         let elapsed = self.elapsed();
-        let mut step =
-            self.position.after(&self.setup.policy, verdict, elapsed, self.setup.random());
-        if let (Step::Wait(_), Some(budget)) = (step, self.setup.budget())
+        let Progress { setup, ref mut past } = *self;
+        if let Some(statistics) = setup.statistics() {
+            past.position.set_failure_ratio(statistics.failure_ratio());
+        }
+        let mut step = past.position.after(&setup.policy, verdict, elapsed, setup.random());
+        if let (Step::Wait(_), Some(budget)) = (step, setup.budget())
             && budget.withdraw().is_err()
         {
             step = Step::GiveUp(Why::BudgetExhausted);
@@ -181,7 +180,7 @@ impl<E, O: Options> Progress<E, O> {
         let value = match outcome {
             Outcome::Finished(Ok(value)) => Some(value),
             Outcome::Finished(Err(error)) => {
-                self.last = Some(error);
+                past.last = Some(error);
                 None
             }
             Outcome::TimedOut => None,
@@ -189,9 +188,9 @@ impl<E, O: Options> Progress<E, O> {
         match step {
             Step::Wait(delay) => {
                 // An attempt that returned no error must not be blamed for an earlier one's.
-                let error = self.last.as_ref().filter(|_| is_error);
+                let error = past.last.as_ref().filter(|_| is_error);
                 let retrying = Retrying { attempt, delay, category: class.category, error };
-                self.report_retry(&retrying, hooks);
+                setup.report_retry(&retrying, hooks);
                 Next::Wait(delay)
             }
             Step::Return => Next::Return(Err(self.give_up(Why::Stopped, attempt, hooks))),
@@ -205,7 +204,7 @@ impl<E, O: Options> Progress<E, O> {
 
     /// Counts an attempt that failed, or that was cut.
     pub(super) fn report_failure(&mut self, class: &Class) {
-        self.category = Some(class.category);
+        self.past.category = Some(class.category);
         if let Some(statistics) = self.setup.statistics() {
             statistics.attempt_failed();
         }
@@ -215,30 +214,87 @@ impl<E, O: Options> Progress<E, O> {
         }
     }
 
+    fn elapsed(&mut self) -> Duration {
+        let started = self.note_start();
+        self.setup.clock().now().since(started)
+    }
+}
+
+impl<O: Options> Setup<O> {
+    /// Begins a call of the simplest kind, for whose first attempt nothing has to be remembered:
+    /// without options or time limits, and not inside of another. Returns nothing for others.
+    #[inline]
+    pub(super) fn begin_plain(&self) -> Option<Outermost> {
+        let policy = &self.policy;
+        let is_plain = self.extras().is_none() && !policy.is_timed() && policy.repeats();
+        if is_plain { Outermost::enter() } else { None }
+    }
+
+    #[inline]
+    pub(super) fn succeeded<T, E, H: Hooks<T, E>>(
+        &self,
+        value: &T,
+        attempts: u32,
+        started: Moment,
+        hooks: &mut H,
+    ) {
+        if self.extras().is_some() {
+            self.report_success(attempts, started);
+        }
+        hooks.succeeded(value, attempts);
+    }
+
     #[cold]
-    fn report_success(&mut self, attempts: u32) {
-        if let Some(statistics) = self.setup.statistics() {
+    fn report_success(&self, attempts: u32, started: Moment) {
+        if let Some(statistics) = self.statistics() {
             statistics.succeeded();
         }
-        let elapsed = if self.setup.observer().is_some() { self.elapsed() } else { Duration::ZERO };
-        if let Some((name, observer)) = self.setup.observer() {
+        if let Some((name, observer)) = self.observer() {
+            let elapsed = self.clock().now().since(started);
             observer.observe(&Event::Succeeded { name, attempts, elapsed });
         }
     }
 
-    fn report_retry<T, H: Hooks<T, E>>(&self, retrying: &Retrying<'_, E>, hooks: &mut H) {
+    /// Keeps the time of the start of a plain call until its first attempt has ended. Such a call
+    /// has no deadline, so there is a place for it that costs the others nothing.
+    pub(super) fn keep_start(&mut self) {
+        if self.policy.deadline == UNLIMITED {
+            self.policy.deadline = self.clock().now().as_nanos();
+        }
+    }
+
+    /// Returns what was kept, if anything was; else `NEVER`.
+    pub(super) const fn take_start(&mut self) -> Moment {
+        Moment::from_nanos(std::mem::replace(&mut self.policy.deadline, UNLIMITED))
+    }
+
+    /// Marks this thread while an attempt runs, if this retry would repeat it.
+    #[inline]
+    pub(super) fn mark(&self) -> Inside {
+        Inside::enter_if(self.policy.repeats())
+    }
+
+    #[inline]
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel().is_some_and(CancelToken::is_cancelled)
+    }
+
+    /// Counts the call, once it is certain to be made.
+    #[inline]
+    pub(super) fn deposit(&self) {
+        if let Some(budget) = self.budget() {
+            budget.deposit();
+        }
+    }
+
+    fn report_retry<T, E, H: Hooks<T, E>>(&self, retrying: &Retrying<'_, E>, hooks: &mut H) {
         let Retrying { attempt, delay, .. } = *retrying;
-        if let Some(statistics) = self.setup.statistics() {
+        if let Some(statistics) = self.statistics() {
             statistics.retried(delay);
         }
-        if let Some((name, observer)) = self.setup.observer() {
+        if let Some((name, observer)) = self.observer() {
             observer.observe(&Event::Retrying { name, attempt, delay });
         }
         hooks.retrying(retrying);
-    }
-
-    fn elapsed(&mut self) -> Duration {
-        let started = self.note_start();
-        self.setup.clock().now().since(started)
     }
 }

@@ -19,6 +19,11 @@ pub struct Attempt {
 impl Attempt {
     pub(crate) const ONLY: Attempt = Attempt { number: 1, attempts_max: 1, time_left: UNLIMITED };
 
+    #[inline]
+    pub(super) const fn first(retry: &Retry) -> Attempt {
+        Attempt { number: 1, attempts_max: retry.attempts_max, time_left: UNLIMITED }
+    }
+
     /// Returns its number, counted from 1.
     pub const fn number(self) -> u32 {
         self.number

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod plain;
 mod time;
 mod retry_after;
 mod judging;
