@@ -138,7 +138,7 @@ impl SqliteStore {
     async fn write<T: Send + 'static>(
         &self,
         weight: usize,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, error::Trouble> + Send + 'static,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
     ) -> Answer<T> {
         self.shared.writes.ask(Urgency::Work, weight, work).await
     }
@@ -146,7 +146,7 @@ impl SqliteStore {
     /// Asks for a write that a holder's life depends on.
     async fn live<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, error::Trouble> + Send + 'static,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
     ) -> Answer<T> {
         self.shared.writes.ask(Urgency::Life, 1, work).await
     }
@@ -154,7 +154,7 @@ impl SqliteStore {
     /// Asks for a read.
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, error::Trouble> + Send + 'static,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
     ) -> Answer<T> {
         self.shared.reads.ask(Urgency::Work, 1, work).await
     }

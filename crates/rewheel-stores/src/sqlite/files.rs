@@ -11,9 +11,6 @@ use std::time::Duration;
 /// How long to wait for another process that writes the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Compiled statements that a connection keeps: all of ours.
-const STATEMENTS_MAX: usize = 100;
-
 /// The pages of a busy store fit; more memory did not make it faster.
 const CACHE_KIB: i64 = 64 * 1024;
 
@@ -96,6 +93,5 @@ fn tune(connection: &Connection) -> Result<(), Trouble> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "temp_store", "memory")?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(())
 }

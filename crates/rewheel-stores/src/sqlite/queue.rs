@@ -22,8 +22,8 @@ pub(super) enum Urgency {
 
 /// A verb that waits.
 pub(super) trait Request: Send {
-    /// Does it, inside a transaction.
-    fn run(&mut self, tx: &mut Transaction<'_>) -> Result<(), Trouble>;
+    /// Does it, inside a transaction. Does it again if that is rolled back for another's sake.
+    fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), Trouble>;
 
     /// Answers, once the transaction is durable or has failed.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
@@ -33,7 +33,7 @@ pub(super) trait Request: Send {
 }
 
 struct Ask<F, T> {
-    work: Option<F>,
+    work: F,
     weight: usize,
     result: Option<T>,
     reply: oneshot::Sender<Answer<T>>,
@@ -42,13 +42,12 @@ struct Ask<F, T> {
 
 impl<F, T> Request for Ask<F, T>
 where
-    F: FnOnce(&mut Transaction<'_>) -> Result<T, Trouble> + Send,
+    F: FnMut(&mut Transaction<'_, '_>) -> Result<T, Trouble> + Send,
     T: Send,
 {
-    fn run(&mut self, tx: &mut Transaction<'_>) -> Result<(), Trouble> {
-        let Some(work) = self.work.take() else { return Ok(()) };
+    fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), Trouble> {
         // A bug in one verb must not end the thread that all others depend on.
-        let result = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|_| {
+        let result = catch_unwind(AssertUnwindSafe(|| (self.work)(tx))).unwrap_or_else(|_| {
             Err(Trouble::Said(StoreError::Broken {
                 what: "a bug in the store: the verb panicked, and was rolled back".to_owned(),
                 source: None,
@@ -100,7 +99,7 @@ impl Queue {
         &self,
         urgency: Urgency,
         weight: usize,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, Trouble> + Send + 'static,
     ) -> Answer<T> {
         let place = match urgency {
             Urgency::Life => None,
@@ -110,7 +109,7 @@ impl Queue {
             }
         };
         let (reply, answer) = oneshot::channel();
-        let ask = Ask { work: Some(work), weight, result: None, reply, _place: place };
+        let ask = Ask { work, weight, result: None, reply, _place: place };
         self.push(urgency, Box::new(ask))?;
         answer.await.unwrap_or_else(|_| {
             Err(StoreError::Ambiguous("the thread that has the connection is gone".into()))

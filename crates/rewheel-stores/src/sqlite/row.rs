@@ -21,7 +21,7 @@ pub(super) enum Payload {
 
 /// Reads a job of any of the three tables, by the names of its columns.
 pub(super) fn read_job(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     row: &Row<'_>,
     payload: Payload,
 ) -> Result<Job, Trouble> {

@@ -2,15 +2,17 @@
 
 use super::error::{Trouble, unreadable};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Tenant, Timestamp};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Statement};
+use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Lanes that a connection remembers. They are short; forgetting them costs a lookup each.
 const LANES_REMEMBERED_MAX: usize = 100_000;
 
 /// A transaction of one verb.
-pub(super) struct Transaction<'a> {
-    pub(super) connection: &'a Connection,
+pub(super) struct Transaction<'a, 'c> {
+    pub(super) statements: &'a Statements<'c>,
     /// The store's time: the same for the whole verb.
     pub(super) now: Timestamp,
     pub(super) lanes: &'a mut Lanes,
@@ -21,18 +23,22 @@ pub(super) struct Transaction<'a> {
     pub(super) woke: bool,
 }
 
-impl<'a> Transaction<'a> {
-    pub(super) fn new(connection: &'a Connection, now: Timestamp, lanes: &'a mut Lanes) -> Self {
-        Transaction { connection, now, lanes, submitted: 0, pruned: 0, woke: false }
+impl<'a, 'c> Transaction<'a, 'c> {
+    pub(super) fn new(
+        statements: &'a Statements<'c>,
+        now: Timestamp,
+        lanes: &'a mut Lanes,
+    ) -> Transaction<'a, 'c> {
+        Transaction { statements, now, lanes, submitted: 0, pruned: 0, woke: false }
     }
 
     /// Returns a statement, compiled once for the connection.
-    pub(super) fn sql(&self, sql: &'static str) -> Result<CachedStatement<'a>, Trouble> {
-        Ok(self.connection.prepare_cached(sql)?)
+    pub(super) fn sql(&self, sql: &'static str) -> Result<Compiled<'c>, Trouble> {
+        Ok(self.statements.compiled(sql)?)
     }
 
     pub(super) fn execute(&self, sql: &'static str, params: impl Params) -> Result<usize, Trouble> {
-        Ok(self.sql(sql)?.execute(params)?)
+        Ok(self.sql(sql)?.get().execute(params)?)
     }
 
     /// Reads the only row, if there is one.
@@ -42,7 +48,7 @@ impl<'a> Transaction<'a> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Trouble> {
-        Ok(self.sql(sql)?.query_row(params, read).optional()?)
+        Ok(self.sql(sql)?.get().query_row(params, read).optional()?)
     }
 
     /// Returns the number of a holder that is alive.
@@ -75,8 +81,8 @@ impl<'a> Transaction<'a> {
             return Ok(number);
         }
         let name = (lane.kind.as_str(), tenant_text(lane.tenant.as_ref()), lane.priority.get());
-        let number =
-            self.sql(include_str!("sql/insert_lane.sql"))?.query_row(name, |row| row.get(0))?;
+        let insert = self.sql(include_str!("sql/insert_lane.sql"))?;
+        let number = insert.get().query_row(name, |row| row.get(0))?;
         self.lanes.remember(number, lane);
         Ok(number)
     }
@@ -99,6 +105,43 @@ impl<'a> Transaction<'a> {
         };
         self.lanes.remember(number, &lane);
         Ok(lane)
+    }
+}
+
+/// The statements of one connection, each compiled at its first use. They are found by where their
+/// text is in this program, which is faster than by what it says.
+pub(super) struct Statements<'c> {
+    pub(super) connection: &'c Connection,
+    compiled: RefCell<HashMap<*const u8, Compiled<'c>>>,
+}
+
+/// A statement that is used by one at a time.
+#[derive(Clone)]
+pub(super) struct Compiled<'c>(Rc<RefCell<Statement<'c>>>);
+
+impl<'c> Compiled<'c> {
+    pub(super) fn get(&self) -> RefMut<'_, Statement<'c>> {
+        self.0.borrow_mut()
+    }
+}
+
+impl<'c> Statements<'c> {
+    pub(super) fn new(connection: &'c Connection) -> Statements<'c> {
+        Statements { connection, compiled: RefCell::default() }
+    }
+
+    pub(super) fn compiled(&self, sql: &'static str) -> rusqlite::Result<Compiled<'c>> {
+        if let Some(known) = self.compiled.borrow().get(&sql.as_ptr()) {
+            return Ok(known.clone());
+        }
+        let fresh = Compiled(Rc::new(RefCell::new(self.connection.prepare(sql)?)));
+        self.compiled.borrow_mut().insert(sql.as_ptr(), fresh.clone());
+        Ok(fresh)
+    }
+
+    /// Runs a statement that neither takes nor returns anything.
+    pub(super) fn run(&self, sql: &'static str) -> rusqlite::Result<()> {
+        self.compiled(sql)?.get().execute([]).map(drop)
     }
 }
 

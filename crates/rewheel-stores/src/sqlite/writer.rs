@@ -2,7 +2,7 @@
 
 use super::error::{echo, judge, judge_commit};
 use super::queue::{Queue, Request};
-use super::transaction::{Lanes, Transaction};
+use super::transaction::{Lanes, Statements, Transaction};
 use super::{Files, error::Trouble};
 use rewheel_core::Timestamp;
 use rewheel_core::store::{ClockOffset, StoreError};
@@ -27,113 +27,177 @@ impl Writer {
         // Whatever ends this thread, nobody may wait for it.
         let _closing = Closing(self.queue.clone());
         let mut lanes = Lanes::default();
-        while let Some(group) = self.queue.take(GROUP_ROWS_MAX) {
-            self.flush(group, &mut lanes);
+        loop {
+            let statements = Statements::new(&self.connection);
+            if self.serve_until_failure(&statements, &mut lanes) {
+                break;
+            }
+            lanes.forget();
+            // A connection whose write to the disk failed may remember pages that never got there.
+            if let Ok(fresh) = self.files.open_writer() {
+                drop(statements);
+                self.connection = fresh;
+            }
         }
         // Leaves one plain file behind. Nothing depends on it: the next one to open the file would
         // do it.
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 
-    fn flush(&mut self, group: Vec<Box<dyn Request>>, lanes: &mut Lanes) {
-        let now = crate::clock::now(&self.clock);
-        if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
-            answer_all(group, &judge(error));
-            return;
-        }
-        let mut served = Vec::with_capacity(group.len());
-        let mut ledger = Ledger::default();
-        let mut group = group.into_iter();
-        while let Some(mut request) = group.next() {
-            match self.serve(&mut *request, now, lanes, &mut ledger) {
-                Ok(()) => served.push(request),
-                Err(error) if self.connection.is_autocommit() => {
-                    // SQLite gave up the whole transaction: so must everybody in it.
-                    lanes.forget();
-                    served.extend(group);
-                    answer_all(served, &error);
-                    request.answer(Err(error));
-                    return;
-                }
-                Err(error) => {
-                    lanes.forget();
-                    request.answer(Err(error));
-                }
+    /// Returns whether it is done; otherwise a commit failed.
+    fn serve_until_failure(&self, statements: &Statements<'_>, lanes: &mut Lanes) -> bool {
+        while let Some(group) = self.queue.take(GROUP_ROWS_MAX) {
+            let flush = Flush { statements, now: crate::clock::now(&self.clock) };
+            match flush.run(group, lanes) {
+                Ok(false) => {}
+                Ok(true) => self.woken.send_modify(|count| *count += 1),
+                Err(CommitFailed) => return false,
             }
         }
-        match self.commit(now, &ledger) {
-            Ok(()) => {
-                for request in served {
-                    request.answer(Ok(()));
+        true
+    }
+}
+
+struct CommitFailed;
+
+enum Flushed {
+    Done {
+        woke: bool,
+    },
+    /// Nothing was written.
+    Undone,
+}
+
+/// A verb failed.
+enum Failed {
+    /// Before it wrote anything.
+    Cleanly(StoreError),
+    HalfWay(StoreError),
+}
+
+/// One transaction for all that waited together.
+struct Flush<'a, 'c> {
+    statements: &'a Statements<'c>,
+    now: Timestamp,
+}
+
+impl Flush<'_, '_> {
+    /// Commits all of them together. Returns whether watchers should look.
+    ///
+    /// A verb that fails half-way is rare, and undoing it alone would need every page that others
+    /// write to be copied first: all are rolled back instead, and each is done again on its own.
+    fn run(
+        &self,
+        mut group: Vec<Box<dyn Request>>,
+        lanes: &mut Lanes,
+    ) -> Result<bool, CommitFailed> {
+        match self.together(&mut group, lanes)? {
+            Flushed::Done { woke } => Ok(woke),
+            Flushed::Undone => {
+                let mut woke = false;
+                for request in group {
+                    let mut alone = vec![request];
+                    match self.together(&mut alone, lanes)? {
+                        Flushed::Done { woke: one } => woke |= one,
+                        Flushed::Undone => debug_assert!(alone.is_empty(), "it has its answer"),
+                    }
                 }
-                if ledger.woke {
-                    self.woken.send_modify(|count| *count += 1);
-                }
-            }
-            Err(error) => {
-                lanes.forget();
-                answer_all(served, &error);
+                Ok(woke)
             }
         }
     }
 
-    /// Runs one verb in a savepoint, so that its failure is its own.
+    /// Leaves in the group whoever has no answer yet.
+    fn together(
+        &self,
+        group: &mut Vec<Box<dyn Request>>,
+        lanes: &mut Lanes,
+    ) -> Result<Flushed, CommitFailed> {
+        if let Err(error) = self.statements.run("BEGIN IMMEDIATE") {
+            answer_all(std::mem::take(group), &judge(error));
+            return Ok(Flushed::Done { woke: false });
+        }
+        let mut served = Vec::with_capacity(group.len());
+        let mut ledger = Ledger::default();
+        let mut waiting = std::mem::take(group).into_iter();
+        while let Some(mut request) = waiting.next() {
+            match self.serve(&mut *request, lanes, &mut ledger) {
+                Ok(()) => served.push(request),
+                Err(Failed::Cleanly(error)) => request.answer(Err(error)),
+                Err(Failed::HalfWay(error)) => {
+                    lanes.forget();
+                    if !self.is_over() {
+                        let _ = self.statements.run("ROLLBACK");
+                    }
+                    if served.is_empty() && waiting.len() == 0 {
+                        request.answer(Err(error));
+                    } else {
+                        served.push(request);
+                        served.extend(waiting);
+                        *group = served;
+                    }
+                    return Ok(Flushed::Undone);
+                }
+            }
+        }
+        if let Err(error) = self.commit(&ledger) {
+            lanes.forget();
+            answer_all(served, &error);
+            return Err(CommitFailed);
+        }
+        for request in served {
+            request.answer(Ok(()));
+        }
+        Ok(Flushed::Done { woke: ledger.woke })
+    }
+
     fn serve(
         &self,
         request: &mut dyn Request,
-        now: Timestamp,
         lanes: &mut Lanes,
         ledger: &mut Ledger,
-    ) -> Result<(), StoreError> {
-        self.plain("SAVEPOINT verb").map_err(judge)?;
-        let mut tx = Transaction::new(&self.connection, now, lanes);
+    ) -> Result<(), Failed> {
+        let connection = self.statements.connection;
+        let before = connection.total_changes();
+        let mut tx = Transaction::new(self.statements, self.now, lanes);
         match request.run(&mut tx) {
             Ok(()) => {
                 ledger.submitted += tx.submitted;
                 ledger.pruned += tx.pruned;
                 ledger.woke |= tx.woke;
-                self.plain("RELEASE verb").map_err(judge)
+                Ok(())
             }
-            Err(trouble) => {
-                if !self.connection.is_autocommit() {
-                    self.plain("ROLLBACK TO verb").map_err(judge)?;
-                    self.plain("RELEASE verb").map_err(judge)?;
-                }
-                Err(trouble.into())
+            Err(trouble) if connection.total_changes() == before && !self.is_over() => {
+                Err(Failed::Cleanly(trouble.into()))
             }
+            Err(trouble) => Err(Failed::HalfWay(trouble.into())),
         }
     }
 
-    fn commit(&mut self, now: Timestamp, ledger: &Ledger) -> Result<(), StoreError> {
-        let written = if ledger.submitted + ledger.pruned > 0 {
-            let line = (now.as_millis(), count(ledger.submitted), count(ledger.pruned));
-            self.connection
-                .prepare_cached(include_str!("sql/insert_ledger.sql"))
-                .and_then(|mut insert| insert.execute(line))
-                .map(drop)
-                .map_err(judge)
-        } else {
-            Ok(())
-        };
-        let committed = written.and_then(|()| self.plain("COMMIT").map_err(judge_commit));
-        if committed.is_err() {
-            if !self.connection.is_autocommit() {
-                let _ = self.plain("ROLLBACK");
-            }
-            self.reopen();
+    fn commit(&self, ledger: &Ledger) -> Result<(), StoreError> {
+        let committed = self
+            .append(ledger)
+            .map_err(judge)
+            .and_then(|()| self.statements.run("COMMIT").map_err(judge_commit));
+        if committed.is_err() && !self.is_over() {
+            let _ = self.statements.run("ROLLBACK");
         }
         committed
     }
 
-    /// A connection whose write to the disk failed may remember pages that never got there.
-    fn reopen(&mut self) {
-        if let Ok(fresh) = self.files.open_writer() {
-            self.connection = fresh;
+    /// Writes what the flush did to the books.
+    fn append(&self, ledger: &Ledger) -> rusqlite::Result<()> {
+        if ledger.submitted + ledger.pruned == 0 {
+            return Ok(());
         }
+        let line = (self.now.as_millis(), count(ledger.submitted), count(ledger.pruned));
+        let sql = include_str!("sql/insert_ledger.sql");
+        self.statements.compiled(sql)?.get().execute(line).map(drop)
     }
 
-    fn plain(&self, sql: &str) -> rusqlite::Result<()> {
-        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    /// Whether SQLite has ended the transaction.
+    fn is_over(&self) -> bool {
+        self.statements.connection.is_autocommit()
     }
 }
 
@@ -163,16 +227,17 @@ impl Drop for Closing {
 
 /// Serves reads on a connection of its own, each in one snapshot.
 pub(super) fn read(connection: &Connection, queue: &Queue, clock: &ClockOffset) {
+    let statements = Statements::new(connection);
     let mut lanes = Lanes::default();
     while let Some(group) = queue.take(1) {
         for mut request in group {
             let now = crate::clock::now(clock);
-            let outcome = connection.execute_batch("BEGIN").map_err(Trouble::Sql).and_then(|()| {
-                let mut tx = Transaction::new(connection, now, &mut lanes);
+            let outcome = statements.run("BEGIN").map_err(Trouble::Sql).and_then(|()| {
+                let mut tx = Transaction::new(&statements, now, &mut lanes);
                 request.run(&mut tx)
             });
             if !connection.is_autocommit() {
-                let _ = connection.execute_batch("COMMIT");
+                let _ = statements.run("COMMIT");
             }
             request.answer(outcome.map_err(StoreError::from));
         }

@@ -1,6 +1,6 @@
 -- claim: leases at most ?4 jobs of lane ?1 that are due until ?2 to holder ?3, now ?5. Contract: WorkStore::claim.
 -- ?6 is the attempt timeout of jobs without their own, ?7 the grace.
-UPDATE jobs
+UPDATE OR FAIL jobs      -- no constraint can fail here: nothing needs to be kept to undo it
    SET state = 'leased', holder = ?3, leased_ms = ?5, fence = fence + 1, version = version + 1,
        overdue_ms = max(due_ms, ?5) + coalesce(attempt_timeout_ms, ?6) + ?7
  WHERE seq IN (SELECT seq FROM jobs INDEXED BY jobs_due      -- one range, whatever the statistics say

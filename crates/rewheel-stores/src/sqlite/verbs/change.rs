@@ -11,7 +11,7 @@ use rewheel_core::{Actor, Facts, Job, JobId, Keep, Key, KindName, State, Timesta
 use rusqlite::types::ToSql;
 
 pub(in super::super) fn change(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     changes: &[Change],
     by: &Actor,
     keep: Keep,
@@ -25,7 +25,7 @@ pub(in super::super) fn change(
 }
 
 fn one(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     change: &Change,
     by: &Actor,
     keep: Keep,
@@ -51,7 +51,7 @@ fn one(
 }
 
 fn write(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     before: &Job,
     after: &Job,
     what: &What,
@@ -106,7 +106,7 @@ fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
     after.payload.as_deref().filter(|_| is_new)
 }
 
-fn cancel_live(tx: &mut Transaction<'_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
+fn cancel_live(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
     let sql = include_str!("../sql/find_live.sql");
     let id = job.id;
     let found = tx.find(sql, [id.to_bytes()], |row| {
@@ -127,7 +127,7 @@ fn cancel_live(tx: &mut Transaction<'_>, job: &Job, keep: Keep) -> Result<(), Tr
     Ok(())
 }
 
-fn cancel_dead(tx: &mut Transaction<'_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
+fn cancel_dead(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<(), Trouble> {
     let id = job.id.to_bytes();
     if keep.job.is_zero() {
         tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;
@@ -155,7 +155,7 @@ pub(super) struct Line<'a> {
     pub(super) after: Facts,
 }
 
-pub(super) fn audit(tx: &Transaction<'_>, by: &Actor, line: Line<'_>) -> Result<(), Trouble> {
+pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Result<(), Trouble> {
     let values = (
         tx.now.as_millis(),
         by.as_str(),

@@ -16,7 +16,7 @@ pub(in super::super) struct Wish {
 }
 
 pub(in super::super) fn claim(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     wish: &Wish,
 ) -> Result<Vec<Leased>, Trouble> {
     let number = tx.alive(wish.holder)?.ok_or(StoreError::HolderDead(wish.holder))?;
@@ -48,7 +48,7 @@ enum Entry {
     Open,
 }
 
-fn entry(tx: &Transaction<'_>, kind: &KindName, holder: HolderId) -> Result<Entry, Trouble> {
+fn entry(tx: &Transaction<'_, '_>, kind: &KindName, holder: HolderId) -> Result<Entry, Trouble> {
     let found = tx.find(include_str!("../sql/find_kind.sql"), [kind.as_str()], |row| {
         let prober: Option<[u8; 16]> = row.get(2)?;
         let used: Option<[u8; 16]> = row.get(3)?;
@@ -63,7 +63,7 @@ fn entry(tx: &Transaction<'_>, kind: &KindName, holder: HolderId) -> Result<Entr
 }
 
 fn take(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     wish: &Wish,
     number: i64,
     visit: &Visit,
@@ -83,7 +83,8 @@ fn take(
     );
     let first = claimed.len();
     let mut order = Vec::with_capacity(limit);
-    let mut statement = tx.sql(include_str!("../sql/claim.sql"))?;
+    let statement = tx.sql(include_str!("../sql/claim.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query(values)?;
     while let Some(row) = rows.next()? {
         let seq: i64 = row.get(0)?;
@@ -105,7 +106,7 @@ fn take(
 }
 
 pub(in super::super) fn lanes(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     kinds: &mut Vec<KindName>,
     after: Option<&Lane>,
     limit: usize,
@@ -119,7 +120,8 @@ pub(in super::super) fn lanes(
             Some(after) => (tenant_text(after.tenant.as_ref()), i64::from(after.priority.get())),
             None => ("", -1),
         };
-        let mut statement = tx.sql(include_str!("../sql/lanes.sql"))?;
+        let statement = tx.sql(include_str!("../sql/lanes.sql"))?;
+        let mut statement = statement.get();
         let mut rows = statement.query((kind.as_str(), tenant, priority, limit - found.len()))?;
         while let Some(row) = rows.next()? {
             let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
@@ -136,12 +138,13 @@ pub(in super::super) fn lanes(
 }
 
 pub(in super::super) fn start(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     holder: HolderId,
     leases: &[Lease],
 ) -> Result<Vec<bool>, Trouble> {
     let Some(number) = tx.alive(holder)? else { return Ok(vec![false; leases.len()]) };
-    let mut statement = tx.sql(include_str!("../sql/start.sql"))?;
+    let statement = tx.sql(include_str!("../sql/start.sql"))?;
+    let mut statement = statement.get();
     let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
         let values = (lease.job.to_bytes(), number, lease.fence.get());
@@ -151,7 +154,7 @@ pub(in super::super) fn start(
 }
 
 pub(in super::super) fn held(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     holder: HolderId,
     older_than: Duration,
     after: Option<JobId>,
@@ -160,7 +163,8 @@ pub(in super::super) fn held(
     let Some(number) = tx.number(holder)? else { return Ok(Vec::new()) };
     let since = tx.now.as_millis().saturating_sub(millis(older_than));
     let after = after.map(|job| job.to_bytes().to_vec()).unwrap_or_default();
-    let mut statement = tx.sql(include_str!("../sql/held.sql"))?;
+    let statement = tx.sql(include_str!("../sql/held.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query((number, since, after, limit))?;
     let mut leases = Vec::new();
     while let Some(row) = rows.next()? {

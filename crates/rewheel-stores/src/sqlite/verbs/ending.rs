@@ -39,7 +39,11 @@ pub(super) fn texts(failure: Option<&Failure>) -> (Option<&str>, Option<&str>, O
 }
 
 /// Moves a job out of the hot table.
-pub(super) fn end(tx: &mut Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
+pub(super) fn end(
+    tx: &mut Transaction<'_, '_>,
+    live: &Live,
+    end: &Ending<'_>,
+) -> Result<(), Trouble> {
     match end.state {
         State::Dead => die(tx, live, end)?,
         State::Succeeded | State::Failed | State::Cancelled => finish(tx, live, end)?,
@@ -52,7 +56,7 @@ pub(super) fn end(tx: &mut Transaction<'_>, live: &Live, end: &Ending<'_>) -> Re
     Ok(())
 }
 
-fn die(tx: &Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
+fn die(tx: &Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
     let (category, code, message) = texts(end.failure);
     let values: [&dyn ToSql; 9] = [
         &live.seq,
@@ -69,7 +73,7 @@ fn die(tx: &Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(), Troubl
     Ok(())
 }
 
-fn finish(tx: &mut Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
+fn finish(tx: &mut Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result<(), Trouble> {
     if end.keep.job.is_zero() {
         tx.execute(include_str!("../sql/delete_attempts.sql"), [live.id.to_bytes()])?;
         tx.pruned += 1;
@@ -101,7 +105,7 @@ fn finish(tx: &mut Transaction<'_>, live: &Live, end: &Ending<'_>) -> Result<(),
 
 /// Lets a key remember how its job ended, for a while.
 pub(super) fn end_key(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     lane: &Lane,
     key: &str,
     job: JobId,

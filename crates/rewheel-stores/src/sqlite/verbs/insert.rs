@@ -21,17 +21,21 @@ pub(in super::super) struct Batch {
 }
 
 pub(in super::super) fn insert(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     batch: &Batch,
 ) -> Result<Vec<Inserted>, Trouble> {
+    let all_or_nothing = batch.if_refused == IfRefused::StoreNothing;
+    if all_or_nothing {
+        tx.statements.run("SAVEPOINT batch")?;
+    }
     let mut insert = Insertion::new(tx, batch)?;
     let mut answers = Vec::with_capacity(batch.jobs.len());
     for job in &batch.jobs {
         answers.push(insert.one(tx, job)?);
     }
     let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
-    if refused && batch.if_refused == IfRefused::StoreNothing {
-        tx.connection.execute_batch("ROLLBACK TO verb")?;
+    if refused && all_or_nothing {
+        tx.statements.run("ROLLBACK TO batch")?;
         tx.lanes.forget();
         leave_out(&batch.jobs, &mut answers);
         return Ok(answers);
@@ -79,7 +83,7 @@ enum Open {
 }
 
 impl<'a> Insertion<'a> {
-    fn new(tx: &Transaction<'_>, batch: &'a Batch) -> Result<Insertion<'a>, Trouble> {
+    fn new(tx: &Transaction<'_, '_>, batch: &'a Batch) -> Result<Insertion<'a>, Trouble> {
         let holder = match &batch.direct {
             Some(direct) => tx.alive(direct.holder)?,
             None => None,
@@ -87,7 +91,7 @@ impl<'a> Insertion<'a> {
         Ok(Insertion { batch, holder, kinds: HashMap::new(), lanes_busy: HashMap::new() })
     }
 
-    fn one(&mut self, tx: &mut Transaction<'_>, job: &'a NewJob) -> Result<Inserted, Trouble> {
+    fn one(&mut self, tx: &mut Transaction<'_, '_>, job: &'a NewJob) -> Result<Inserted, Trouble> {
         let now = tx.now;
         let bytes = job.payload.len();
         if bytes > PAYLOAD_BYTES_MAX {
@@ -98,13 +102,14 @@ impl<'a> Insertion<'a> {
         if open == Open::Unknown {
             return Ok(Inserted::Refused(Refusal::UnknownKind));
         }
+        // First what is known: a job that is stored is not refused for what has passed since.
+        if let Some(known) = self.known(tx, job)? {
+            return Ok(known);
+        }
         let due = job.due.resolve(now);
         let deadline = job.deadline.map(|deadline| deadline.resolve(now));
         if deadline.is_some_and(|deadline| deadline <= now || deadline < due) {
             return Ok(Inserted::Refused(Refusal::DeadlineTooEarly));
-        }
-        if let Some(known) = self.known(tx, job)? {
-            return Ok(known);
         }
         let lane = tx.lane_or_new(&job.lane())?;
         let leased = open == Open::Free && due <= now && self.is_direct(tx, lane)?;
@@ -113,7 +118,7 @@ impl<'a> Insertion<'a> {
         Ok(Inserted::Created { due, leased: leased.then_some(fence) })
     }
 
-    fn kind(&mut self, tx: &Transaction<'_>, job: &'a NewJob) -> Result<Open, Trouble> {
+    fn kind(&mut self, tx: &Transaction<'_, '_>, job: &'a NewJob) -> Result<Open, Trouble> {
         if let Some(open) = self.kinds.get(job.kind.as_str()) {
             return Ok(*open);
         }
@@ -130,7 +135,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// Answers for a job whose key or id is known.
-    fn known(&self, tx: &Transaction<'_>, job: &NewJob) -> Result<Option<Inserted>, Trouble> {
+    fn known(&self, tx: &Transaction<'_, '_>, job: &NewJob) -> Result<Option<Inserted>, Trouble> {
         if self.batch.sent == Sent::Again
             && let Some(state) = find_state(tx, job.id)?
         {
@@ -143,7 +148,7 @@ impl<'a> Insertion<'a> {
     }
 
     /// Whether the direct path is open: a live holder, and nobody in the lane to overtake.
-    fn is_direct(&mut self, tx: &Transaction<'_>, lane: i64) -> Result<bool, Trouble> {
+    fn is_direct(&mut self, tx: &Transaction<'_, '_>, lane: i64) -> Result<bool, Trouble> {
         if self.holder.is_none() {
             return Ok(false);
         }
@@ -159,7 +164,7 @@ impl<'a> Insertion<'a> {
 }
 
 fn store(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     job: &NewJob,
     lane: i64,
     due: Timestamp,
@@ -206,7 +211,11 @@ fn store(
     Ok(())
 }
 
-fn known_key(tx: &Transaction<'_>, job: &NewJob, key: &Key) -> Result<Option<Inserted>, Trouble> {
+fn known_key(
+    tx: &Transaction<'_, '_>,
+    job: &NewJob,
+    key: &Key,
+) -> Result<Option<Inserted>, Trouble> {
     let name =
         (job.kind.as_str(), tenant_text(job.tenant.as_ref()), key.as_str(), tx.now.as_millis());
     let found = tx.find(include_str!("../sql/find_key.sql"), name, |row| {
@@ -232,7 +241,7 @@ fn known_key(tx: &Transaction<'_>, job: &NewJob, key: &Key) -> Result<Option<Ins
     Ok(Some(Inserted::Duplicate { job: known, state }))
 }
 
-fn find_state(tx: &Transaction<'_>, job: JobId) -> Result<Option<State>, Trouble> {
+fn find_state(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<State>, Trouble> {
     let text: Option<String> =
         tx.find(include_str!("../sql/find_state.sql"), [job.to_bytes()], column)?;
     Ok(text.and_then(|text| text.parse().ok()))

@@ -13,7 +13,7 @@ use rewheel_core::{
 use rusqlite::Row;
 
 pub(in super::super) fn put_kinds(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     kinds: &[NewKind],
     by: &Actor,
 ) -> Result<(), Trouble> {
@@ -43,8 +43,9 @@ pub(in super::super) fn put_kinds(
     Ok(())
 }
 
-pub(in super::super) fn kinds(tx: &Transaction<'_>) -> Result<Vec<Kind>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/kinds.sql"))?;
+pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, Trouble> {
+    let statement = tx.sql(include_str!("../sql/kinds.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query([])?;
     let mut kinds = Vec::new();
     while let Some(row) = rows.next()? {
@@ -53,8 +54,9 @@ pub(in super::super) fn kinds(tx: &Transaction<'_>) -> Result<Vec<Kind>, Trouble
     Ok(kinds)
 }
 
-fn get_kind(tx: &Transaction<'_>, name: &KindName) -> Result<Option<Kind>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/get_kind.sql"))?;
+fn get_kind(tx: &Transaction<'_, '_>, name: &KindName) -> Result<Option<Kind>, Trouble> {
+    let statement = tx.sql(include_str!("../sql/get_kind.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query([name.as_str()])?;
     rows.next()?.map(read_kind).transpose()
 }
@@ -80,7 +82,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
 }
 
 pub(in super::super) fn change_kind(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     name: &KindName,
     change: &KindChange,
     by: &Actor,
@@ -111,7 +113,7 @@ pub(in super::super) fn change_kind(
 
 /// What a change makes of a kind; `None` where another was first.
 fn changed(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     before: &Kind,
     change: &KindChange,
 ) -> Result<Option<Kind>, Trouble> {

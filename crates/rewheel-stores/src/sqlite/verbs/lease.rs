@@ -8,7 +8,7 @@ use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
 use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Timestamp};
 
 pub(in super::super) fn join(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     holder: &NewHolder,
 ) -> Result<Timestamp, Trouble> {
     let now = tx.now;
@@ -20,13 +20,17 @@ pub(in super::super) fn join(
     }
 }
 
-pub(in super::super) fn renew(tx: &Transaction<'_>, holder: HolderId) -> Result<Renewed, Trouble> {
+pub(in super::super) fn renew(
+    tx: &Transaction<'_, '_>,
+    holder: HolderId,
+) -> Result<Renewed, Trouble> {
     let values = (holder.to_bytes(), tx.now.as_millis());
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     let (number, renewals) = tx
         .find(include_str!("../sql/renew.sql"), values, read)?
         .ok_or(StoreError::HolderDead(holder))?;
-    let mut statement = tx.sql(include_str!("../sql/wanted.sql"))?;
+    let statement = tx.sql(include_str!("../sql/wanted.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query((number, Limits::BATCH_MAX))?;
     let mut wishes = Vec::new();
     while let Some(row) = rows.next()? {
@@ -39,13 +43,14 @@ pub(in super::super) fn renew(tx: &Transaction<'_>, holder: HolderId) -> Result<
     Ok(Renewed { at: tx.now, renewals: unsigned(renewals), wanted: wishes })
 }
 
-pub(in super::super) fn leave(tx: &Transaction<'_>, holder: HolderId) -> Result<(), Trouble> {
+pub(in super::super) fn leave(tx: &Transaction<'_, '_>, holder: HolderId) -> Result<(), Trouble> {
     tx.execute(include_str!("../sql/leave.sql"), (holder.to_bytes(), tx.now.as_millis()))?;
     Ok(())
 }
 
-pub(in super::super) fn holders(tx: &Transaction<'_>) -> Result<Vec<Holder>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/holders.sql"))?;
+pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>, Trouble> {
+    let statement = tx.sql(include_str!("../sql/holders.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query([])?;
     let mut holders = Vec::new();
     while let Some(row) = rows.next()? {
@@ -66,7 +71,7 @@ pub(in super::super) fn holders(tx: &Transaction<'_>) -> Result<Vec<Holder>, Tro
 }
 
 pub(in super::super) fn bury(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     by: HolderId,
     other: HolderId,
     renewals: u64,

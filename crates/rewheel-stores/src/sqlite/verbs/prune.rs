@@ -11,7 +11,10 @@ use std::time::Duration;
 /// Lines of the ledger that are left alone: adding up fewer would not make the books faster.
 const LEDGER_LINES_MAX: u64 = 100;
 
-pub(in super::super) fn prune(tx: &mut Transaction<'_>, prune: &Prune) -> Result<Pruned, Trouble> {
+pub(in super::super) fn prune(
+    tx: &mut Transaction<'_, '_>,
+    prune: &Prune,
+) -> Result<Pruned, Trouble> {
     let limit = count(prune.limit as u64);
     let now = tx.now.as_millis();
     let finished = finished(tx, limit)?;
@@ -31,16 +34,18 @@ pub(in super::super) fn prune(tx: &mut Transaction<'_>, prune: &Prune) -> Result
     })
 }
 
-fn finished(tx: &Transaction<'_>, limit: i64) -> Result<u64, Trouble> {
+fn finished(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
     let mut ids: Vec<[u8; 16]> = Vec::new();
     {
-        let mut statement = tx.sql(include_str!("../sql/prune_finished.sql"))?;
+        let statement = tx.sql(include_str!("../sql/prune_finished.sql"))?;
+        let mut statement = statement.get();
         let mut rows = statement.query((tx.now.as_millis(), limit))?;
         while let Some(row) = rows.next()? {
             ids.push(row.get(0)?);
         }
     }
-    let mut statement = tx.sql(include_str!("../sql/delete_attempts.sql"))?;
+    let statement = tx.sql(include_str!("../sql/delete_attempts.sql"))?;
+    let mut statement = statement.get();
     for id in &ids {
         statement.execute([id])?;
     }
@@ -48,7 +53,7 @@ fn finished(tx: &Transaction<'_>, limit: i64) -> Result<u64, Trouble> {
 }
 
 /// Adds up old lines of the ledger into one.
-fn fold(tx: &Transaction<'_>, limit: i64) -> Result<u64, Trouble> {
+fn fold(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok((unsigned(row.get(0)?), row.get::<_, Option<i64>>(1)?, row.get(2)?, row.get(3)?))
     };
@@ -65,10 +70,11 @@ fn fold(tx: &Transaction<'_>, limit: i64) -> Result<u64, Trouble> {
 }
 
 pub(in super::super) fn announce(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     letters: &[DeadLetter],
 ) -> Result<(), Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/announce.sql"))?;
+    let statement = tx.sql(include_str!("../sql/announce.sql"))?;
+    let mut statement = statement.get();
     let now = Timestamp::as_millis(tx.now);
     for letter in letters {
         statement.execute((letter.job.to_bytes(), count(letter.version.get()), now))?;

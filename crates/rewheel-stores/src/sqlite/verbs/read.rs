@@ -14,7 +14,7 @@ use rewheel_core::{
 use std::collections::BTreeMap;
 
 pub(in super::super) fn get(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     job: JobId,
     payload: Payload,
 ) -> Result<Option<Job>, Trouble> {
@@ -23,7 +23,8 @@ pub(in super::super) fn get(
         include_str!("../sql/get_dead.sql"),
         include_str!("../sql/get_finished.sql"),
     ] {
-        let mut statement = tx.sql(sql)?;
+        let statement = tx.sql(sql)?;
+        let mut statement = statement.get();
         let mut rows = statement.query([job.to_bytes()])?;
         if let Some(row) = rows.next()? {
             return read_job(tx, row, payload).map(Some);
@@ -49,7 +50,7 @@ fn tables(filter: &Filter) -> Vec<&'static str> {
 }
 
 pub(in super::super) fn list(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     filter: &Filter,
     page: &PageRequest,
 ) -> Result<Page<Job>, Trouble> {
@@ -61,7 +62,8 @@ pub(in super::super) fn list(
     // The newest id down to which every table was read to its end or to here.
     let mut read_to: Option<JobId> = None;
     for sql in tables(filter) {
-        let mut statement = tx.sql(sql)?;
+        let statement = tx.sql(sql)?;
+        let mut statement = statement.get();
         let mut rows = statement.query((before, number(scan_max as u64)))?;
         let (mut scanned, mut matched, mut last) = (0, 0, None);
         while let Some(row) = rows.next()? {
@@ -98,13 +100,14 @@ fn cut(mut found: Vec<Job>, read_to: Option<JobId>, limit: usize) -> Page<Job> {
 }
 
 pub(in super::super) fn count(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     filter: &Filter,
     scan_max: usize,
 ) -> Result<Count, Trouble> {
     let (mut matched, mut scanned) = (0, 0);
     for sql in tables(filter) {
-        let mut statement = tx.sql(sql)?;
+        let statement = tx.sql(sql)?;
+        let mut statement = statement.get();
         let left = scan_max.saturating_sub(scanned);
         let mut rows = statement.query(([0xff; 16], number(left as u64 + 1)))?;
         while let Some(row) = rows.next()? {
@@ -119,10 +122,11 @@ pub(in super::super) fn count(
 }
 
 pub(in super::super) fn attempts(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     job: JobId,
 ) -> Result<Vec<AttemptRecord>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/attempts.sql"))?;
+    let statement = tx.sql(include_str!("../sql/attempts.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query((job.to_bytes(), Limits::ATTEMPTS_LISTED_MAX))?;
     let mut attempts = Vec::new();
     while let Some(row) = rows.next()? {
@@ -143,17 +147,18 @@ pub(in super::super) fn attempts(
 }
 
 pub(in super::super) fn audit(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     job: Option<JobId>,
     before: Option<u64>,
     limit: usize,
 ) -> Result<Vec<AuditEntry>, Trouble> {
     let before = before.map_or(i64::MAX, number);
     let limit = number(limit.min(Limits::PAGE_MAX) as u64);
-    let mut statement = match job {
+    let statement = match job {
         Some(_) => tx.sql(include_str!("../sql/audit_job.sql"))?,
         None => tx.sql(include_str!("../sql/audit.sql"))?,
     };
+    let mut statement = statement.get();
     let mut rows = match job {
         Some(job) => statement.query((before, limit, job.to_bytes()))?,
         None => statement.query((before, limit))?,
@@ -184,7 +189,7 @@ fn facts(document: &str) -> Result<Facts, Trouble> {
     Ok(pairs.into_iter().collect())
 }
 
-pub(in super::super) fn tally(tx: &mut Transaction<'_>) -> Result<Vec<Tally>, Trouble> {
+pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>, Trouble> {
     let none = || [State::Scheduled, State::Leased, State::Paused, State::Dead].map(|s| (s, 0));
     let mut tallies: BTreeMap<KindName, Tally> = super::kinds::kinds(tx)?
         .into_iter()
@@ -193,7 +198,8 @@ pub(in super::super) fn tally(tx: &mut Transaction<'_>) -> Result<Vec<Tally>, Tr
             (kind.name.clone(), Tally { kind: kind.name, jobs, oldest_due: None })
         })
         .collect();
-    let mut statement = tx.sql(include_str!("../sql/tally.sql"))?;
+    let statement = tx.sql(include_str!("../sql/tally.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let lane = tx.lane_of(row.get(0)?)?;
@@ -217,7 +223,7 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
     }
 }
 
-pub(in super::super) fn books(tx: &Transaction<'_>) -> Result<Books, Trouble> {
+pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, Trouble> {
     let books = tx.find(include_str!("../sql/books.sql"), [], |row| {
         Ok(Books {
             submitted: unsigned(row.get(0)?),
@@ -231,10 +237,11 @@ pub(in super::super) fn books(tx: &Transaction<'_>) -> Result<Books, Trouble> {
 }
 
 pub(in super::super) fn unannounced(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     limit: usize,
 ) -> Result<Vec<DeadLetter>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/unannounced.sql"))?;
+    let statement = tx.sql(include_str!("../sql/unannounced.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query([number(limit as u64)])?;
     let mut letters = Vec::new();
     while let Some(row) = rows.next()? {

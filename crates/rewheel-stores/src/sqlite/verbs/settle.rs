@@ -12,7 +12,7 @@ use rewheel_core::{
 use rusqlite::types::ToSql;
 
 pub(in super::super) fn settle(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     holder: HolderId,
     settlements: &[Settlement],
 ) -> Result<Vec<Settled>, Trouble> {
@@ -32,7 +32,7 @@ pub(in super::super) fn settle(
 }
 
 pub(in super::super) fn give_back(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     holder: HolderId,
     leases: &[Lease],
     keep: Keep,
@@ -62,7 +62,7 @@ pub(in super::super) fn give_back(
 /// Nobody is known by this name, so that nothing can be its own: what is gone is gone, the rest is
 /// lost.
 fn missing(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     leases: impl Iterator<Item = Lease>,
 ) -> Result<Vec<Settled>, Trouble> {
     leases
@@ -78,7 +78,7 @@ struct Settler {
 }
 
 impl Settler {
-    fn find(tx: &Transaction<'_>, holder: HolderId) -> Result<Option<Settler>, Trouble> {
+    fn find(tx: &Transaction<'_, '_>, holder: HolderId) -> Result<Option<Settler>, Trouble> {
         let alive = tx.alive(holder)?;
         let number = if alive.is_some() { alive } else { tx.number(holder)? };
         Ok(number.map(|number| Settler { holder: Some(holder), number, alive: alive.is_some() }))
@@ -91,7 +91,7 @@ impl Settler {
     /// The common case has its own statements: nothing of the row is needed to decide.
     fn succeed(
         &self,
-        tx: &mut Transaction<'_>,
+        tx: &mut Transaction<'_, '_>,
         lease: Lease,
         keep: Keep,
     ) -> Result<Settled, Trouble> {
@@ -111,7 +111,7 @@ impl Settler {
 
     fn drop_succeeded(
         &self,
-        tx: &mut Transaction<'_>,
+        tx: &mut Transaction<'_, '_>,
         lease: Lease,
     ) -> Result<Option<(i64, Option<String>)>, Trouble> {
         let sql = include_str!("../sql/settle_drop.sql");
@@ -128,7 +128,7 @@ impl Settler {
 
     fn keep_succeeded(
         &self,
-        tx: &Transaction<'_>,
+        tx: &Transaction<'_, '_>,
         lease: Lease,
         keep: Keep,
     ) -> Result<Option<(i64, Option<String>)>, Trouble> {
@@ -144,7 +144,11 @@ impl Settler {
         Ok(found)
     }
 
-    fn settle(&self, tx: &mut Transaction<'_>, settled: &Settlement) -> Result<Settled, Trouble> {
+    fn settle(
+        &self,
+        tx: &mut Transaction<'_, '_>,
+        settled: &Settlement,
+    ) -> Result<Settled, Trouble> {
         let Some((mut live, wanted)) = self.find_live(tx, settled.lease)? else {
             return self.repeated(tx, settled.lease);
         };
@@ -173,7 +177,7 @@ impl Settler {
 
     fn find_live(
         &self,
-        tx: &Transaction<'_>,
+        tx: &Transaction<'_, '_>,
         lease: Lease,
     ) -> Result<Option<(Live, Option<Wanted>)>, Trouble> {
         let sql = include_str!("../sql/settle_find.sql");
@@ -194,7 +198,7 @@ impl Settler {
 
     fn keep_lease(
         &self,
-        tx: &Transaction<'_>,
+        tx: &Transaction<'_, '_>,
         live: &Live,
         settled: &Settlement,
     ) -> Result<Outcome, Trouble> {
@@ -219,7 +223,7 @@ impl Settler {
 
     fn let_go(
         &self,
-        tx: &Transaction<'_>,
+        tx: &Transaction<'_, '_>,
         live: &Live,
         state: State,
         decision: Option<&Decision>,
@@ -245,7 +249,7 @@ impl Settler {
     /// Keeps what went wrong, if anything did.
     fn record(
         &self,
-        tx: &Transaction<'_>,
+        tx: &Transaction<'_, '_>,
         settled: &Settlement,
         attempt: u32,
     ) -> Result<(), Trouble> {
@@ -271,7 +275,7 @@ impl Settler {
     }
 
     /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
-    fn repeated(&self, tx: &Transaction<'_>, lease: Lease) -> Result<Settled, Trouble> {
+    fn repeated(&self, tx: &Transaction<'_, '_>, lease: Lease) -> Result<Settled, Trouble> {
         let Some(seen) = find_seen(tx, lease.job)? else {
             return Ok(Settled::AlreadyApplied(Outcome::Gone));
         };
@@ -308,7 +312,7 @@ struct Seen {
     due: Timestamp,
 }
 
-fn find_seen(tx: &Transaction<'_>, job: JobId) -> Result<Option<Seen>, Trouble> {
+fn find_seen(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<Seen>, Trouble> {
     let fence = |number: i64| Fence::new(unsigned(number));
     tx.find(include_str!("../sql/settle_seen.sql"), [job.to_bytes()], |row| {
         let state: String = row.get(0)?;

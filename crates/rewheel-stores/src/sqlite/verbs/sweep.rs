@@ -9,7 +9,7 @@ use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Wante
 use std::time::Duration;
 
 pub(in super::super) fn sweep(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     by: HolderId,
     limit: usize,
     keep: Keep,
@@ -32,8 +32,9 @@ pub(in super::super) fn sweep(
 }
 
 /// Everybody who has jobs, by number, with their id if it is known, and whether they live.
-fn holding(tx: &Transaction<'_>) -> Result<Vec<(i64, Option<HolderId>, bool)>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/holding.sql"))?;
+fn holding(tx: &Transaction<'_, '_>) -> Result<Vec<(i64, Option<HolderId>, bool)>, Trouble> {
+    let statement = tx.sql(include_str!("../sql/holding.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query([])?;
     let mut holders = Vec::new();
     while let Some(row) = rows.next()? {
@@ -51,12 +52,13 @@ struct Taken {
 }
 
 fn find_taken(
-    tx: &Transaction<'_>,
+    tx: &Transaction<'_, '_>,
     number: i64,
     until: i64,
     limit: usize,
 ) -> Result<Vec<Taken>, Trouble> {
-    let mut statement = tx.sql(include_str!("../sql/sweep.sql"))?;
+    let statement = tx.sql(include_str!("../sql/sweep.sql"))?;
+    let mut statement = statement.get();
     let mut rows = statement.query((number, until, limit))?;
     let mut taken = Vec::new();
     while let Some(row) = rows.next()? {
@@ -76,7 +78,7 @@ fn find_taken(
 }
 
 fn free(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     taken: Taken,
     holder: Option<HolderId>,
     keep: Keep,
@@ -113,14 +115,15 @@ fn free(
 }
 
 pub(in super::super) fn deadlines(
-    tx: &mut Transaction<'_>,
+    tx: &mut Transaction<'_, '_>,
     grace: Duration,
     limit: usize,
 ) -> Result<Vec<JobEvent>, Trouble> {
     let now = tx.now.as_millis();
     let mut found = Vec::new();
     {
-        let mut statement = tx.sql(include_str!("../sql/deadlines.sql"))?;
+        let statement = tx.sql(include_str!("../sql/deadlines.sql"))?;
+        let mut statement = statement.get();
         let mut rows = statement.query((now, now.saturating_sub(millis(grace)), limit))?;
         while let Some(row) = rows.next()? {
             let live = Live {

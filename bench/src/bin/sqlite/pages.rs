@@ -1,0 +1,106 @@
+//! Counts the pages that a claim looks at, in an empty store and in a full one.
+
+use super::{CLAIM_BATCH, prepare};
+use anyhow::{Result, ensure};
+use rewheel_stores::SqliteStore;
+use rusqlite::{Connection, ffi, params};
+use std::path::Path;
+
+const OTHERS: i64 = 1_000_000;
+const CLAIMED: usize = 10_000;
+
+/// A full store may cost so much more.
+const TARGET: f64 = 1.2;
+
+const CLAIM: &str = include_str!("../../../../crates/rewheel-stores/src/sqlite/sql/claim.sql");
+
+/// Rows by the million, written as the store writes them.
+const FILL: &str = "
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+INSERT INTO jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                  takeovers_counted, created_ms, payload)
+SELECT randomblob(16), ?2, 'scheduled', ?3 + i, 'submitted', 0, 1, 0, 0, 0, 0, 0, zeroblob(200) FROM n";
+
+const FINISH: &str = "
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+INSERT INTO finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                      takeovers_counted, created_ms, ended_ms, expires_ms, payload)
+SELECT randomblob(16), ?2, 'succeeded', i, 'submitted', 1, 3, 1, 0, 0, 0, 0, i, i, zeroblob(200) FROM n";
+
+pub(super) fn print() -> Result<()> {
+    let folder = tempfile::tempdir_in(".")?;
+    let empty = claim_pages(&folder.path().join("empty.db"), 0)?;
+    let full = claim_pages(&folder.path().join("full.db"), OTHERS)?;
+    println!("pages that a claim of {CLAIM_BATCH} looks at, for each job of {CLAIMED}");
+    println!("nothing else in the store              {empty:>7.2}");
+    println!("{OTHERS} future, {OTHERS} due in 10 other lanes, {OTHERS} finished  {full:>7.2}");
+    let ratio = full / empty;
+    let reached = if ratio <= TARGET { "pass" } else { "MISS" };
+    println!("ratio {ratio:.2}  target {TARGET}  {reached}");
+    Ok(())
+}
+
+/// Claims with the store's own statement on a connection whose pages can be counted.
+fn claim_pages(file: &Path, others: i64) -> Result<f64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(async {
+        let store = SqliteStore::open(file).await?;
+        prepare(&store).await?;
+        rewheel_core::store::Store::close(&store).await?;
+        anyhow::Ok(())
+    })?;
+    let connection = Connection::open(file)?;
+    connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN")?;
+    for lane in 1..=11 {
+        let tenant = format!("t{lane}");
+        let values = params![lane, "bench", tenant, 5];
+        connection.execute(
+            "INSERT INTO lanes (lane, kind, tenant, priority) VALUES (?1, ?2, ?3, ?4)",
+            values,
+        )?;
+    }
+    let year_2100 = 4_102_444_800_000_i64;
+    if others > 0 {
+        connection.execute(FILL, params![others, 1, year_2100])?;
+        for lane in 2..=11 {
+            connection.execute(FILL, params![others / 10, lane, 0])?;
+        }
+        connection.execute(FINISH, params![others, 1])?;
+    }
+    connection.execute(FILL, params![CLAIMED as i64, 1, 0])?;
+    connection.execute_batch("COMMIT; ANALYZE")?;
+    let before = pages(&connection);
+    let mut claimed = 0;
+    while claimed < CLAIMED {
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let due_until = 1_000_000_000_i64;
+        let mut claim = connection.prepare_cached(CLAIM)?;
+        let values = params![1, due_until, 1, CLAIM_BATCH as i64, due_until, 30_000, 5_000];
+        let mut rows = claim.query(values)?;
+        let mut batch = 0;
+        while rows.next()?.is_some() {
+            batch += 1;
+        }
+        ensure!(batch > 0, "nothing more to claim after {claimed}");
+        claimed += batch;
+        drop(rows);
+        drop(claim);
+        connection.execute_batch("COMMIT")?;
+    }
+    Ok((pages(&connection) - before) as f64 / CLAIMED as f64)
+}
+
+/// Returns how often a page was looked at: found in memory, or read.
+#[expect(unsafe_code, reason = "SQLite's counters have no other door")]
+fn pages(connection: &Connection) -> i64 {
+    let count = |which| {
+        let (mut current, mut highest) = (0, 0);
+        // SAFETY: the handle lives as long as the connection, which is borrowed; both places to
+        // write to are ours.
+        unsafe {
+            ffi::sqlite3_db_status(connection.handle(), which, &mut current, &mut highest, 0);
+        }
+        i64::from(current)
+    };
+    count(ffi::SQLITE_DBSTATUS_CACHE_HIT) + count(ffi::SQLITE_DBSTATUS_CACHE_MISS)
+}
