@@ -40,6 +40,7 @@ macro_rules! store_conformance {
                 knows_a_finished_job_that_is_sent_again,
                 stores_what_is_missing_of_a_batch_sent_again,
                 knows_a_job_with_a_key_that_is_sent_again,
+                knows_a_job_sent_again_after_its_deadline,
                 rejects_a_known_id_that_is_sent_first,
             }
             keys {
