@@ -50,6 +50,7 @@ async fn settle_new(
     decision: Decision,
 ) -> (Settled, Job, RangeInclusive<Timestamp>) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(5));
     let before = subject.now().await;
     let settled = subject.settle(holder, &with(lease, decision)).await;
     (settled, subject.get(lease.job).await, before..=subject.now().await)
@@ -79,6 +80,7 @@ pub async fn ends_a_job_that_succeeded(subject: &Subject) {
 /// A retry puts the job back to wait, for whoever is first when its time has come.
 pub async fn lets_a_job_wait_for_its_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(5));
     let before = subject.now().await;
     let settled = subject.settle(holder, &subject.retry(lease, seconds(60), false)).await;
     let span = before..=subject.now().await;
@@ -166,6 +168,7 @@ pub async fn ends_a_job_that_was_cancelled(subject: &Subject) {
 /// A sticky retry stays with its holder, under a new fence and with a new time to be overdue.
 pub async fn keeps_a_sticky_retry_with_its_holder(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(5));
     let before = subject.now().await;
     let settled = subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
     let span = before..=subject.now().await;
