@@ -25,7 +25,7 @@ fn created(answer: &Inserted) -> bool {
 pub async fn stores_a_job_as_it_was_given(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = subject.job("charge");
-    subject.insert(std::slice::from_ref(&new)).await;
+    subject.insert(from_ref(&new)).await;
 
     let job = subject.get(new.id).await;
     assert_eq!((job.id, &job.lane, job.state()), (new.id, &lane("charge"), State::Scheduled));
