@@ -3,8 +3,8 @@
 mod limits;
 mod kinds;
 
-use crate::race::at_once;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
+use crate::threads::at_once;
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{Claim, Leased, StoreError, Visit, What};
 use rewheel_core::{

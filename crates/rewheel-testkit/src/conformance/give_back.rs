@@ -1,6 +1,6 @@
 //! Jobs that a holder returns unstarted.
 
-use crate::race::in_time;
+use crate::threads::in_time;
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{Changed, Outcome, Settled, Wakes, What};
 use rewheel_core::{Fence, HolderId, Job, Keep, Lease, NewJob, State, Status, Version, When};

@@ -5,8 +5,8 @@ mod wanted;
 mod repeated;
 mod late;
 
-use crate::race::in_time;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
+use crate::threads::in_time;
 use crate::{Subject, lane, seconds};
 use rewheel::Category;
 use rewheel_core::store::{Claim, Outcome, Prune, Settled, Settlement, Wakes};

@@ -86,36 +86,6 @@ pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T
     answer
 }
 
-/// Awaits two things side by side; the first is polled first, so that it waits before the second
-/// begins.
-pub(crate) async fn both<A, B>(
-    first: impl Future<Output = A>,
-    second: impl Future<Output = B>,
-) -> (A, B) {
-    let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut one, mut other) = (None, None);
-    poll_fn(|context| {
-        if one.is_none()
-            && let Poll::Ready(answer) = first.as_mut().poll(context)
-        {
-            one = Some(answer);
-        }
-        if other.is_none()
-            && let Poll::Ready(answer) = second.as_mut().poll(context)
-        {
-            other = Some(answer);
-        }
-        match (one.take(), other.take()) {
-            (Some(answer), Some(another)) => Poll::Ready((answer, another)),
-            unfinished => {
-                (one, other) = unfinished;
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
