@@ -12,6 +12,10 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "test code: it fails loudly")]
 
 mod subject;
+mod people;
+mod race;
+mod faulty;
 pub mod conformance;
 
+pub use self::faulty::{Fault, FaultyStore, Verb};
 pub use self::subject::{Subject, lane, millis, seconds};
