@@ -2,6 +2,9 @@
 
 pub mod insert;
 
+pub mod lease;
+pub mod sweep;
+
 /// Expands into one named test for each case: `insert::answers_with_the_job_that_has_the_key`.
 ///
 /// Takes the name of an `async fn() -> Subject` that opens a fresh, empty store.
