@@ -4,6 +4,9 @@ pub mod insert;
 
 pub mod lease;
 pub mod sweep;
+pub mod change;
+pub mod deadlines;
+pub mod kinds;
 
 /// Expands into one named test for each case: `insert::answers_with_the_job_that_has_the_key`.
 ///
