@@ -7,6 +7,8 @@ pub mod sweep;
 pub mod change;
 pub mod deadlines;
 pub mod kinds;
+pub mod list;
+pub mod history;
 
 /// Expands into one named test for each case: `insert::answers_with_the_job_that_has_the_key`.
 ///
