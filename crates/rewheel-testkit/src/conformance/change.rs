@@ -173,11 +173,9 @@ pub async fn a_change_may_name_a_version(subject: &Subject) {
 pub async fn of_two_who_saw_the_same_version_one_wins(subject: &Subject) {
     let job = subject.submit("charge").await;
     let seen = subject.get(job).await.version;
-    let (pause, cancel) = both(
-        subject.change_if(job, What::Pause, seen),
-        subject.change_if(job, What::Cancel, seen),
-    )
-    .await;
+    let (pause, cancel) =
+        both(subject.change_if(job, What::Pause, seen), subject.change_if(job, What::Cancel, seen))
+            .await;
     let state = subject.get(job).await.state();
     let applied = Changed::Applied { state, version: seen.next() };
     let answers = [pause, cancel];

@@ -172,8 +172,7 @@ pub async fn a_silent_holder_is_buried_once(subject: &Subject) {
 
 /// Of two who bury at once one succeeds.
 pub async fn of_two_who_bury_one_succeeds(subject: &Subject) {
-    let (a, b, silent) =
-        (subject.holder().await, subject.holder().await, subject.holder().await);
+    let (a, b, silent) = (subject.holder().await, subject.holder().await, subject.holder().await);
     subject.clock.advance(LEASE_TTL + seconds(1));
 
     let store = &subject.store;

@@ -341,7 +341,8 @@ pub async fn finds_what_a_claim_took_during_the_burial(subject: &Subject) {
         subject.clock.advance(LEASE_TTL + seconds(1));
         let claim = subject.try_claim(silent, &["charge"], 3);
         let bury = subject.store.bury(by, silent, 0);
-        let claimed = if claim_first { both(claim, bury).await.0 } else { both(bury, claim).await.1 };
+        let claimed =
+            if claim_first { both(claim, bury).await.0 } else { both(bury, claim).await.1 };
         let taken = match claimed {
             Ok(claimed) => claimed.iter().map(Leased::lease).collect(),
             Err(StoreError::HolderDead(_)) => Vec::<Lease>::new(),

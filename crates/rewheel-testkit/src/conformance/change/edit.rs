@@ -128,11 +128,8 @@ pub async fn a_payload_too_large_is_refused(subject: &Subject) {
     let job = subject.submit("charge").await;
     let before = subject.get(job).await;
     let bytes_max = subject.store.capabilities().payload_bytes_max;
-    let change = Edit {
-        payload: Some(vec![b'x'; bytes_max + 1]),
-        attempts_max: Some(3),
-        ..Edit::default()
-    };
+    let change =
+        Edit { payload: Some(vec![b'x'; bytes_max + 1]), attempts_max: Some(3), ..Edit::default() };
     assert_eq!(subject.change(job, edit(change)).await, Changed::TooLarge { bytes_max });
     assert_eq!(subject.get(job).await, before);
 }

@@ -31,10 +31,8 @@ async fn two(subject: &Subject, change: impl FnOnce(&mut rewheel_core::NewJob)) 
 /// Lets a job fail in its own way, with a long wait to follow.
 async fn failed(subject: &Subject, failure: Failure) -> JobId {
     let (holder, lease) = subject.leased("charge").await;
-    let settlement = Settlement {
-        failure: Some(failure),
-        ..subject.retry(lease, seconds(3_600), false)
-    };
+    let settlement =
+        Settlement { failure: Some(failure), ..subject.retry(lease, seconds(3_600), false) };
     subject.settle(holder, &settlement).await;
     lease.job
 }
@@ -99,7 +97,8 @@ pub async fn filters_by_text(subject: &Subject) {
 
 /// Finds a text whether or not it has capital letters, on either side.
 pub async fn filters_by_text_in_any_case(subject: &Subject) {
-    let (_, keyed) = two(subject, |job| job.key = Some(Key::parse("Straße-Ärger-X").unwrap())).await;
+    let (_, keyed) =
+        two(subject, |job| job.key = Some(Key::parse("Straße-Ärger-X").unwrap())).await;
     for needle in ["ärger-x", "ÄRGER-X", "Ärger", "STRAßE"] {
         check(subject, text(needle), &[keyed]).await;
     }
