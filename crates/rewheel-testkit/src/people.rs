@@ -99,10 +99,9 @@ impl Subject {
 
     /// Changes one job, which must be possible at once, and returns its version.
     pub async fn apply(&self, job: JobId, what: What) -> Version {
-        match self.change(job, what).await {
-            Changed::Applied { version, .. } => version,
-            other => panic!("not applied: {other:?}"),
-        }
+        let changed = self.change(job, what).await;
+        let Changed::Applied { version, .. } = changed else { panic!("not applied: {changed:?}") };
+        version
     }
 
     /// Reads a kind that must exist.
@@ -119,12 +118,9 @@ impl Subject {
 
     /// Changes a kind, which must be possible, and returns what it is then.
     pub async fn apply_kind(&self, name: &str, change: KindChange) -> Kind {
-        match self.change_kind(name, change).await {
-            KindChanged::Applied(kind) => kind,
-            other @ (KindChanged::Refused(_) | KindChanged::NotFound) => {
-                panic!("not applied: {other:?}")
-            }
-        }
+        let changed = self.change_kind(name, change).await;
+        let KindChanged::Applied(kind) = changed else { panic!("not applied: {changed:?}") };
+        kind
     }
 
     /// Parks a kind as it is now.

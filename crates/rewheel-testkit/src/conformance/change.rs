@@ -11,8 +11,10 @@ pub use self::redrive::*;
 use crate::people::KEEP_NOTHING;
 use crate::race::both;
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Change, Changed, Edit, Inserted, What};
-use rewheel_core::{Actor, Because, JobId, Keep, Key, State, Status, Version, Wanted, When};
+use rewheel_core::store::{Change, Changed, Edit, Insert, Inserted, What};
+use rewheel_core::{
+    Actor, Because, JobId, Keep, Key, NewJob, State, Status, Version, Wanted, When,
+};
 use std::time::Duration;
 
 fn every_what() -> Vec<What> {
@@ -51,10 +53,12 @@ pub async fn does_to_each_state_what_the_table_says(subject: &Subject) {
 
             let changed = subject.change(job, what.clone()).await;
             assert_eq!(changed, expected(&what, state, before.version), "{what:?} of {state}");
-            let (to, version) = match changed {
-                Changed::Applied { state, version } => (state, version),
-                Changed::Wanted { version } => (State::Leased, version),
-                _ => (state, before.version),
+            let (to, version) = if let Changed::Applied { state, version } = changed {
+                (state, version)
+            } else if let Changed::Wanted { version } = changed {
+                (State::Leased, version)
+            } else {
+                (state, before.version)
             };
             let after = subject.get(job).await;
             assert_eq!((after.state(), after.version), (to, version), "{what:?} of {state}");
@@ -111,10 +115,9 @@ pub async fn doing_it_again_changes_nothing(subject: &Subject) {
 }
 
 async fn wanted(subject: &Subject, job: JobId) -> Option<Wanted> {
-    match subject.get(job).await.status {
-        Status::Leased { wanted, .. } => wanted,
-        other => panic!("not leased: {other:?}"),
-    }
+    let status = subject.get(job).await.status;
+    let Status::Leased { wanted, .. } = status else { panic!("not leased: {status:?}") };
+    wanted
 }
 
 /// A leased job is wanted to be paused or cancelled; the wish to cancel is the stronger one.
@@ -236,8 +239,8 @@ pub async fn cancelling_ends_a_job(subject: &Subject) {
 
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
     assert!(matches!(subject.get(new.id).await.status, Status::Cancelled(_)));
-    let again = rewheel_core::NewJob { id: subject.id(), ..new.clone() };
-    let answers = subject.store.insert(&rewheel_core::store::Insert::new(&[again])).await.unwrap();
+    let again = NewJob { id: subject.id(), ..new.clone() };
+    let answers = subject.store.insert(&Insert::new(&[again])).await.unwrap();
     assert_eq!(answers, [Inserted::Duplicate { job: new.id, state: State::Cancelled }]);
     assert_eq!(subject.store.books().await.unwrap().finished, 1);
     subject.balance().await;

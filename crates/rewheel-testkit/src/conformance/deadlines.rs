@@ -32,10 +32,8 @@ async fn assert_ended(subject: &Subject, job: JobId) -> Timestamp {
     let ended = subject.get(job).await;
     assert_eq!(ended.failure, Some(Failure::of_deadline()));
     assert_eq!(ended.failure.unwrap().category(), Category::Deadline);
-    match ended.status {
-        Status::Dead(at) => at,
-        other => panic!("not dead: {other:?}"),
-    }
+    let Status::Dead(at) = ended.status else { panic!("not dead: {:?}", ended.status) };
+    at
 }
 
 /// A scheduled job that nobody ran in time becomes a dead letter.

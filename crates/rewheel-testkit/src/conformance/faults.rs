@@ -4,10 +4,10 @@ use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel_core::store::{
-    Answer, Changed, Direct, Edit, Insert, Inserted, Outcome, Sent, Settled, Settlement,
+    Answer, Change, Changed, Direct, Edit, Insert, Inserted, Outcome, Sent, Settled, Settlement,
     StoreError, What, halving,
 };
-use rewheel_core::{HolderId, Keep, Lease, NewJob, State, Wanted};
+use rewheel_core::{Actor, HolderId, Keep, Lease, NewJob, State, Version, Wanted};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,10 +134,10 @@ pub async fn a_success_that_is_not_kept_happens_once(subject: &Subject) {
         let (holder, lease) = subject.leased("charge").await;
         let succeed = Settlement { keep: KEEP_NOTHING, ..Settlement::succeed(lease) };
         let answer = settle_twice(&faulty, &subject, fault, holder, &succeed).await;
-        match answer {
-            Settled::AlreadyApplied(Outcome::Gone) => assert!(fault.is_done()),
-            Settled::Applied(_) => assert!(!fault.is_done()),
-            other => panic!("{other:?}"),
+        if fault.is_done() {
+            assert_eq!(answer, Settled::AlreadyApplied(Outcome::Gone));
+        } else {
+            assert!(matches!(answer, Settled::Applied(_)), "{answer:?}");
         }
         assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
     }
@@ -238,16 +238,18 @@ pub async fn a_change_happens_once(subject: &Subject) {
     for fault in Fault::ALL {
         for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
             let job = subject.submit("charge").await;
-            let change = [rewheel_core::store::Change::new(job, what)];
-            let by = rewheel_core::Actor::new("suite");
+            let change = [Change::new(job, what)];
+            let by = Actor::new("suite");
             let call = async |_| subject.store.change(&change, &by, Keep::default()).await;
             let answer = twice(&faulty, Verb::Change, fault, call).await.remove(0);
-            match answer {
-                Changed::Unchanged { state: now, .. } => assert!(fault.is_done() && now == state),
-                Changed::Applied { state: now, .. } => assert!(!fault.is_done() && now == state),
-                other => panic!("{other:?}"),
-            }
-            assert_eq!(subject.get(job).await.version.get(), 2);
+            let version = Version::new(2);
+            let expected = if fault.is_done() {
+                Changed::Unchanged { state, version }
+            } else {
+                Changed::Applied { state, version }
+            };
+            assert_eq!(answer, expected);
+            assert_eq!(subject.get(job).await.version, version);
             assert_eq!(subject.store.audit(Some(job), None, 10).await.unwrap().len(), 1);
         }
     }
@@ -261,8 +263,8 @@ pub async fn a_change_with_a_version_happens_once(subject: &Subject) {
         let job = subject.submit("charge").await;
         let seen = subject.get(job).await.version;
         let edit = What::Edit(Box::new(Edit { attempts_max: Some(3), ..Edit::default() }));
-        let change = [rewheel_core::store::Change { job, what: edit, if_version: Some(seen) }];
-        let by = rewheel_core::Actor::new("suite");
+        let change = [Change { job, what: edit, if_version: Some(seen) }];
+        let by = Actor::new("suite");
         let call = async |_| subject.store.change(&change, &by, Keep::default()).await;
         let answer = twice(&faulty, Verb::Change, fault, call).await.remove(0);
         let told = Changed::VersionChanged(seen.next());

@@ -4,8 +4,8 @@ use crate::{Subject, seconds};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, Change, Edit, Ran, Settlement, What};
 use rewheel_core::{
-    Actor, AuditEntry, Decision, Facts, Failure, JobId, Keep, KindChange, Limits, Priority, State,
-    When,
+    Actor, AuditEntry, Decision, Facts, Failure, JobId, Keep, KindChange, Lease, Limits, Priority,
+    State, Version, When,
 };
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub async fn remembers_a_failed_attempt(subject: &Subject) {
 pub async fn remembers_attempts_in_order(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), true)).await;
-    let second = rewheel_core::Lease { fence: lease.fence.next(), ..lease };
+    let second = Lease { fence: lease.fence.next(), ..lease };
     subject.settle(holder, &subject.retry(second, seconds(0), false)).await;
     let third = subject.claim_only(holder, "charge").await.lease();
     subject.settle(holder, &subject.dead(third)).await;
@@ -211,7 +211,7 @@ pub async fn logs_nothing_that_was_refused(subject: &Subject) {
     let before = log(subject, None).await;
     subject.change(job, What::Pause).await;
     subject.change(subject.id(), What::Pause).await;
-    subject.change_if(job, What::Cancel, rewheel_core::Version::new(99)).await;
+    subject.change_if(job, What::Cancel, Version::new(99)).await;
     subject.change_kind("unknown", KindChange::Pause).await;
     subject.change_kind("charge", KindChange::Unpark { generation: 99 }).await;
     assert_eq!(log(subject, None).await, before);

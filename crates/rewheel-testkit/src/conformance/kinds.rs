@@ -24,10 +24,8 @@ async fn is_direct(subject: &Subject, kind: &str) -> bool {
     let direct = Some(Direct { holder, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE });
     let jobs = [subject.job(kind)];
     let answers = subject.store.insert(&Insert { direct, ..Insert::new(&jobs) }).await.unwrap();
-    match answers[0] {
-        Inserted::Created { leased, .. } => leased.is_some(),
-        ref other => panic!("not stored: {other:?}"),
-    }
+    let Inserted::Created { leased, .. } = answers[0] else { panic!("not stored: {answers:?}") };
+    leased.is_some()
 }
 
 /// Kinds read back as they were written, by name.

@@ -4,7 +4,7 @@ use crate::people::KEEP_NOTHING;
 use crate::race::both;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Leased, Settled, StoreError, What};
+use rewheel_core::store::{Claim, Leased, Settled, StoreError, What};
 use rewheel_core::{
     Actor, Cause, Failure, HolderId, JobId, Keep, KindName, Lease, Limits, NewKind, State, Status,
     When,
@@ -369,7 +369,7 @@ pub async fn leaves_what_waits_for_its_due(subject: &Subject) {
     subject.insert(&[new]).await;
     let visits = [subject.visit(lane("charge"), 1)];
     let horizon = seconds(90);
-    let claim = rewheel_core::store::Claim { holder, visits: &visits, horizon, limit: 1 };
+    let claim = Claim { holder, visits: &visits, horizon, limit: 1 };
     assert_eq!(subject.store.claim(&claim).await.unwrap().len(), 1);
 
     subject.clock.advance(seconds(60) + ATTEMPT_TIMEOUT + GRACE - seconds(2));

@@ -1,7 +1,7 @@
 //! What people change about what jobs say.
 
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Changed, Edit, Inserted, What};
+use rewheel_core::store::{Changed, Edit, Insert, Inserted, What};
 use rewheel_core::{Because, Key, Lane, NewJob, Priority, State, When};
 use std::time::Duration;
 
@@ -144,6 +144,6 @@ pub async fn the_key_remembers_what_was_submitted(subject: &Subject) {
     subject.apply(new.id, edit(change)).await;
 
     let again = NewJob { id: subject.id(), ..new.clone() };
-    let answers = subject.store.insert(&rewheel_core::store::Insert::new(&[again])).await.unwrap();
+    let answers = subject.store.insert(&Insert::new(&[again])).await.unwrap();
     assert_eq!(answers, [Inserted::Duplicate { job: new.id, state: State::Scheduled }]);
 }

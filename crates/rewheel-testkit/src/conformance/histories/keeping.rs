@@ -5,9 +5,12 @@ use crate::race::both;
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel::Category;
 use rewheel_core::store::{
-    Insert, Inserted, Outcome, Prune, Refusal, Settled, Settlement, StoreError, What, halving,
+    Insert, Inserted, OperateStore, Outcome, Prune, Refusal, Settled, Settlement, StoreError,
+    SubmitStore, What, WorkStore, halving,
 };
-use rewheel_core::{Decision, Failure, Keep, Key, KindChange, NewJob, State, Tenant, When};
+use rewheel_core::{
+    Decision, Failure, Keep, Key, KindChange, KindName, NewJob, State, Tenant, When,
+};
 use std::sync::Arc;
 
 /// Dead letters live in a table that is pruned. Nothing deletes them but a person.
@@ -47,7 +50,7 @@ pub async fn a_key_that_two_submit(subject: &Subject) {
         answers => panic!("not one of two: {answers:?}"),
     };
     let tenant = Some(Tenant::parse("acme").unwrap());
-    let kind = rewheel_core::KindName::parse("refund").unwrap();
+    let kind = KindName::parse("refund").unwrap();
     subject.insert(&[NewJob { tenant, ..keyed() }, NewJob { kind, ..keyed() }]).await;
 
     let say =
@@ -78,10 +81,7 @@ pub async fn a_flush_with_what_databases_refuse(subject: &Subject) {
     jobs[8].payload = b"{\"a\":\"\\u0000\"}".to_vec();
     jobs[9].payload = b"\0".to_vec();
     faulty.fail_batches_with(jobs[123].id);
-    let insert = async |part: &[NewJob]| {
-        use rewheel_core::store::SubmitStore;
-        faulty.insert(&Insert::new(part)).await
-    };
+    let insert = async |part: &[NewJob]| faulty.insert(&Insert::new(part)).await;
     let answers = halving(&jobs, insert).await.unwrap();
     for (at, answer) in answers.iter().enumerate() {
         match answer {
@@ -118,7 +118,6 @@ pub async fn a_crash_before_the_announcement(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     faulty.fail_next(Verb::Settle, Fault::NoAnswer);
     let dead = [subject.dead(lease)];
-    use rewheel_core::store::WorkStore;
     assert!(faulty.patiently(faulty.settle(holder, &dead)).await.is_none());
 
     for _ in 0..2 {
@@ -137,7 +136,6 @@ pub async fn a_prune_that_crashes(subject: &Subject) {
     subject.clock.advance(AGES / 10);
     let prune = Prune { limit: 1, audit_older_than: AGES };
     for fault in Fault::ALL.into_iter().cycle().take(9) {
-        use rewheel_core::store::OperateStore;
         faulty.fail_next(Verb::Prune, fault);
         let answer = faulty.patiently(faulty.prune(&prune)).await;
         assert!(!matches!(answer, Some(Ok(_))), "{answer:?}");

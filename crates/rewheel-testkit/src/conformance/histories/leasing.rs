@@ -3,19 +3,17 @@
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, seconds};
 use rewheel_core::store::{
-    Burial, Direct, Edit, Insert, Inserted, Outcome, Settled, StoreError, What,
+    Burial, Changed, Direct, Edit, Insert, Inserted, Outcome, Settled, StoreError, What,
 };
-use rewheel_core::{HolderId, Lease, Limits, NewJob, State, Vigil, When};
+use rewheel_core::{HolderId, Keep, KindChange, Lease, Limits, NewJob, State, Vigil, When};
 use std::time::Duration;
 
 async fn insert_direct(subject: &Subject, holder: HolderId, job: &NewJob) -> Option<Lease> {
     let direct = Some(Direct { holder, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE });
     let jobs = std::slice::from_ref(job);
     let answers = subject.store.insert(&Insert { direct, ..Insert::new(jobs) }).await.unwrap();
-    match answers[0] {
-        Inserted::Created { leased, .. } => leased.map(|fence| Lease { job: job.id, fence }),
-        ref other => panic!("not stored: {other:?}"),
-    }
+    let Inserted::Created { leased, .. } = answers[0] else { panic!("not stored: {answers:?}") };
+    leased.map(|fence| Lease { job: job.id, fence })
 }
 
 /// A holder is stopped with a claim and a direct insert in flight; it is buried, swept, forgotten;
@@ -88,7 +86,7 @@ pub async fn a_fence_that_two_holders_name(subject: &Subject) {
     assert_eq!(subject.succeed(zombie, lease).await, Settled::Lost);
     let start = subject.store.start(zombie, &[lease]).await.unwrap();
     assert_eq!(start, [false]);
-    let answers = subject.store.give_back(zombie, &[lease], rewheel_core::Keep::default()).await;
+    let answers = subject.store.give_back(zombie, &[lease], Keep::default()).await;
     assert_eq!(answers.unwrap(), [Settled::Lost]);
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 
@@ -148,7 +146,7 @@ pub async fn a_direct_insert_that_must_wait(subject: &Subject) {
     let holder = subject.holder().await;
     subject.kinds(&["parked", "paused", "busy", "free"]).await;
     subject.park("parked").await;
-    subject.apply_kind("paused", rewheel_core::KindChange::Pause).await;
+    subject.apply_kind("paused", KindChange::Pause).await;
     subject.submit("busy").await;
     for kind in ["parked", "paused", "busy"] {
         let job = subject.job(kind);
@@ -192,7 +190,7 @@ pub async fn a_change_while_another_runs_it(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let edit = Edit { payload: Some(b"new".to_vec()), ..Edit::default() };
     let edit = subject.change(lease.job, What::Edit(Box::new(edit))).await;
-    assert_eq!(edit, rewheel_core::store::Changed::WrongState(State::Leased));
+    assert_eq!(edit, Changed::WrongState(State::Leased));
     subject.change(lease.job, What::Cancel).await;
     assert_eq!(subject.store.renew(holder).await.unwrap().wanted[0].lease, lease);
     let settled = subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;

@@ -4,7 +4,7 @@ use super::{ids, newest_first, one_of_each};
 use crate::{Subject, seconds};
 use rewheel::Category;
 use rewheel_core::store::{Filter, Settlement, What};
-use rewheel_core::{Decision, Failure, JobId, Key, KindName, State, Tenant, When};
+use rewheel_core::{Decision, Failure, JobId, Key, KindName, NewJob, State, Tenant, When};
 
 /// Checks that a filter lets these through, and that they are some but not all.
 async fn check(subject: &Subject, filter: Filter, expected: &[JobId]) {
@@ -20,7 +20,7 @@ async fn check(subject: &Subject, filter: Filter, expected: &[JobId]) {
 }
 
 /// Stores two jobs of a kind, the second of which somebody changed.
-async fn two(subject: &Subject, change: impl FnOnce(&mut rewheel_core::NewJob)) -> (JobId, JobId) {
+async fn two(subject: &Subject, change: impl FnOnce(&mut NewJob)) -> (JobId, JobId) {
     subject.kinds(&["charge"]).await;
     let mut jobs = subject.jobs("charge", 2);
     change(&mut jobs[1]);
