@@ -1,0 +1,128 @@
+//! Keeps jobs in the memory of one process.
+
+mod world;
+mod verbs;
+mod insert;
+mod lanes;
+mod claim;
+mod settle;
+mod lease;
+mod sweep;
+mod kinds;
+mod change;
+mod deadlines;
+mod prune;
+mod read;
+
+use crate::clock;
+use rewheel_core::Timestamp;
+use rewheel_core::store::{Answer, ClockOffset, StoreError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::watch;
+use world::World;
+
+/// A store for tests, and for work that need not outlive its process. Clones share the jobs.
+///
+/// Every other store is compared with this one, so it is the simplest that does what the contract
+/// says: plain tables behind one lock.
+///
+/// ```
+/// use rewheel::Random;
+/// use rewheel_core::store::{
+///     Claim, Insert, KindStore, LeaseStore, Outcome, ReadStore, Settled, Settlement, SubmitStore,
+///     Visit, WorkStore,
+/// };
+/// use rewheel_core::{Actor, HolderId, JobId, KindName, NewHolder, NewJob, NewKind, State};
+/// use rewheel_stores::MemoryStore;
+/// use std::time::Duration;
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let store = MemoryStore::new();
+///     let random = Random::thread();
+///     let now = store.now().await?;
+///     let (seconds, name) = (Duration::from_secs, KindName::parse("charge-card")?);
+///
+///     let kind = NewKind { name: name.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+///     store.put_kinds(&[kind], &Actor::new("example")).await?;
+///     let job = NewJob::new(JobId::new(now, &random), name, b"{\"order\":17}".to_vec());
+///     store.insert(&Insert::new(std::slice::from_ref(&job))).await?;
+///
+///     let holder = HolderId::new(now, &random);
+///     let new = NewHolder { id: holder, name: "node-1".to_owned(), lease_ttl: seconds(15) };
+///     store.join(&new).await?;
+///     let visits = [Visit {
+///         lane: job.lane(),
+///         limit: 10,
+///         attempt_timeout: seconds(30),
+///         grace: seconds(5),
+///     }];
+///     let claim = Claim { holder, visits: &visits, horizon: seconds(1), limit: 10 };
+///     let claimed = store.claim(&claim).await?;
+///
+///     let settled = store.settle(holder, &[Settlement::succeed(claimed[0].lease())]).await?;
+///     assert_eq!(settled, [Settled::Applied(Outcome::LetGo(State::Succeeded))]);
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    clock: ClockOffset,
+    world: Mutex<World>,
+    /// Counts the reasons to look into the store.
+    changes: watch::Sender<u64>,
+}
+
+impl MemoryStore {
+    /// Opens an empty store.
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    /// Opens an empty store whose clock a test can move.
+    pub fn with_clock(clock: ClockOffset) -> MemoryStore {
+        let shared = Shared { clock, ..Shared::default() };
+        MemoryStore { shared: Arc::new(shared) }
+    }
+
+    /// Does a verb, as one transaction: a verb that fails has written nothing.
+    fn run<T>(&self, verb: impl FnOnce(&mut World, Timestamp) -> Answer<T>) -> Answer<T> {
+        let mut world = self.lock()?;
+        if world.closed {
+            return Err(StoreError::Closed);
+        }
+        // Read under the lock: what is written later never has an earlier time, unless the clock
+        // itself goes back.
+        let answer = verb(&mut world, clock::now(&self.shared.clock));
+        world.append_to_ledger();
+        let is_reason = std::mem::take(&mut world.is_reason_to_look);
+        drop(world);
+        if is_reason {
+            self.shared.changes.send_modify(|changes| *changes += 1);
+        }
+        answer
+    }
+
+    fn lock(&self) -> Answer<MutexGuard<'_, World>> {
+        self.shared.world.lock().map_err(|_| StoreError::Broken {
+            what: "the memory store panicked in the middle of a write: restart the process"
+                .to_owned(),
+            source: None,
+        })
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Hands jobs out.
+
+use super::world::World;
+use rewheel_core::store::{Answer, Claim, Leased, Visit};
+use rewheel_core::{HolderId, JobId, KindName, Lease, Timestamp};
+use std::time::Duration;
+
+impl World {
+    pub(super) fn claim(&mut self, claim: &Claim<'_>, now: Timestamp) -> Answer<Vec<Leased>> {
+        self.must_be_alive(claim.holder)?;
+        let mut claimed = Vec::new();
+        for visit in claim.visits {
+            let room = visit
+                .limit
+                .min(claim.limit - claimed.len())
+                .min(self.open_for(claim.holder, &visit.lane.kind));
+            for job in self.claimable(visit, now.plus(claim.horizon), room, now) {
+                claimed.push(self.lease(job, claim.holder, visit, now));
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// How many jobs of a kind a holder may be given.
+    fn open_for(&self, holder: HolderId, kind: &KindName) -> usize {
+        let Some(row) = self.kinds.get(kind).filter(|row| !row.kind.paused) else { return 0 };
+        match &row.kind.parked {
+            None => usize::MAX,
+            Some(parked) if parked.prober == Some(holder) && row.probe.is_none() => 1,
+            Some(_) => 0,
+        }
+    }
+
+    fn claimable(
+        &self,
+        visit: &Visit,
+        until: Timestamp,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<JobId> {
+        let is_wanted = |job: &JobId| {
+            // What has missed its deadline does not start any more: `deadlines` ends it.
+            self.jobs[job].job.deadline.is_none_or(|deadline| deadline > now)
+        };
+        let lane = self.lanes.get(&visit.lane).into_iter().flatten();
+        lane.take_while(|(due, ..)| *due <= until)
+            .map(|(.., job)| *job)
+            .filter(is_wanted)
+            .take(limit)
+            .collect()
+    }
+
+    fn lease(&mut self, id: JobId, holder: HolderId, visit: &Visit, now: Timestamp) -> Leased {
+        if let Some(row) = self.kinds.get_mut(&visit.lane.kind)
+            && row.kind.parked.is_some()
+        {
+            row.probe = Some(id);
+        }
+        self.write(id, |row| {
+            let timeout = row.job.attempt_timeout.unwrap_or(visit.attempt_timeout);
+            let overdue = now.max(row.job.due).plus(timeout).plus(visit.grace);
+            row.lease(holder, overdue, now);
+            row.job.version = row.job.version.next();
+            Leased {
+                job: row.whole(),
+                due_in: row.job.due.since(now),
+                deadline_in: row.job.deadline.map(|deadline| deadline.since(now)),
+            }
+        })
+    }
+
+    pub(super) fn start(&mut self, holder: HolderId, lease: Lease) -> bool {
+        let is_alive = self.is_alive(holder);
+        let row = self.jobs.get_mut(&lease.job);
+        match row.filter(|row| is_alive && row.is_leased_as(holder, lease.fence)) {
+            Some(row) => {
+                row.started = Some(lease.fence);
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<Lease> {
+        self.jobs
+            .values()
+            .filter(|row| after.is_none_or(|after| row.job.id > after))
+            .filter(|row| row.holder() == Some(holder) && row.leased.plus(older_than) <= now)
+            .map(|row| Lease { job: row.job.id, fence: row.job.fence })
+            .take(limit)
+            .collect()
+    }
+}

@@ -1,0 +1,190 @@
+//! Takes jobs in.
+
+use super::verbs::PAYLOAD_BYTES_MAX;
+use super::world::{KeyName, KeyRow, Row, World};
+use crate::payload::payload_hash;
+use rewheel_core::store::{Answer, Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
+use rewheel_core::{Because, Fence, Job, JobId, NewJob, State, Status, Timestamp, Version};
+use std::collections::{HashMap, HashSet};
+
+/// What is to be done with one job of a batch.
+enum Plan {
+    Store,
+    Duplicate {
+        job: JobId,
+        state: State,
+    },
+    /// Of a job that comes earlier in the batch.
+    DuplicateWithin(JobId),
+    Refuse(Refusal),
+}
+
+/// What the batch itself is about to store.
+#[derive(Default)]
+struct Batch {
+    ids: HashSet<JobId>,
+    keys: HashMap<KeyName, (JobId, [u8; 32])>,
+}
+
+impl World {
+    pub(super) fn insert(&mut self, insert: &Insert<'_>, now: Timestamp) -> Answer<Vec<Inserted>> {
+        let mut batch = Batch::default();
+        let mut plans = Vec::with_capacity(insert.jobs.len());
+        for new in insert.jobs {
+            plans.push(self.plan(new, insert.sent, &mut batch, now)?);
+        }
+        let is_refused = plans.iter().any(|plan| matches!(plan, Plan::Refuse(_)));
+        let stores_nothing = is_refused && insert.if_refused == IfRefused::StoreNothing;
+        let answers = insert.jobs.iter().zip(plans).map(|(new, plan)| match plan {
+            Plan::Duplicate { job, state } => Inserted::Duplicate { job, state },
+            Plan::Refuse(why) => Inserted::Refused(why),
+            Plan::Store | Plan::DuplicateWithin(_) if stores_nothing => Inserted::LeftOut,
+            Plan::Store => self.store(new, insert.direct, now),
+            Plan::DuplicateWithin(job) => {
+                Inserted::Duplicate { job, state: self.jobs[&job].job.state() }
+            }
+        });
+        Ok(answers.collect())
+    }
+
+    /// Decides about one job, without writing anything.
+    fn plan(&self, new: &NewJob, sent: Sent, batch: &mut Batch, now: Timestamp) -> Answer<Plan> {
+        // Asked first: a job that is stored must not be answered with a refusal that only came to
+        // hold since, such as a deadline that has passed.
+        if sent == Sent::Again {
+            if let Some(row) = self.jobs.get(&new.id) {
+                return Ok(Plan::Duplicate { job: new.id, state: row.job.state() });
+            }
+            if batch.ids.contains(&new.id) {
+                return Ok(Plan::DuplicateWithin(new.id));
+            }
+        }
+        if let Some(why) = self.refusal(new, now) {
+            return Ok(Plan::Refuse(why));
+        }
+        if let Some(name) = key_name(new) {
+            let hash = payload_hash(&new.payload);
+            if let Some(known) = self.known(&name, hash, batch, now) {
+                return Ok(known);
+            }
+            batch.keys.insert(name, (new.id, hash));
+        }
+        if self.jobs.contains_key(&new.id) || !batch.ids.insert(new.id) {
+            let why = format!("a job with the id {} exists: make a new id for each job", new.id);
+            return Err(StoreError::Rejected(why.into()));
+        }
+        Ok(Plan::Store)
+    }
+
+    /// What is wrong with the job itself.
+    fn refusal(&self, new: &NewJob, now: Timestamp) -> Option<Refusal> {
+        let bytes = new.payload.len();
+        let is_too_early = |deadline| deadline <= now || deadline < new.due.resolve(now);
+        if bytes > PAYLOAD_BYTES_MAX {
+            Some(Refusal::TooLarge { bytes, bytes_max: PAYLOAD_BYTES_MAX })
+        } else if !self.kinds.contains_key(&new.kind) {
+            Some(Refusal::UnknownKind)
+        } else if new.deadline.is_some_and(|deadline| is_too_early(deadline.resolve(now))) {
+            Some(Refusal::DeadlineTooEarly)
+        } else {
+            None
+        }
+    }
+
+    /// What to do with a job whose key may be known.
+    fn known(&self, name: &KeyName, hash: [u8; 32], batch: &Batch, now: Timestamp) -> Option<Plan> {
+        if let Some((job, first)) = batch.keys.get(name) {
+            let reused = Plan::Refuse(Refusal::KeyReused { job: *job });
+            return Some(if *first == hash { Plan::DuplicateWithin(*job) } else { reused });
+        }
+        let key = self.keys.get(name).filter(|key| !key.has_expired(now))?;
+        let job = key.job;
+        if key.payload_hash != hash {
+            return Some(Plan::Refuse(Refusal::KeyReused { job }));
+        }
+        let state = match key.ended {
+            Some((state, _)) => state,
+            None => self.jobs[&job].job.state(),
+        };
+        Some(Plan::Duplicate { job, state })
+    }
+
+    fn store(&mut self, new: &NewJob, direct: Option<Direct>, now: Timestamp) -> Inserted {
+        if let Some(name) = key_name(new) {
+            let payload_hash = payload_hash(&new.payload);
+            self.keys.insert(name, KeyRow { job: new.id, payload_hash, ended: None });
+        }
+        self.inserted += 1;
+        let mut row = new_row(new, self.inserted, now);
+        let due = row.job.due;
+        let mut leased = None;
+        if let Some(direct) = direct.filter(|direct| self.may_lease(direct, &row.job, now)) {
+            let timeout = new.attempt_timeout.unwrap_or(direct.attempt_timeout);
+            let overdue = now.max(due).plus(timeout).plus(direct.grace);
+            row.lease(direct.holder, overdue, now);
+            leased = Some(row.job.fence);
+        }
+        self.add(row);
+        self.line.submitted += 1;
+        self.is_reason_to_look = true;
+        Inserted::Created { due, leased }
+    }
+
+    /// Whether a job may overtake the queue because there is none.
+    fn may_lease(&self, direct: &Direct, job: &Job, now: Timestamp) -> bool {
+        let is_open = self
+            .kinds
+            .get(&job.lane.kind)
+            .is_some_and(|row| !row.kind.paused && row.kind.parked.is_none());
+        let first = self.lanes.get(&job.lane).and_then(|lane| lane.first());
+        let is_first = first.is_none_or(|(due, ..)| *due > now);
+        self.is_alive(direct.holder) && is_open && job.due <= now && is_first
+    }
+}
+
+impl KeyRow {
+    pub(super) fn has_expired(&self, now: Timestamp) -> bool {
+        self.ended.is_some_and(|(_, expires)| expires <= now)
+    }
+}
+
+fn key_name(new: &NewJob) -> Option<KeyName> {
+    new.key.clone().map(|key| (new.tenant.clone(), new.kind.clone(), key))
+}
+
+fn new_row(new: &NewJob, inserted: u64, now: Timestamp) -> Row {
+    let job = Job {
+        id: new.id,
+        lane: new.lane(),
+        key: new.key.clone(),
+        shard_key: new.shard_key.clone(),
+        payload: None,
+        attempts_max: new.attempts_max,
+        attempt_timeout: new.attempt_timeout,
+        backoff: new.backoff,
+        traceparent: new.traceparent.clone(),
+        created: now,
+        deadline: new.deadline.map(|deadline| deadline.resolve(now)),
+        due: new.due.resolve(now),
+        because: Because::Submitted,
+        status: Status::Scheduled,
+        fence: Fence::new(0),
+        version: Version::new(1),
+        attempt: 0,
+        attempts_before: 0,
+        takeovers: 0,
+        takeovers_counted: 0,
+        failure: None,
+    };
+    Row {
+        job,
+        payload: new.payload.clone(),
+        inserted,
+        leased: now,
+        started: None,
+        settled: None,
+        expires: None,
+        announced: None,
+        attempts: Vec::new(),
+    }
+}

@@ -1,0 +1,77 @@
+//! Knows who is alive.
+
+use super::world::{Row, World};
+use rewheel_core::store::{Answer, Burial, Renewed, StoreError, WantedJob};
+use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Timestamp};
+
+impl World {
+    pub(super) fn join(&mut self, new: &NewHolder, now: Timestamp) -> Answer<Timestamp> {
+        if self.holders.contains_key(&new.id) {
+            self.must_be_alive(new.id)?;
+            return Ok(now);
+        }
+        let holder = Holder {
+            id: new.id,
+            name: new.name.clone(),
+            lease_ttl: new.lease_ttl,
+            renewals: 0,
+            joined: now,
+            renewed: now,
+            expired: false,
+            died: None,
+        };
+        self.holders.insert(new.id, holder);
+        Ok(now)
+    }
+
+    pub(super) fn renew(&mut self, id: HolderId, now: Timestamp) -> Answer<Renewed> {
+        let wanted = self.wanted(id);
+        let holder = self.holders.get_mut(&id).filter(|holder| holder.died.is_none());
+        let holder = holder.ok_or(StoreError::HolderDead(id))?;
+        holder.renewals += 1;
+        holder.renewed = now;
+        Ok(Renewed { at: now, renewals: holder.renewals, wanted })
+    }
+
+    fn wanted(&self, by: HolderId) -> Vec<WantedJob> {
+        let wanted = |row: &Row| {
+            let lease = Lease { job: row.job.id, fence: row.job.fence };
+            row.wanted().map(|wanted| WantedJob { lease, wanted })
+        };
+        let held = self.jobs.values().filter(|row| row.holder() == Some(by));
+        held.filter_map(wanted).take(Limits::BATCH_MAX).collect()
+    }
+
+    pub(super) fn leave(&mut self, id: HolderId, now: Timestamp) {
+        if let Some(holder) = self.holders.get_mut(&id) {
+            holder.died.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn holders(&self, now: Timestamp) -> Vec<Holder> {
+        let seen = |holder: &Holder| Holder { expired: has_expired(holder, now), ..holder.clone() };
+        self.holders.values().map(seen).collect()
+    }
+
+    pub(super) fn bury(
+        &mut self,
+        by: HolderId,
+        other: HolderId,
+        renewals: u64,
+        now: Timestamp,
+    ) -> Answer<Burial> {
+        self.must_be_alive(by)?;
+        let Some(holder) = self.holders.get_mut(&other).filter(|other| other.died.is_none()) else {
+            return Ok(Burial::Dead);
+        };
+        if holder.renewals != renewals || !has_expired(holder, now) {
+            return Ok(Burial::Alive);
+        }
+        holder.died = Some(now);
+        Ok(Burial::Buried)
+    }
+}
+
+fn has_expired(holder: &Holder, now: Timestamp) -> bool {
+    holder.renewed.plus(holder.lease_ttl) <= now
+}

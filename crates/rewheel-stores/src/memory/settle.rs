@@ -1,0 +1,122 @@
+//! Takes back what became of jobs.
+
+use super::world::{Row, SettledBy, World};
+use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
+use rewheel_core::{HolderId, Keep, Lease, State, Timestamp, Wanted};
+use std::time::Duration;
+
+impl World {
+    pub(super) fn settle(
+        &mut self,
+        holder: HolderId,
+        settlement: &Settlement,
+        now: Timestamp,
+    ) -> Settled {
+        let lease = settlement.lease;
+        let wanted = match self.guard(holder, lease, now) {
+            Ok(wanted) => wanted,
+            Err(answer) => return answer,
+        };
+        let mut to = settlement.decision.state(wanted);
+        if to == State::Leased && !self.is_alive(holder) {
+            // A lease write requires a live holder.
+            to = State::Scheduled;
+        }
+        self.write(lease.job, |row| {
+            row.record(holder, settlement, now);
+            let kept = to == State::Leased;
+            row.settled = Some(SettledBy { holder, fence: lease.fence, kept });
+        });
+        if to == State::Leased {
+            return self.write(lease.job, |row| {
+                row.lease(holder, row.job.due.plus(settlement.hold), now);
+                row.job.version = row.job.version.next();
+                Settled::Applied(kept(row, now))
+            });
+        }
+        self.is_reason_to_look |= to == State::Scheduled;
+        self.let_go(lease.job, to, settlement.keep, now);
+        Settled::Applied(Outcome::LetGo(to))
+    }
+
+    pub(super) fn give_back(
+        &mut self,
+        holder: HolderId,
+        lease: Lease,
+        keep: Keep,
+        now: Timestamp,
+    ) -> Settled {
+        let wanted = match self.guard(holder, lease, now) {
+            Ok(wanted) => wanted,
+            Err(answer) => return answer,
+        };
+        let to = wanted.map_or(State::Scheduled, Wanted::state);
+        self.write(lease.job, |row| {
+            row.settled = Some(SettledBy { holder, fence: lease.fence, kept: false });
+        });
+        self.let_go(lease.job, to, keep, now);
+        self.is_reason_to_look = true;
+        Settled::Applied(Outcome::LetGo(to))
+    }
+
+    /// Lets pass who holds the job, with what a person wants of it; tells the others what became
+    /// of it.
+    fn guard(
+        &self,
+        holder: HolderId,
+        lease: Lease,
+        now: Timestamp,
+    ) -> Result<Option<Wanted>, Settled> {
+        let Some(row) = self.jobs.get(&lease.job) else {
+            return Err(Settled::AlreadyApplied(Outcome::Gone));
+        };
+        if row.is_leased_as(holder, lease.fence) {
+            return Ok(row.wanted());
+        }
+        let is_his = |by: &SettledBy| by.holder == holder && by.fence == lease.fence;
+        let Some(by) = row.settled.filter(is_his) else { return Err(Settled::Lost) };
+        // One that was let go of, and that the same holder claimed again, is another lease.
+        let is_kept = by.kept && row.is_leased_as(holder, lease.fence.next());
+        let outcome = if is_kept { kept(row, now) } else { Outcome::LetGo(row.job.state()) };
+        Err(Settled::AlreadyApplied(outcome))
+    }
+}
+
+fn kept(row: &Row, now: Timestamp) -> Outcome {
+    Outcome::Kept { fence: row.job.fence, due_in: row.job.due.since(now) }
+}
+
+impl Row {
+    /// Writes what an attempt did to the job, apart from its state.
+    fn record(&mut self, holder: HolderId, settlement: &Settlement, now: Timestamp) {
+        let decision = &settlement.decision;
+        let attempt = self.job.attempt + 1;
+        if decision.uses_attempt() {
+            self.job.attempt = attempt;
+        }
+        if let Some((after, because)) = decision.wait() {
+            self.job.due = now.plus(after);
+            self.job.because = because;
+        }
+        if let Some(failure) = decision.failure().or(settlement.failure.as_ref()) {
+            self.job.failure = Some(failure.clone());
+        }
+        if let Some(failure) = settlement.failure.clone() {
+            self.attempts.push(AttemptRecord {
+                attempt,
+                fence: settlement.lease.fence,
+                holder,
+                started: earlier(now, settlement.ran.started_ago),
+                duration: settlement.ran.duration,
+                failure,
+                decision: decision.as_str().to_owned(),
+                delay: decision.wait().map(|(after, _)| after),
+            });
+        }
+    }
+}
+
+fn earlier(now: Timestamp, by: Duration) -> Timestamp {
+    let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(millis))
+}

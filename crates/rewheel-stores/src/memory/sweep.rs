@@ -1,0 +1,68 @@
+//! Passes on the jobs of holders that died or forgot them.
+
+use super::world::{Row, World};
+use rewheel_core::store::Answer;
+use rewheel_core::{
+    Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp, Wanted,
+};
+
+/// A lease that is taken away.
+struct Taken {
+    job: JobId,
+    holder: HolderId,
+    wanted: Option<Wanted>,
+}
+
+impl World {
+    pub(super) fn sweep(
+        &mut self,
+        by: HolderId,
+        limit: usize,
+        keep: Keep,
+        now: Timestamp,
+    ) -> Answer<Vec<JobEvent>> {
+        self.must_be_alive(by)?;
+        let taken = self.jobs.values().filter_map(|row| self.taken(row, now));
+        let taken: Vec<Taken> = taken.take(limit).collect();
+        Ok(taken.into_iter().map(|taken| self.take_over(&taken, keep, now)).collect())
+    }
+
+    /// Whether nobody acts on the job any more, though it is leased.
+    fn taken(&self, row: &Row, now: Timestamp) -> Option<Taken> {
+        let Status::Leased { holder, overdue, wanted } = row.job.status else { return None };
+        let is_free = !self.is_alive(holder) || overdue <= now;
+        is_free.then_some(Taken { job: row.job.id, holder, wanted })
+    }
+
+    fn take_over(&mut self, taken: &Taken, keep: Keep, now: Timestamp) -> JobEvent {
+        let kind = self.jobs[&taken.job].job.lane.kind.clone();
+        let takeovers_max = self.kinds[&kind].kind.takeovers_max;
+        let to = self.write(taken.job, |row| {
+            let counts = row.started == Some(row.job.fence);
+            row.job.takeovers += 1;
+            row.job.takeovers_counted += u32::from(counts);
+            // Whoever had it may still come back and name the old one.
+            row.job.fence = row.job.fence.next();
+            let counted = row.job.takeovers_counted;
+            match taken.wanted {
+                Some(wanted) => wanted.state(),
+                None if counts && counted >= takeovers_max => {
+                    row.job.failure = Some(Failure::of_takeovers(counted));
+                    State::Dead
+                }
+                None => State::Scheduled,
+            }
+        });
+        self.let_go(taken.job, to, keep, now);
+        self.is_reason_to_look = true;
+        JobEvent {
+            job: taken.job,
+            kind,
+            from: State::Leased,
+            to,
+            cause: Cause::Takeover,
+            holder: Some(taken.holder),
+            at: now,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Answers the verbs of the store traits, each with the part of the world that does it.
+
+use super::MemoryStore;
+use super::world::Row;
+use async_trait::async_trait;
+use rewheel_core::store::{
+    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
+    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
+    Wakes, Watch, WorkStore,
+};
+use rewheel_core::{
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
+    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// As much as SQLite is given; a payload names work, it does not carry it.
+pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+#[async_trait]
+impl SubmitStore for MemoryStore {
+    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        self.run(|world, now| world.insert(insert, now))
+    }
+}
+
+#[async_trait]
+impl WorkStore for MemoryStore {
+    async fn lanes(
+        &self,
+        kinds: &[KindName],
+        after: Option<&Lane>,
+        limit: usize,
+    ) -> Answer<Vec<LaneHead>> {
+        self.run(|world, now| Ok(world.lanes(kinds, after, limit, now)))
+    }
+
+    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        self.run(|world, now| world.claim(claim, now))
+    }
+
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+        self.run(|world, _| Ok(leases.iter().map(|lease| world.start(holder, *lease)).collect()))
+    }
+
+    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+        self.run(|world, now| {
+            Ok(settlements.iter().map(|one| world.settle(holder, one, now)).collect())
+        })
+    }
+
+    async fn give_back(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>> {
+        self.run(|world, now| {
+            Ok(leases.iter().map(|lease| world.give_back(holder, *lease, keep, now)).collect())
+        })
+    }
+
+    async fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Answer<Vec<Lease>> {
+        self.run(|world, now| Ok(world.held(holder, older_than, after, limit, now)))
+    }
+}
+
+#[async_trait]
+impl LeaseStore for MemoryStore {
+    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+        self.run(|world, now| world.join(holder, now))
+    }
+
+    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+        self.run(|world, now| world.renew(holder, now))
+    }
+
+    async fn leave(&self, holder: HolderId) -> Answer<()> {
+        self.run(|world, now| {
+            world.leave(holder, now);
+            Ok(())
+        })
+    }
+
+    async fn holders(&self) -> Answer<Vec<Holder>> {
+        self.run(|world, now| Ok(world.holders(now)))
+    }
+
+    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
+        self.run(|world, now| world.bury(by, other, renewals, now))
+    }
+
+    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
+        self.run(|world, now| world.sweep(by, limit, keep, now))
+    }
+}
+
+#[async_trait]
+impl KindStore for MemoryStore {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+        self.run(|world, now| {
+            kinds.iter().for_each(|kind| world.put_kind(kind, by, now));
+            Ok(())
+        })
+    }
+
+    async fn kinds(&self) -> Answer<Vec<Kind>> {
+        self.run(|world, _| Ok(world.kinds.values().map(|row| row.kind.clone()).collect()))
+    }
+
+    async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged> {
+        self.run(|world, now| Ok(world.change_kind(kind, change, by, now)))
+    }
+}
+
+#[async_trait]
+impl OperateStore for MemoryStore {
+    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+        self.run(|world, now| {
+            Ok(changes.iter().map(|change| world.change(change, by, keep, now)).collect())
+        })
+    }
+
+    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+        self.run(|world, now| Ok(world.deadlines(grace, limit, now)))
+    }
+
+    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+        self.run(|world, _| Ok(world.unannounced(limit)))
+    }
+
+    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+        self.run(|world, now| {
+            world.announce(dead, now);
+            Ok(())
+        })
+    }
+
+    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+        self.run(|world, now| Ok(world.prune(prune, now)))
+    }
+}
+
+#[async_trait]
+impl ReadStore for MemoryStore {
+    async fn now(&self) -> Answer<Timestamp> {
+        self.run(|_, now| Ok(now))
+    }
+
+    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+        self.run(|world, _| Ok(world.jobs.get(&job).map(Row::whole)))
+    }
+
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+        self.run(|world, _| Ok(world.list(filter, page)))
+    }
+
+    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+        self.run(|world, _| Ok(world.count(filter, scan_max)))
+    }
+
+    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+        self.run(|world, _| Ok(world.attempts(job)))
+    }
+
+    async fn audit(
+        &self,
+        job: Option<JobId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<Vec<AuditEntry>> {
+        self.run(|world, _| Ok(world.audit(job, before, limit)))
+    }
+
+    async fn tally(&self) -> Answer<Vec<Tally>> {
+        self.run(|world, _| Ok(world.tally()))
+    }
+
+    async fn books(&self) -> Answer<Books> {
+        self.run(|world, _| Ok(world.books()))
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "memory",
+            durable: false,
+            shared: false,
+            wakes: Wakes::Process,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+        }
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        Box::new(Watcher(self.shared.changes.subscribe()))
+    }
+
+    async fn close(&self) -> Answer<()> {
+        self.lock()?.closed = true;
+        Ok(())
+    }
+}
+
+struct Watcher(watch::Receiver<u64>);
+
+#[async_trait]
+impl Watch for Watcher {
+    async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The store is gone, and nothing will change any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
