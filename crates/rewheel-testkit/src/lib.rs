@@ -13,6 +13,10 @@
 
 mod threads;
 mod subject;
+mod people;
+mod race;
+mod faulty;
 pub mod conformance;
 
+pub use self::faulty::{Fault, FaultyStore, Verb};
 pub use self::subject::{Subject, lane, millis, seconds};

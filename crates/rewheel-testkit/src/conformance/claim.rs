@@ -158,7 +158,7 @@ pub async fn grows_the_fence(subject: &Subject) {
             let back = [leased.lease()];
             subject.store.give_back(holder, &back, Keep::default()).await.unwrap();
         } else {
-            holder = subject.take_over(holder).await;
+            holder = subject.heir_of(holder).await;
         }
     }
 }

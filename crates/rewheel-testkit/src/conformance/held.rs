@@ -70,7 +70,7 @@ pub async fn leaves_out_what_was_let_go(subject: &Subject) {
     subject.settle(holder, &subject.retry(leases[1], Duration::ZERO, false)).await;
     subject.store.give_back(holder, &leases[2..3], Keep::default()).await.unwrap();
     assert_eq!(held(subject, holder).await, leases[3..]);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(held(subject, holder).await, []);
 }
 

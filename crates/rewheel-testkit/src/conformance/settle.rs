@@ -257,7 +257,7 @@ pub async fn keeps_a_job_for_as_long_as_was_said(subject: &Subject) {
 /// The items of a batch are answered in order, each for itself.
 pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     let (holder, stale) = subject.leased("charge").await;
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     let holder = subject.holder().await;
     subject.insert(&subject.jobs("charge", 4)).await;
     let claimed = subject.claim(holder, &["charge"], 5).await;

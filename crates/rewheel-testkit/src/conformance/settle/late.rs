@@ -27,7 +27,7 @@ async fn check_lost(subject: &Subject, holder: HolderId, lease: Lease) {
 /// After a takeover the old holder has lost the job, before and after another claims it.
 pub async fn is_lost_after_a_takeover(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let by = subject.take_over(holder).await;
+    let by = subject.heir_of(holder).await;
     assert!(subject.get(lease.job).await.fence > lease.fence);
     check_lost(subject, holder, lease).await;
     let new = claim_one(subject, by, lease.job).await;
@@ -52,7 +52,7 @@ pub async fn is_lost_after_being_overdue(subject: &Subject) {
 /// The fence goes on through death and redrive: an old holder's is not used a second time.
 pub async fn is_lost_after_a_redrive(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let by = subject.take_over(holder).await;
+    let by = subject.heir_of(holder).await;
     let second = claim_one(subject, by, lease.job).await;
     subject.settle(by, &subject.dead(second)).await;
     check_lost(subject, holder, lease).await;

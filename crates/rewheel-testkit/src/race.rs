@@ -1,0 +1,35 @@
+//! Makes two calls at once.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+/// Makes two calls at once, the first of which is begun first, and waits for both. Where a store
+/// has threads or connections of its own, they meet there.
+pub(crate) async fn both<A, B>(
+    first: impl Future<Output = A>,
+    second: impl Future<Output = B>,
+) -> (A, B) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut one, mut other) = (None, None);
+    poll_fn(|cx| {
+        if one.is_none()
+            && let Poll::Ready(answer) = first.as_mut().poll(cx)
+        {
+            one = Some(answer);
+        }
+        if other.is_none()
+            && let Poll::Ready(answer) = second.as_mut().poll(cx)
+        {
+            other = Some(answer);
+        }
+        match (one.take(), other.take()) {
+            (Some(one), Some(other)) => Poll::Ready((one, other)),
+            (first, second) => {
+                (one, other) = (first, second);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
