@@ -4,15 +4,19 @@
 //! tests by [`store_conformance!`] in three lines beside each store:
 //!
 //! ```ignore
-//! async fn open() -> rewheel_testkit::Subject { … }
+//! async fn open() -> rewheel_testkit::Subject { /* … */ }
 //! rewheel_testkit::store_conformance!(open);
 //! ```
 
 #![warn(missing_docs)]
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "test code: it fails loudly")]
 
+mod threads;
 mod subject;
+mod people;
 mod race;
+mod faulty;
 pub mod conformance;
 
+pub use self::faulty::{Fault, FaultyStore, Verb};
 pub use self::subject::{Subject, lane, millis, seconds};

@@ -6,8 +6,8 @@ use rewheel_core::store::{
     Settled, Settlement, Store, Visit, What,
 };
 use rewheel_core::{
-    Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewJob, NewKind, Priority, State, Timestamp,
+    Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
+    NewHolder, NewJob, NewKind, Priority, State, Timestamp,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -224,11 +224,6 @@ impl Subject {
         assert_eq!(books.missing(), 0, "the books do not balance: {books:?}");
     }
 
-    /// Reads the store's clock.
-    pub async fn now(&self) -> Timestamp {
-        self.store.now().await.unwrap()
-    }
-
     /// Stores one job, which must be new, and returns its id.
     pub async fn put(&self, job: NewJob) -> JobId {
         self.insert(std::slice::from_ref(&job)).await;
@@ -242,29 +237,8 @@ impl Subject {
         answers
     }
 
-    /// Changes a kind, which must succeed.
-    pub async fn change_kind(&self, kind: &str, change: KindChange) -> Kind {
-        let name = KindName::parse(kind).unwrap();
-        match self.store.change_kind(&name, &change, &Actor::new("suite")).await.unwrap() {
-            KindChanged::Applied(kind) => kind,
-            other @ (KindChanged::Refused(_) | KindChanged::NotFound) => panic!("{other:?}"),
-        }
-    }
-
-    /// Parks a kind, and lets a holder probe it if one is named.
-    pub async fn park(&self, kind: &str, prober: Option<HolderId>) {
-        let kinds = self.store.kinds().await.unwrap();
-        let seen = kinds.iter().find(|known| known.name.as_str() == kind).expect("it exists");
-        let park = KindChange::Park { generation: seen.generation, reason: "503".to_owned() };
-        let parked = self.change_kind(kind, park).await;
-        if let Some(holder) = prober {
-            let probe = KindChange::Probe { generation: parked.generation, holder };
-            self.change_kind(kind, probe).await;
-        }
-    }
-
     /// Lets a holder die, and sweeps what it had. Returns who swept it.
-    pub async fn take_over(&self, from: HolderId) -> HolderId {
+    pub async fn heir_of(&self, from: HolderId) -> HolderId {
         let by = self.holder().await;
         self.store.leave(from).await.unwrap();
         self.store.sweep(by, 1_000, Keep::default()).await.unwrap();

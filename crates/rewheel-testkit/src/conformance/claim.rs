@@ -3,8 +3,8 @@
 mod limits;
 mod kinds;
 
-use crate::race::at_once;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
+use crate::threads::at_once;
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{Claim, Leased, StoreError, Visit, What};
 use rewheel_core::{
@@ -158,7 +158,7 @@ pub async fn grows_the_fence(subject: &Subject) {
             let back = [leased.lease()];
             subject.store.give_back(holder, &back, Keep::default()).await.unwrap();
         } else {
-            holder = subject.take_over(holder).await;
+            holder = subject.heir_of(holder).await;
         }
     }
 }

@@ -105,9 +105,9 @@ pub async fn leases_several_of_one_batch(subject: &Subject) {
 pub async fn leases_nothing_of_a_paused_kind(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
-    subject.change_kind("charge", KindChange::Pause).await;
+    subject.apply_kind("charge", KindChange::Pause).await;
     check_not_leased(subject, holder, subject.job("charge")).await;
-    subject.change_kind("charge", KindChange::Resume).await;
+    subject.apply_kind("charge", KindChange::Resume).await;
     assert_eq!(subject.claim(holder, &["charge"], 10).await.len(), 1);
 }
 
@@ -115,9 +115,10 @@ pub async fn leases_nothing_of_a_paused_kind(subject: &Subject) {
 pub async fn leases_nothing_of_a_parked_kind(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let holder = subject.holder().await;
-    subject.park("charge", None).await;
+    subject.park("charge").await;
     check_not_leased(subject, holder, subject.job("charge")).await;
-    subject.park("refund", Some(holder)).await;
+    subject.park("refund").await;
+    subject.probe("refund", holder).await;
     check_not_leased(subject, holder, subject.job("refund")).await;
 }
 
@@ -237,7 +238,7 @@ pub async fn is_swept_when_the_holder_dies(subject: &Subject) {
     insert_direct(subject, holder, &[subject.job("charge")]).await;
     let lease = subject.store.held(holder, seconds(0), None, 10).await.unwrap()[0];
 
-    let by = subject.take_over(holder).await;
+    let by = subject.heir_of(holder).await;
     let claimed = subject.claim(by, &["charge"], 10).await;
     assert_eq!((claimed.len(), claimed[0].job.takeovers), (1, 1));
     assert!(claimed[0].job.fence > lease.fence);

@@ -1,6 +1,6 @@
 //! Jobs that a holder returns unstarted.
 
-use crate::race::in_time;
+use crate::threads::in_time;
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{Changed, Outcome, Settled, Wakes, What};
 use rewheel_core::{Fence, HolderId, Job, Keep, Lease, NewJob, State, Status, Version, When};
@@ -132,7 +132,7 @@ pub async fn is_lost_for_who_does_not_hold_it(subject: &Subject) {
     assert_eq!(give_back(subject, holder, ahead).await, Settled::Lost);
     assert_eq!(subject.get(lease.job).await, before);
 
-    let by = subject.take_over(holder).await;
+    let by = subject.heir_of(holder).await;
     let new = subject.claim(by, &["charge"], 1).await.remove(0);
     assert_eq!(give_back(subject, holder, lease).await, Settled::Lost);
     assert_eq!(subject.get(lease.job).await, new.job);
@@ -176,7 +176,7 @@ pub async fn takes_back_a_recorded_start(subject: &Subject) {
     give_back(subject, holder, lease).await;
     let another = subject.holder().await;
     subject.claim(another, &["charge"], 1).await;
-    subject.take_over(another).await;
+    subject.heir_of(another).await;
     let job = subject.get(lease.job).await;
     assert_eq!((job.takeovers, job.takeovers_counted), (1, 0));
 }

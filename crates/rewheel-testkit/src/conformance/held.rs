@@ -49,8 +49,8 @@ pub async fn lists_page_by_page(subject: &Subject) {
 /// A claim whose answer was lost is found, once it cannot be on its way any more.
 pub async fn leaves_out_what_is_younger_than_asked_for(subject: &Subject) {
     let (holder, old) = subject.leased("charge").await;
-    subject.clock.advance(seconds(20));
     subject.put(subject.job("charge")).await;
+    subject.clock.advance(seconds(20));
     // Its answer is lost.
     let young = subject.claim(holder, &["charge"], 1).await[0].lease();
 
@@ -70,16 +70,22 @@ pub async fn leaves_out_what_was_let_go(subject: &Subject) {
     subject.settle(holder, &subject.retry(leases[1], Duration::ZERO, false)).await;
     subject.store.give_back(holder, &leases[2..3], Keep::default()).await.unwrap();
     assert_eq!(held(subject, holder).await, leases[3..]);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(held(subject, holder).await, []);
 }
 
-/// A sticky retry is found under its new fence.
+/// A sticky retry is found under its new fence. It is as young as that: the answer that brings it
+/// may still be on its way.
 pub async fn lists_a_sticky_retry_under_its_new_fence(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(20));
     subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
     let kept = Lease { fence: lease.fence.next(), ..lease };
     assert_eq!(held(subject, holder).await, [kept]);
+    let older = async |than| subject.store.held(holder, than, None, 10).await.unwrap();
+    assert_eq!(older(seconds(10)).await, []);
+    subject.clock.advance(seconds(10));
+    assert_eq!(older(seconds(10)).await, [kept]);
 }
 
 /// What an insert leased at once is found like anything that was claimed.

@@ -2,7 +2,7 @@
 
 mod expiry;
 
-use crate::race::at_once;
+use crate::threads::at_once;
 use crate::{Subject, seconds};
 use rewheel_core::store::{Edit, IfRefused, Insert, Inserted, Outcome, Refusal, Sent, Settled};
 use rewheel_core::store::{Settlement, What};

@@ -5,8 +5,8 @@ mod wanted;
 mod repeated;
 mod late;
 
-use crate::race::in_time;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
+use crate::threads::in_time;
 use crate::{Subject, lane, seconds};
 use rewheel::Category;
 use rewheel_core::store::{Claim, Outcome, Prune, Settled, Settlement, Wakes};
@@ -50,6 +50,7 @@ async fn settle_new(
     decision: Decision,
 ) -> (Settled, Job, RangeInclusive<Timestamp>) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(5));
     let before = subject.now().await;
     let settled = subject.settle(holder, &with(lease, decision)).await;
     (settled, subject.get(lease.job).await, before..=subject.now().await)
@@ -79,6 +80,7 @@ pub async fn ends_a_job_that_succeeded(subject: &Subject) {
 /// A retry puts the job back to wait, for whoever is first when its time has come.
 pub async fn lets_a_job_wait_for_its_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(5));
     let before = subject.now().await;
     let settled = subject.settle(holder, &subject.retry(lease, seconds(60), false)).await;
     let span = before..=subject.now().await;
@@ -166,6 +168,7 @@ pub async fn ends_a_job_that_was_cancelled(subject: &Subject) {
 /// A sticky retry stays with its holder, under a new fence and with a new time to be overdue.
 pub async fn keeps_a_sticky_retry_with_its_holder(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(seconds(5));
     let before = subject.now().await;
     let settled = subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
     let span = before..=subject.now().await;
@@ -254,7 +257,7 @@ pub async fn keeps_a_job_for_as_long_as_was_said(subject: &Subject) {
 /// The items of a batch are answered in order, each for itself.
 pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     let (holder, stale) = subject.leased("charge").await;
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     let holder = subject.holder().await;
     subject.insert(&subject.jobs("charge", 4)).await;
     let claimed = subject.claim(holder, &["charge"], 5).await;

@@ -24,7 +24,7 @@ pub async fn makes_a_takeover_count(subject: &Subject) {
     let holder = subject.holder().await;
     let claimed = subject.claim(holder, &["charge"], 2).await;
     assert!(start(subject, holder, claimed[0].lease()).await);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, claimed[0].job.id).await, (1, 1));
     assert_eq!(takeovers(subject, claimed[1].job.id).await, (1, 0));
 }
@@ -34,7 +34,7 @@ pub async fn may_be_repeated(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(start(subject, holder, lease).await);
     assert!(start(subject, holder, lease).await);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, lease.job).await, (1, 1));
 }
 
@@ -42,9 +42,9 @@ pub async fn may_be_repeated(subject: &Subject) {
 pub async fn counts_for_its_own_lease_only(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(start(subject, holder, lease).await);
-    let second = subject.take_over(holder).await;
+    let second = subject.heir_of(holder).await;
     assert_eq!(subject.claim(second, &["charge"], 1).await.len(), 1);
-    subject.take_over(second).await;
+    subject.heir_of(second).await;
     assert_eq!(takeovers(subject, lease.job).await, (2, 1));
 }
 
@@ -54,7 +54,7 @@ pub async fn does_not_count_for_a_sticky_retry_that_waits(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(start(subject, holder, lease).await);
     subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, lease.job).await, (1, 0));
 }
 
@@ -65,7 +65,7 @@ pub async fn counts_for_the_next_fence_of_a_sticky_retry(subject: &Subject) {
     assert!(!start(subject, holder, lease).await, "that attempt is over");
     let kept = Lease { fence: lease.fence.next(), ..lease };
     assert!(start(subject, holder, kept).await);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, lease.job).await, (1, 1));
 }
 
@@ -80,7 +80,7 @@ pub async fn is_refused_to_who_does_not_hold_it(subject: &Subject) {
     assert!(!start(subject, holder, Lease { fence: lease.fence.next(), ..lease }).await);
     assert!(!start(subject, holder, Lease { fence: Fence::new(0), ..lease }).await);
     assert!(!start(subject, holder, Lease { job: subject.id(), ..lease }).await);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, lease.job).await, (1, 0));
 }
 
@@ -89,7 +89,7 @@ pub async fn is_refused_to_the_dead(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.store.leave(holder).await.unwrap();
     assert!(!held_to_start(subject, holder, lease).await);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, lease.job).await, (1, 0));
 }
 
@@ -121,7 +121,7 @@ pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     subject.succeed(holder, claimed[1].lease()).await;
     let leases = [claimed[2].lease(), claimed[1].lease(), claimed[0].lease()];
     assert_eq!(subject.store.start(holder, &leases).await.unwrap(), [true, false, true]);
-    subject.take_over(holder).await;
+    subject.heir_of(holder).await;
     assert_eq!(takeovers(subject, claimed[0].job.id).await, (1, 1));
     assert_eq!(takeovers(subject, claimed[2].job.id).await, (1, 1));
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 pub async fn takes_nothing_of_a_paused_kind(subject: &Subject) {
     let paused = subject.submit("charge").await;
     let other = subject.submit("refund").await;
-    subject.change_kind("charge", KindChange::Pause).await;
+    subject.apply_kind("charge", KindChange::Pause).await;
     let holder = subject.holder().await;
     assert_eq!(ids(&subject.claim(holder, &["charge", "refund"], 10).await), [other]);
-    subject.change_kind("charge", KindChange::Resume).await;
+    subject.apply_kind("charge", KindChange::Resume).await;
     assert_eq!(ids(&subject.claim(holder, &["charge", "refund"], 10).await), [paused]);
 }
 
@@ -21,14 +21,13 @@ pub async fn takes_nothing_of_a_paused_kind(subject: &Subject) {
 pub async fn takes_nothing_of_a_parked_kind(subject: &Subject) {
     let parked = subject.submit("charge").await;
     let other = subject.submit("refund").await;
-    subject.park("charge", None).await;
+    subject.park("charge").await;
     let holder = subject.holder().await;
     assert_eq!(ids(&subject.claim(holder, &["charge", "refund"], 10).await), [other]);
     subject.clock.advance(Duration::from_secs(3_600));
     assert_eq!(subject.claim(holder, &["charge"], 10).await, []);
 
-    let generation = subject.store.kinds().await.unwrap()[0].generation;
-    subject.change_kind("charge", KindChange::Unpark { generation }).await;
+    subject.unpark("charge").await;
     assert_eq!(ids(&subject.claim(holder, &["charge"], 10).await), [parked]);
 }
 
@@ -39,7 +38,8 @@ pub async fn gives_the_prober_one_job(subject: &Subject) {
     let lanes: [Lane; 2] = [urgent.lane(), subject.job("charge").lane()];
     subject.insert(&[urgent, subject.job("charge"), subject.job("charge")]).await;
     let (prober, other) = (subject.holder().await, subject.holder().await);
-    subject.park("charge", Some(prober)).await;
+    subject.park("charge").await;
+    subject.probe("charge", prober).await;
 
     let visits = lanes.map(|lane| subject.visit(lane, 10));
     let mut claim = Claim { holder: other, visits: &visits, horizon: Duration::ZERO, limit: 10 };
@@ -54,12 +54,14 @@ pub async fn gives_the_prober_no_second_job(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 3)).await;
     let prober = subject.holder().await;
-    subject.park("charge", Some(prober)).await;
+    subject.park("charge").await;
+    subject.probe("charge", prober).await;
     let first = subject.claim(prober, &["charge"], 10).await.remove(0);
     subject.settle(prober, &Settlement::succeed(first.lease())).await;
     assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
 
-    subject.park("charge", Some(prober)).await;
+    subject.park("charge").await;
+    subject.probe("charge", prober).await;
     assert_eq!(subject.claim(prober, &["charge"], 10).await.len(), 1);
     assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
 }
@@ -68,7 +70,8 @@ pub async fn gives_the_prober_no_second_job(subject: &Subject) {
 pub async fn keeps_the_right_to_probe_until_there_is_a_job(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let prober = subject.holder().await;
-    subject.park("charge", Some(prober)).await;
+    subject.park("charge").await;
+    subject.probe("charge", prober).await;
     assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
     subject.insert(&subject.jobs("charge", 2)).await;
     assert_eq!(subject.claim(prober, &["charge"], 10).await.len(), 1);
@@ -78,7 +81,8 @@ pub async fn keeps_the_right_to_probe_until_there_is_a_job(subject: &Subject) {
 pub async fn gives_the_prober_nothing_of_a_paused_kind(subject: &Subject) {
     subject.submit("charge").await;
     let prober = subject.holder().await;
-    subject.park("charge", Some(prober)).await;
-    subject.change_kind("charge", KindChange::Pause).await;
+    subject.park("charge").await;
+    subject.probe("charge", prober).await;
+    subject.apply_kind("charge", KindChange::Pause).await;
     assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
 }

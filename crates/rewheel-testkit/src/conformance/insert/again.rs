@@ -1,8 +1,8 @@
 //! Batches whose first answer was lost.
 
-use crate::Subject;
+use crate::{Subject, seconds};
 use rewheel_core::store::{Insert, Inserted, Sent, StoreError};
-use rewheel_core::{Key, NewJob, State};
+use rewheel_core::{Key, NewJob, State, When};
 use std::slice::from_ref;
 
 async fn again(subject: &Subject, jobs: &[NewJob]) -> Vec<Inserted> {
@@ -74,6 +74,19 @@ pub async fn knows_a_job_with_a_key_that_is_sent_again(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = NewJob { key: Some(Key::parse("order-17").unwrap()), ..subject.job("charge") };
     subject.insert(from_ref(&new)).await;
+
+    let answers = again(subject, from_ref(&new)).await;
+    assert_eq!(answers, [Inserted::Duplicate { job: new.id, state: State::Scheduled }]);
+}
+
+/// A job that is stored is known, though its deadline has passed meanwhile: a refusal would deny
+/// what was promised.
+pub async fn knows_a_job_sent_again_after_its_deadline(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let deadline = subject.now().await.plus(seconds(60));
+    let new = NewJob { deadline: Some(When::At(deadline)), ..subject.job("charge") };
+    subject.insert(from_ref(&new)).await;
+    subject.clock.advance(seconds(61));
 
     let answers = again(subject, from_ref(&new)).await;
     assert_eq!(answers, [Inserted::Duplicate { job: new.id, state: State::Scheduled }]);

@@ -27,7 +27,8 @@ async fn check_lost(subject: &Subject, holder: HolderId, lease: Lease) {
 /// After a takeover the old holder has lost the job, before and after another claims it.
 pub async fn is_lost_after_a_takeover(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let by = subject.take_over(holder).await;
+    let by = subject.heir_of(holder).await;
+    assert!(subject.get(lease.job).await.fence > lease.fence);
     check_lost(subject, holder, lease).await;
     let new = claim_one(subject, by, lease.job).await;
     check_lost(subject, holder, lease).await;
@@ -51,7 +52,7 @@ pub async fn is_lost_after_being_overdue(subject: &Subject) {
 /// The fence goes on through death and redrive: an old holder's is not used a second time.
 pub async fn is_lost_after_a_redrive(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let by = subject.take_over(holder).await;
+    let by = subject.heir_of(holder).await;
     let second = claim_one(subject, by, lease.job).await;
     subject.settle(by, &subject.dead(second)).await;
     check_lost(subject, holder, lease).await;
@@ -94,6 +95,7 @@ pub async fn is_lost_for_another_holder(subject: &Subject) {
     let stranger = HolderId::new(Timestamp::from_millis(0), &subject.random);
     check_lost(subject, stranger, lease).await;
     assert_eq!(subject.succeed(holder, lease).await, let_go(State::Succeeded));
+    check_lost(subject, another, lease).await;
 }
 
 /// The holder of a job names its fence, or has lost it.

@@ -1,7 +1,7 @@
 //! Settlements whose first answer was lost.
 
 use super::{NOT_KEPT, claim_one, decisions, let_go, with};
-use crate::race::at_once;
+use crate::threads::at_once;
 use crate::{Subject, seconds};
 use rewheel_core::store::{Outcome, Settled, Settlement, What};
 use rewheel_core::{Fence, State};

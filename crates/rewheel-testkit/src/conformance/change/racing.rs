@@ -1,0 +1,147 @@
+//! What people do to jobs that are just being settled.
+
+use crate::race::both;
+use crate::{Subject, seconds};
+use rewheel_core::store::{Changed, Edit, Outcome, Settled, Settlement, What};
+use rewheel_core::{Because, Decision, State};
+
+/// What becomes of a leased job when a person and its holder act on it, the person first.
+async fn person_first(subject: &Subject, kind: &str, what: What, decision: Decision) -> State {
+    let (holder, lease) = subject.leased(kind).await;
+    subject.change(lease.job, what).await;
+    let settlement = Settlement { decision, ..Settlement::succeed(lease) };
+    subject.settle(holder, &settlement).await;
+    subject.get(lease.job).await.state()
+}
+
+/// The same, the holder first; with what the person was told.
+async fn holder_first(
+    subject: &Subject,
+    kind: &str,
+    what: What,
+    decision: Decision,
+) -> (Changed, State) {
+    let (holder, lease) = subject.leased(kind).await;
+    let settlement = Settlement { decision, ..Settlement::succeed(lease) };
+    subject.settle(holder, &settlement).await;
+    let changed = subject.change(lease.job, what).await;
+    (changed, subject.get(lease.job).await.state())
+}
+
+/// A job that succeeded before it could be stopped succeeded.
+pub async fn success_stays_success(subject: &Subject) {
+    for what in [What::Pause, What::Cancel] {
+        let state = person_first(subject, "first", what.clone(), Decision::Succeed).await;
+        assert_eq!(state, State::Succeeded);
+        let (told, state) = holder_first(subject, "last", what, Decision::Succeed).await;
+        assert_eq!((told, state), (Changed::WrongState(State::Succeeded), State::Succeeded));
+    }
+}
+
+/// A job that would be retried stops where a person wants it to, whoever comes first.
+pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
+    for sticky in [true, false] {
+        let because = Because::Backoff;
+        let retry = || Decision::Retry { after: seconds(60), sticky, because };
+        for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
+            let first = person_first(subject, "first", what.clone(), retry()).await;
+            assert_eq!(first, state);
+            let (told, last) = holder_first(subject, "last", what, retry()).await;
+            if sticky {
+                // Its holder kept it, and will be told.
+                assert!(matches!(told, Changed::Wanted { .. }), "{told:?}");
+                assert_eq!(last, State::Leased);
+            } else {
+                assert!(matches!(told, Changed::Applied { .. }), "{told:?}");
+                assert_eq!(last, state);
+            }
+        }
+    }
+}
+
+/// A retry that a person paused is due when its backoff says, once it is resumed.
+pub async fn a_paused_retry_keeps_its_backoff(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.change(lease.job, What::Pause).await;
+    let before = subject.now().await;
+    let settled = subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
+    assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Paused)));
+
+    let job = subject.get(lease.job).await;
+    assert_eq!(job.attempt, 1);
+    assert!(job.due >= before.plus(seconds(60)));
+    subject.apply(lease.job, What::Resume).await;
+    assert_eq!(subject.get(lease.job).await.due, job.due);
+    assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
+}
+
+/// A job that died cannot be paused, but is cancelled if that was wanted.
+pub async fn a_death_cannot_be_paused(subject: &Subject) {
+    let death = || Decision::Dead { failure: subject.timeout() };
+    assert_eq!(person_first(subject, "charge", What::Pause, death()).await, State::Dead);
+    assert_eq!(person_first(subject, "charge", What::Cancel, death()).await, State::Cancelled);
+    let (told, state) = holder_first(subject, "charge", What::Cancel, death()).await;
+    assert!(matches!(told, Changed::Applied { state: State::Cancelled, .. }), "{told:?}");
+    assert_eq!(state, State::Cancelled);
+    subject.balance().await;
+}
+
+/// What an edit says is run by whoever claims the job next, or the edit is refused.
+pub async fn an_edit_is_run_or_refused(subject: &Subject) {
+    let edit = || {
+        let payload = Some(b"new".to_vec());
+        What::Edit(Box::new(Edit { payload, ..Edit::default() }))
+    };
+    let (holder, lease) = subject.leased("charge").await;
+    assert_eq!(subject.change(lease.job, edit()).await, Changed::WrongState(State::Leased));
+    subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
+    subject.apply(lease.job, edit()).await;
+    let leased = subject.claim_only(holder, "charge").await;
+    assert_eq!(leased.job.payload.as_deref(), Some(b"new".as_slice()));
+}
+
+/// A cancel and a settlement at the same time agree on what became of the job.
+pub async fn a_cancel_and_a_success_agree(subject: &Subject) {
+    for cancel_first in [true, false] {
+        let (holder, lease) = subject.leased("charge").await;
+        let cancel = subject.change(lease.job, What::Cancel);
+        let succeed = subject.succeed(holder, lease);
+        let (changed, settled) = if cancel_first {
+            both(cancel, succeed).await
+        } else {
+            let (settled, changed) = both(succeed, cancel).await;
+            (changed, settled)
+        };
+        assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
+        let told = matches!(changed, Changed::Wanted { .. } | Changed::WrongState(_));
+        assert!(told, "{changed:?}");
+        assert_eq!(subject.get(lease.job).await.state(), State::Succeeded);
+    }
+}
+
+/// An edit and a claim at the same time agree on what is run.
+pub async fn an_edit_and_a_claim_agree(subject: &Subject) {
+    let holder = subject.holder().await;
+    for edit_first in [true, false] {
+        let job = subject.submit("charge").await;
+        let change = Edit { payload: Some(b"new".to_vec()), ..Edit::default() };
+        let edit = subject.change(job, What::Edit(Box::new(change)));
+        let claim = subject.claim(holder, &["charge"], 1);
+        let (changed, claimed) = if edit_first {
+            both(edit, claim).await
+        } else {
+            let (claimed, changed) = both(claim, edit).await;
+            (changed, claimed)
+        };
+        let leased = match claimed.into_iter().next() {
+            Some(leased) => leased,
+            // A claim does not wait for a row that somebody else is writing.
+            None => subject.claim_only(holder, "charge").await,
+        };
+        let runs_new = leased.job.payload.as_deref() == Some(b"new".as_slice());
+        let refused = changed == Changed::WrongState(State::Leased);
+        assert!(refused || matches!(changed, Changed::Applied { .. }), "{changed:?}");
+        assert_eq!(runs_new, !refused, "what was accepted is run");
+        subject.succeed(holder, leased.lease()).await;
+    }
+}

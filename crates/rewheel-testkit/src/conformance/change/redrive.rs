@@ -1,0 +1,103 @@
+//! Puts dead letters back to work.
+
+use crate::{Subject, seconds};
+use rewheel_core::store::{Changed, What};
+use rewheel_core::{Because, JobId, State, When};
+
+/// Stores a job with a deadline of a minute and lets it pass.
+async fn missed_deadline(subject: &Subject) -> JobId {
+    subject.kinds(&["charge"]).await;
+    let mut new = subject.job("charge");
+    new.deadline = Some(When::In(seconds(60)));
+    subject.insert(std::slice::from_ref(&new)).await;
+    subject.clock.advance(seconds(61));
+    new.id
+}
+
+/// A redriven job goes on under its fence, with its history, and counts its attempts afresh.
+pub async fn redriving_keeps_what_was(subject: &Subject) {
+    let by = subject.holder().await;
+    let (silent, lease) = subject.leased("charge").await;
+    subject.start(silent, lease).await;
+    subject.take_over(by, silent).await;
+    let second = subject.claim_only(by, "charge").await.lease();
+    subject.settle(by, &subject.dead(second)).await;
+    let dead = subject.get(lease.job).await;
+    let history = subject.store.attempts(lease.job).await.unwrap();
+    subject.clock.advance(seconds(60));
+
+    let version = subject.apply(lease.job, What::Redrive { deadline: None }).await;
+    let job = subject.get(lease.job).await;
+    assert_eq!((job.state(), job.version), (State::Scheduled, version));
+    assert_eq!((job.fence, version), (dead.fence, dead.version.next()));
+    assert_eq!((job.takeovers, job.takeovers_counted), (1, 1));
+    assert_eq!((job.attempt, job.attempts_before), (1, 1));
+    assert_eq!((&job.failure, &job.payload), (&dead.failure, &dead.payload));
+    assert!(job.due > dead.due && job.due <= subject.now().await);
+    assert_eq!(job.because, Because::Person);
+    assert_eq!(subject.store.attempts(lease.job).await.unwrap(), history);
+
+    let leased = subject.claim_only(by, "charge").await;
+    assert_eq!(leased.job.fence, dead.fence.next());
+    subject.balance().await;
+}
+
+/// Retrying a dead letter redrives it.
+pub async fn retrying_a_dead_letter_redrives_it(subject: &Subject) {
+    let job = subject.dead_letter("charge").await;
+    subject.apply(job, What::Retry).await;
+    let redriven = subject.get(job).await;
+    assert_eq!(redriven.state(), State::Scheduled);
+    assert_eq!((redriven.attempt, redriven.attempts_before), (1, 1));
+}
+
+/// A dead letter whose deadline has passed needs a new one, which must lie ahead.
+pub async fn redriving_needs_a_deadline_that_lies_ahead(subject: &Subject) {
+    let job = missed_deadline(subject).await;
+    subject.store.deadlines(seconds(0), 10).await.unwrap();
+    let dead = subject.get(job).await;
+
+    let past = subject.now().await;
+    subject.clock.advance(seconds(1));
+    for what in [
+        What::Retry,
+        What::Redrive { deadline: None },
+        What::Redrive { deadline: Some(When::At(past)) },
+    ] {
+        assert_eq!(subject.change(job, what).await, Changed::NeedsDeadline);
+        assert_eq!(subject.get(job).await, dead);
+    }
+    let deadline = subject.now().await.plus(seconds(60));
+    subject.apply(job, What::Redrive { deadline: Some(When::At(deadline)) }).await;
+    let redriven = subject.get(job).await;
+    assert_eq!((redriven.state(), redriven.deadline), (State::Scheduled, Some(deadline)));
+}
+
+/// A job whose deadline has passed, but which no sweep has ended yet, is not run by a person either.
+pub async fn retrying_past_the_deadline_needs_another(subject: &Subject) {
+    let scheduled = missed_deadline(subject).await;
+    assert_eq!(subject.change(scheduled, What::Retry).await, Changed::NeedsDeadline);
+    subject.apply(scheduled, What::Pause).await;
+    assert_eq!(subject.change(scheduled, What::Retry).await, Changed::NeedsDeadline);
+    assert_eq!(subject.get(scheduled).await.state(), State::Paused);
+}
+
+/// A deadline that has not passed is kept, unless another is given.
+pub async fn redriving_may_replace_the_deadline(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let mut new = subject.job("charge");
+    new.deadline = Some(When::In(seconds(3_600)));
+    let (holder, lease) = subject.lease_new(&new).await;
+    subject.settle(holder, &subject.dead(lease)).await;
+    let old = subject.get(lease.job).await.deadline;
+
+    subject.apply(lease.job, What::Redrive { deadline: None }).await;
+    assert_eq!(subject.get(lease.job).await.deadline, old);
+
+    let again = subject.claim_only(holder, "charge").await.lease();
+    subject.settle(holder, &subject.dead(again)).await;
+    let deadline = subject.now().await.plus(seconds(7_200));
+    subject.apply(lease.job, What::Redrive { deadline: Some(When::At(deadline)) }).await;
+    let redriven = subject.get(lease.job).await;
+    assert_eq!((redriven.deadline, redriven.attempts_before), (Some(deadline), 2));
+}

@@ -1,0 +1,203 @@
+//! Histories of holders that die, sleep, answer late.
+
+use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
+use crate::{Subject, seconds};
+use rewheel_core::store::{
+    Burial, Changed, Direct, Edit, Insert, Inserted, Outcome, Settled, StoreError, What,
+};
+use rewheel_core::{HolderId, Keep, KindChange, Lease, Limits, NewJob, State, Vigil, When};
+use std::time::Duration;
+
+async fn insert_direct(subject: &Subject, holder: HolderId, job: &NewJob) -> Option<Lease> {
+    let direct = Some(Direct { holder, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE });
+    let jobs = std::slice::from_ref(job);
+    let answers = subject.store.insert(&Insert { direct, ..Insert::new(jobs) }).await.unwrap();
+    let Inserted::Created { leased, .. } = answers[0] else { panic!("not stored: {answers:?}") };
+    leased.map(|fence| Lease { job: job.id, fence })
+}
+
+/// A holder is stopped with a claim and a direct insert in flight; it is buried, swept, forgotten;
+/// then its statements arrive. A holder dies once, and every lease write needs a living one.
+pub async fn a_claim_that_arrives_after_its_holder_is_forgotten(subject: &Subject) {
+    let (by, stopped) = (subject.holder().await, subject.holder().await);
+    let job = subject.submit("charge").await;
+    subject.take_over(by, stopped).await;
+    subject.clock.advance(Limits::DEAD_HOLDERS_KEPT + seconds(1));
+    subject.prune_all().await;
+    assert_eq!(subject.find(stopped).await, None);
+
+    let claim = subject.try_claim(stopped, &["charge"], 10).await;
+    assert!(matches!(claim, Err(StoreError::HolderDead(_))), "{claim:?}");
+    subject.kinds(&["refund"]).await;
+    let direct = subject.job("refund");
+    assert_eq!(insert_direct(subject, stopped, &direct).await, None);
+    for job in [job, direct.id] {
+        assert_eq!(subject.get(job).await.state(), State::Scheduled);
+    }
+}
+
+/// A claim commits, its reply is lost, and its holder goes on renewing. Each leased row is overdue
+/// some day, and its holder can find it before.
+pub async fn a_claim_whose_reply_is_lost(subject: &Subject) {
+    let (by, holder) = (subject.holder().await, subject.holder().await);
+    let job = subject.submit("charge").await;
+    drop(subject.claim(holder, &["charge"], 10).await);
+    let young = subject.store.held(holder, seconds(3_600), None, 10).await.unwrap();
+    assert_eq!(young, [], "its reply may still be on its way");
+    let held = subject.store.held(holder, Duration::ZERO, None, 10).await.unwrap();
+    assert_eq!(held.iter().map(|lease| lease.job).collect::<Vec<_>>(), [job]);
+
+    for _ in 0..8 {
+        subject.clock.advance(LEASE_TTL / 3);
+        subject.store.renew(holder).await.unwrap();
+    }
+    assert_eq!(subject.sweep(by).await.len(), 1);
+    assert_eq!(subject.claim_only(by, "charge").await.job.id, job);
+    assert_eq!(subject.store.held(holder, Duration::ZERO, None, 10).await.unwrap(), []);
+}
+
+/// A sticky settle whose reply is lost is repeated: the attempt counts once, and a first attempt
+/// that comes late does not move the second one's due.
+pub async fn a_sticky_retry_that_is_repeated(subject: &Subject) {
+    let (holder, first) = subject.leased("charge").await;
+    let retry = subject.retry(first, seconds(1), true);
+    let settled = subject.settle(holder, &retry).await;
+    let fence = first.fence.next();
+    assert!(matches!(settled, Settled::Applied(Outcome::Kept { fence: f, .. }) if f == fence));
+    let again = subject.settle(holder, &retry).await;
+    let kept = |f| f == fence;
+    assert!(matches!(again, Settled::AlreadyApplied(Outcome::Kept { fence: f, .. }) if kept(f)));
+    assert_eq!(subject.get(first.job).await.attempt, 1);
+
+    let second = Lease { fence, ..first };
+    subject.settle(holder, &subject.retry(second, seconds(500), true)).await;
+    let due = subject.get(first.job).await.due;
+    subject.settle(holder, &retry).await;
+    let job = subject.get(first.job).await;
+    assert_eq!((job.due, job.attempt), (due, 2));
+    assert_eq!(subject.store.attempts(first.job).await.unwrap().len(), 2);
+}
+
+/// A failover forgets a fence, and another holder gets the same number: the holder is part of the
+/// guard. A redrive goes on from the fence that was, not from zero.
+pub async fn a_fence_that_two_holders_name(subject: &Subject) {
+    let zombie = subject.holder().await;
+    let (holder, lease) = subject.leased("charge").await;
+    assert_eq!(subject.succeed(zombie, lease).await, Settled::Lost);
+    let start = subject.store.start(zombie, &[lease]).await.unwrap();
+    assert_eq!(start, [false]);
+    let answers = subject.store.give_back(zombie, &[lease], Keep::default()).await;
+    assert_eq!(answers.unwrap(), [Settled::Lost]);
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+
+    subject.settle(holder, &subject.dead(lease)).await;
+    subject.apply(lease.job, What::Redrive { deadline: None }).await;
+    let redriven = subject.claim_only(zombie, "charge").await;
+    assert!(redriven.job.fence > lease.fence);
+    let late = subject.settle(holder, &subject.retry(lease, seconds(60), false)).await;
+    assert!(!matches!(late, Settled::Applied(_)), "{late:?}");
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+}
+
+/// A poison job kills each node that holds it beside a thousand others. Only recorded starts count,
+/// and starts are recorded for suspects only: the others reach no cap.
+pub async fn a_poison_job_beside_a_thousand(subject: &Subject) {
+    let by = subject.holder().await;
+    let poison = subject.submit("charge").await;
+    subject.insert(&subject.jobs("charge", 999)).await;
+    for crash in 0..4 {
+        let node = subject.holder().await;
+        let claimed = subject.claim(node, &["charge"], 1_000).await;
+        assert_eq!(claimed.len(), 1_000);
+        let suspect = claimed.iter().find(|leased| leased.job.id == poison).unwrap();
+        assert_eq!(suspect.job.is_suspect(), crash > 0);
+        if suspect.job.is_suspect() {
+            subject.start(node, suspect.lease()).await;
+        }
+        assert_eq!(subject.take_over(by, node).await.len(), 1_000);
+    }
+    let books = subject.store.books().await.unwrap();
+    assert_eq!((books.live, books.dead, books.missing()), (999, 1, 0));
+    assert_eq!(subject.get(poison).await.state(), State::Dead);
+}
+
+/// The store is away, all leases run out, and the first node back finds its peers silent. Running
+/// out only makes a holder eligible: a vigil of one lease life, on a counter that stood still.
+pub async fn a_store_that_was_away(subject: &Subject) {
+    let (first, (peer, lease)) = (subject.holder().await, subject.leased("charge").await);
+    subject.clock.advance(seconds(30));
+    let mut vigil = Vigil::new(LEASE_TTL);
+    subject.store.renew(first).await.unwrap();
+    let seen = subject.store.holders().await.unwrap();
+    assert!(seen.iter().any(|holder| holder.id == peer && holder.expired));
+    assert_eq!(vigil.renewed(Duration::ZERO, &seen), []);
+    assert_eq!(subject.sweep(first).await, []);
+
+    // Even one who had made up its mind is too late once the peer is back.
+    subject.store.renew(peer).await.unwrap();
+    assert_eq!(subject.store.bury(first, peer, 0).await.unwrap(), Burial::Alive);
+    let settled = subject.succeed(peer, lease).await;
+    assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
+}
+
+/// The direct path would run a job of a kind that is parked or paused, or before older ones. The
+/// insert itself looks.
+pub async fn a_direct_insert_that_must_wait(subject: &Subject) {
+    let holder = subject.holder().await;
+    subject.kinds(&["parked", "paused", "busy", "free"]).await;
+    subject.park("parked").await;
+    subject.apply_kind("paused", KindChange::Pause).await;
+    subject.submit("busy").await;
+    for kind in ["parked", "paused", "busy"] {
+        let job = subject.job(kind);
+        assert_eq!(insert_direct(subject, holder, &job).await, None, "{kind}");
+        assert_eq!(subject.get(job.id).await.state(), State::Scheduled);
+    }
+    let future = NewJob { due: When::In(seconds(60)), ..subject.job("free") };
+    assert_eq!(insert_direct(subject, holder, &future).await, None);
+    let job = subject.job("free");
+    let lease = insert_direct(subject, holder, &job).await.expect("one that is not due is no bar");
+    subject.succeed(holder, lease).await;
+}
+
+/// One node's view parks a kind for all, the time passes and all stampede, or the prober dies and
+/// nobody probes. Park and probe are compare-and-set; the right dies with its holder; time does
+/// nothing.
+pub async fn a_kind_whose_prober_dies(subject: &Subject) {
+    let (prober, heir) = (subject.holder().await, subject.holder().await);
+    subject.kinds(&["charge"]).await;
+    subject.insert(&subject.jobs("charge", 100)).await;
+    subject.park("charge").await;
+    subject.probe("charge", prober).await;
+    subject.claim_only(prober, "charge").await;
+    subject.clock.advance(seconds(3_600));
+    for holder in [prober, heir] {
+        assert_eq!(subject.claim(holder, &["charge"], 100).await, [], "a stampede");
+    }
+    subject.take_over(heir, prober).await;
+    assert_eq!(subject.claim(heir, &["charge"], 100).await, [], "nobody gave it the right");
+    subject.probe("charge", heir).await;
+    let probe = subject.claim_only(heir, "charge").await;
+    subject.succeed(heir, probe.lease()).await;
+    subject.unpark("charge").await;
+    assert_eq!(subject.claim(heir, &["charge"], 100).await.len(), 99);
+}
+
+/// Cancel and edit are accepted while a node's wheel goes on with the old payload. An edit of a
+/// leased job is refused; a cancel is wanted, told with the heartbeat, obeyed by settle and sweep.
+pub async fn a_change_while_another_runs_it(subject: &Subject) {
+    let by = subject.holder().await;
+    let (holder, lease) = subject.leased("charge").await;
+    let edit = Edit { payload: Some(b"new".to_vec()), ..Edit::default() };
+    let edit = subject.change(lease.job, What::Edit(Box::new(edit))).await;
+    assert_eq!(edit, Changed::WrongState(State::Leased));
+    subject.change(lease.job, What::Cancel).await;
+    assert_eq!(subject.store.renew(holder).await.unwrap().wanted[0].lease, lease);
+    let settled = subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;
+    assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Cancelled)));
+
+    let (holder, lease) = subject.leased("charge").await;
+    subject.change(lease.job, What::Cancel).await;
+    assert_eq!(subject.take_over(by, holder).await[0].to, State::Cancelled);
+    subject.balance().await;
+}

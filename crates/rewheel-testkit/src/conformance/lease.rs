@@ -1,0 +1,303 @@
+//! Who is alive, who says so, who dies.
+
+use crate::race::both;
+use crate::subject::LEASE_TTL;
+use crate::{Subject, seconds};
+use rewheel_core::store::{Answer, Burial, StoreError, WantedJob, What};
+use rewheel_core::{HolderId, NewHolder, Timestamp, Vigil, Wanted};
+use std::time::Duration;
+
+#[track_caller]
+fn assert_dead<T: std::fmt::Debug>(answer: &Answer<T>, holder: HolderId) {
+    assert!(matches!(answer, Err(StoreError::HolderDead(dead)) if *dead == holder), "{answer:?}");
+}
+
+fn new_holder(subject: &Subject) -> NewHolder {
+    let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &subject.random);
+    NewHolder { id, name: "node-7".to_owned(), lease_ttl: LEASE_TTL }
+}
+
+/// A holder reads back as it joined, with no renewal yet.
+pub async fn lists_a_holder_as_it_joined(subject: &Subject) {
+    let new = new_holder(subject);
+    let joined = subject.store.join(&new).await.unwrap();
+
+    let holder = subject.find(new.id).await.unwrap();
+    assert_eq!((holder.name, holder.lease_ttl), (new.name, LEASE_TTL));
+    assert_eq!((holder.joined, holder.renewed, holder.renewals), (joined, joined, 0));
+    assert_eq!((holder.expired, holder.died), (false, None));
+}
+
+/// Joining again, as after a lost answer, changes nothing.
+pub async fn joining_again_changes_nothing(subject: &Subject) {
+    let new = new_holder(subject);
+    subject.store.join(&new).await.unwrap();
+    subject.store.renew(new.id).await.unwrap();
+    let before = subject.find(new.id).await;
+    subject.clock.advance(seconds(5));
+
+    subject.store.join(&new).await.unwrap();
+    assert_eq!(subject.find(new.id).await, before);
+    assert_eq!(subject.store.holders().await.unwrap().len(), 1);
+}
+
+/// A holder dies once: its id is of no use any more.
+pub async fn the_dead_cannot_join_again(subject: &Subject) {
+    let new = new_holder(subject);
+    subject.store.join(&new).await.unwrap();
+    subject.store.leave(new.id).await.unwrap();
+
+    assert_dead(&subject.store.join(&new).await, new.id);
+    assert!(subject.find(new.id).await.unwrap().died.is_some());
+}
+
+/// Each renewal is counted, and moves the time at which the holder was last heard of.
+pub async fn counts_renewals(subject: &Subject) {
+    let holder = subject.holder().await;
+    for count in 1..=3 {
+        subject.clock.advance(seconds(5));
+        let renewed = subject.store.renew(holder).await.unwrap();
+        assert_eq!((renewed.renewals, renewed.wanted), (count, vec![]));
+
+        let found = subject.find(holder).await.unwrap();
+        assert_eq!((found.renewals, found.renewed), (count, renewed.at));
+        assert!(renewed.at.since(found.joined) >= seconds(5) * u32::try_from(count).unwrap());
+    }
+}
+
+/// One who never joined cannot renew, and is not brought to life by trying.
+pub async fn the_unknown_cannot_renew(subject: &Subject) {
+    let stranger = new_holder(subject).id;
+    assert_dead(&subject.store.renew(stranger).await, stranger);
+    assert_eq!(subject.find(stranger).await, None);
+}
+
+/// One who left cannot renew.
+pub async fn one_who_left_cannot_renew(subject: &Subject) {
+    let holder = subject.holder().await;
+    subject.store.leave(holder).await.unwrap();
+    assert_dead(&subject.store.renew(holder).await, holder);
+}
+
+/// One who was buried cannot renew, however soon it comes back.
+pub async fn one_who_was_buried_cannot_renew(subject: &Subject) {
+    let (by, silent) = (subject.holder().await, subject.holder().await);
+    subject.bury(by, silent).await;
+
+    assert_dead(&subject.store.renew(silent).await, silent);
+    let found = subject.find(silent).await.unwrap();
+    assert_eq!(found.renewals, 0);
+    assert!(found.died.is_some());
+}
+
+/// A lease that has run out takes nothing from its holder until somebody buries it.
+pub async fn one_whose_lease_ran_out_may_renew(subject: &Subject) {
+    let holder = subject.holder().await;
+    subject.clock.advance(LEASE_TTL - seconds(2));
+    assert!(!subject.find(holder).await.unwrap().expired);
+    subject.clock.advance(seconds(3_600));
+    assert!(subject.find(holder).await.unwrap().expired);
+
+    subject.store.renew(holder).await.unwrap();
+    let found = subject.find(holder).await.unwrap();
+    assert_eq!((found.expired, found.died), (false, None));
+}
+
+/// A renewal tells what people want of the holder's jobs, under the fences that it has them.
+pub async fn a_renewal_tells_what_people_want(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (holder, other) = (subject.holder().await, subject.holder().await);
+    subject.insert(&subject.jobs("charge", 3)).await;
+    let leases: Vec<_> =
+        subject.claim(holder, &["charge"], 3).await.iter().map(|leased| leased.lease()).collect();
+    subject.change(leases[0].job, What::Pause).await;
+    subject.change(leases[2].job, What::Cancel).await;
+
+    let mut told = subject.store.renew(holder).await.unwrap().wanted;
+    told.sort_by_key(|told| leases.iter().position(|lease| *lease == told.lease));
+    let pause = WantedJob { lease: leases[0], wanted: Wanted::Pause };
+    assert_eq!(told, [pause, WantedJob { lease: leases[2], wanted: Wanted::Cancel }]);
+    assert_eq!(subject.store.renew(other).await.unwrap().wanted, []);
+}
+
+/// What is wanted of a job that was kept for a retry is told under its new fence.
+pub async fn a_renewal_tells_the_fence_of_a_sticky_retry(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;
+    subject.change(lease.job, What::Cancel).await;
+
+    let told = subject.store.renew(holder).await.unwrap().wanted;
+    let fences: Vec<_> = told.iter().map(|told| (told.lease.job, told.lease.fence)).collect();
+    assert_eq!(fences, [(lease.job, lease.fence.next())]);
+}
+
+/// What is wanted is told at every renewal until the job is let go.
+pub async fn a_renewal_tells_it_until_it_is_obeyed(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.change(lease.job, What::Pause).await;
+    for _ in 0..2 {
+        assert_eq!(subject.store.renew(holder).await.unwrap().wanted.len(), 1);
+    }
+    subject.give_back(holder, lease).await;
+    assert_eq!(subject.store.renew(holder).await.unwrap().wanted, []);
+}
+
+/// Leaving ends a life; leaving again changes nothing.
+pub async fn leaving_ends_a_life(subject: &Subject) {
+    let holder = subject.holder().await;
+    subject.store.leave(holder).await.unwrap();
+    let died = subject.find(holder).await.unwrap().died;
+    assert!(died.is_some());
+
+    subject.clock.advance(seconds(5));
+    subject.store.leave(holder).await.unwrap();
+    assert_eq!(subject.find(holder).await.unwrap().died, died);
+}
+
+/// One who never joined may leave: there is nothing to do.
+pub async fn the_unknown_may_leave(subject: &Subject) {
+    let stranger = new_holder(subject).id;
+    subject.store.leave(stranger).await.unwrap();
+    assert_eq!(subject.find(stranger).await, None);
+}
+
+/// A silent holder is buried once; whoever comes second is told that it is dead.
+pub async fn a_silent_holder_is_buried_once(subject: &Subject) {
+    let (by, silent) = (subject.holder().await, subject.holder().await);
+    subject.bury(by, silent).await;
+    assert_eq!(subject.store.bury(by, silent, 0).await.unwrap(), Burial::Dead);
+    let stranger = new_holder(subject).id;
+    assert_eq!(subject.store.bury(by, stranger, 0).await.unwrap(), Burial::Dead);
+}
+
+/// Of two who bury at once one succeeds.
+pub async fn of_two_who_bury_one_succeeds(subject: &Subject) {
+    let (a, b, silent) = (subject.holder().await, subject.holder().await, subject.holder().await);
+    subject.clock.advance(LEASE_TTL + seconds(1));
+
+    let store = &subject.store;
+    let (first, second) = both(store.bury(a, silent, 0), store.bury(b, silent, 0)).await;
+    let answers = [first.unwrap(), second.unwrap()];
+    assert!(answers.contains(&Burial::Buried) && answers.contains(&Burial::Dead), "{answers:?}");
+}
+
+/// A holder that renewed since its counter was read is alive, even if its lease ran out again.
+pub async fn one_who_renewed_since_is_not_buried(subject: &Subject) {
+    let (by, other) = (subject.holder().await, subject.holder().await);
+    let seen = subject.find(other).await.unwrap().renewals;
+    subject.store.renew(other).await.unwrap();
+    subject.clock.advance(LEASE_TTL + seconds(1));
+
+    assert_eq!(subject.store.bury(by, other, seen).await.unwrap(), Burial::Alive);
+    subject.store.renew(other).await.unwrap();
+}
+
+/// A holder whose lease runs is alive, even if its counter stood still.
+pub async fn one_whose_lease_runs_is_not_buried(subject: &Subject) {
+    let (by, other) = (subject.holder().await, subject.holder().await);
+    subject.clock.advance(LEASE_TTL - seconds(2));
+
+    assert_eq!(subject.store.bury(by, other, 0).await.unwrap(), Burial::Alive);
+    assert_eq!(subject.find(other).await.unwrap().died, None);
+}
+
+/// One who is dead itself buries nobody.
+pub async fn the_dead_bury_nobody(subject: &Subject) {
+    let (dead, other) = (subject.holder().await, subject.holder().await);
+    subject.store.leave(dead).await.unwrap();
+    subject.clock.advance(LEASE_TTL + seconds(1));
+
+    assert_dead(&subject.store.bury(dead, other, 0).await, dead);
+    assert_eq!(subject.find(other).await.unwrap().died, None);
+}
+
+/// Of a renewal and a burial at the same time one wins, and the other is told so.
+pub async fn a_renewal_and_a_burial_do_not_both_succeed(subject: &Subject) {
+    let by = subject.holder().await;
+    for renewal_first in [true, false] {
+        let other = subject.holder().await;
+        subject.clock.advance(LEASE_TTL + seconds(1));
+        let (renew, bury) = (subject.store.renew(other), subject.store.bury(by, other, 0));
+        let (renewed, buried) = if renewal_first {
+            both(renew, bury).await
+        } else {
+            let (buried, renewed) = both(bury, renew).await;
+            (renewed, buried)
+        };
+        match buried.unwrap() {
+            Burial::Buried => assert_dead(&renewed, other),
+            Burial::Alive => assert!(renewed.is_ok(), "{renewed:?}"),
+            Burial::Dead => panic!("nobody else buries it"),
+        }
+    }
+}
+
+/// A fleet with a vigil each, which all renew at the same intervals.
+struct Fleet {
+    holders: Vec<(HolderId, Vigil)>,
+    at: Duration,
+}
+
+impl Fleet {
+    async fn new(subject: &Subject, count: usize) -> Fleet {
+        let mut holders = Vec::new();
+        for _ in 0..count {
+            holders.push((subject.holder().await, Vigil::new(LEASE_TTL)));
+        }
+        Fleet { holders, at: Duration::ZERO }
+    }
+
+    /// Lets the first `count` renew one after the other, and bury whom they may.
+    async fn beat(&mut self, subject: &Subject, count: usize) -> Vec<HolderId> {
+        let mut buried = Vec::new();
+        for (id, vigil) in &mut self.holders[..count] {
+            subject.store.renew(*id).await.unwrap();
+            let seen = subject.store.holders().await.unwrap();
+            for silent in vigil.renewed(self.at, &seen) {
+                let burial = subject.store.bury(*id, silent.id, silent.renewals).await.unwrap();
+                if burial == Burial::Buried {
+                    buried.push(silent.id);
+                }
+            }
+        }
+        buried
+    }
+
+    fn wait(&mut self, subject: &Subject, time: Duration) {
+        subject.clock.advance(time);
+        self.at += time;
+    }
+}
+
+/// The store is away for longer than every lease; when it is back, nobody buries anybody.
+pub async fn after_an_outage_nobody_is_buried(subject: &Subject) {
+    let mut fleet = Fleet::new(subject, 5).await;
+    for renewal_failed in [true, false] {
+        for _ in 0..4 {
+            assert_eq!(fleet.beat(subject, 5).await, []);
+            fleet.wait(subject, LEASE_TTL / 3);
+        }
+        fleet.wait(subject, LEASE_TTL * 10);
+        let seen = subject.store.holders().await.unwrap();
+        assert!(seen.iter().all(|holder| holder.expired), "all were silent: {seen:?}");
+        if renewal_failed {
+            fleet.holders.iter_mut().for_each(|(_, vigil)| vigil.failed());
+        }
+    }
+    for _ in 0..6 {
+        assert_eq!(fleet.beat(subject, 5).await, []);
+        fleet.wait(subject, LEASE_TTL / 3);
+    }
+}
+
+/// One who stays silent is buried once the others have renewed for a lease life.
+pub async fn one_who_stays_silent_is_buried_after_a_lease_life(subject: &Subject) {
+    let mut fleet = Fleet::new(subject, 3).await;
+    let silent = fleet.holders[2].0;
+    fleet.wait(subject, LEASE_TTL + seconds(1));
+    for _ in 0..3 {
+        assert_eq!(fleet.beat(subject, 2).await, []);
+        fleet.wait(subject, LEASE_TTL / 3);
+    }
+    assert_eq!(fleet.beat(subject, 2).await, [silent]);
+}

@@ -1,0 +1,379 @@
+//! Takes jobs from those who no longer act on them.
+
+use crate::people::KEEP_NOTHING;
+use crate::race::both;
+use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
+use crate::{Subject, lane, seconds};
+use rewheel_core::store::{Claim, Leased, Settled, StoreError, What};
+use rewheel_core::{
+    Actor, Cause, Failure, HolderId, JobId, Keep, KindName, Lease, Limits, NewKind, State, Status,
+    When,
+};
+use std::collections::HashSet;
+
+/// The jobs of a holder that was buried are free again, once.
+pub async fn takes_the_jobs_of_one_who_was_buried(subject: &Subject) {
+    let by = subject.holder().await;
+    let (silent, lease) = subject.leased("charge").await;
+    assert_eq!(subject.sweep(by).await, []);
+
+    let events = subject.take_over(by, silent).await;
+    assert_eq!(events.iter().map(|event| event.job).collect::<Vec<_>>(), [lease.job]);
+    assert_eq!(subject.get(lease.job).await.status, Status::Scheduled);
+    assert_eq!(subject.sweep(by).await, []);
+}
+
+/// The jobs of a holder that left without giving them back are free again.
+pub async fn takes_the_jobs_of_one_who_left(subject: &Subject) {
+    let by = subject.holder().await;
+    let (gone, lease) = subject.leased("charge").await;
+    subject.store.leave(gone).await.unwrap();
+
+    assert_eq!(subject.sweep(by).await.len(), 1);
+    assert_eq!(subject.claim_only(by, "charge").await.job.id, lease.job);
+}
+
+/// The jobs of a holder that nobody remembers are free again.
+pub async fn takes_the_jobs_of_the_unknown(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let by = subject.holder().await;
+    let mut new = subject.job("charge");
+    // Not overdue for a long time: only its holder's death can free it.
+    new.attempt_timeout = Some(Limits::DEAD_HOLDERS_KEPT * 10);
+    let (gone, lease) = subject.lease_new(&new).await;
+    subject.store.leave(gone).await.unwrap();
+    subject.clock.advance(Limits::DEAD_HOLDERS_KEPT + seconds(1));
+    assert_eq!(subject.prune_all().await.holders, 1);
+    assert_eq!(subject.find(gone).await, None);
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+
+    assert_eq!(subject.sweep(by).await.len(), 1);
+    assert_eq!(subject.get(lease.job).await.state(), State::Scheduled);
+}
+
+/// A lease that ran out frees nothing as long as its holder was not buried.
+pub async fn leaves_the_jobs_of_the_living(subject: &Subject) {
+    let by = subject.holder().await;
+    let (expired, lease) = subject.leased("charge").await;
+    subject.clock.advance(LEASE_TTL + seconds(1));
+    assert!(subject.find(expired).await.unwrap().expired);
+
+    assert_eq!(subject.sweep(by).await, []);
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+}
+
+/// A living holder that forgot a job does not keep it for ever.
+pub async fn takes_what_is_overdue_from_the_living(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.clock.advance(ATTEMPT_TIMEOUT + GRACE - seconds(2));
+    subject.store.renew(holder).await.unwrap();
+    assert_eq!(subject.sweep(holder).await, []);
+    subject.clock.advance(seconds(3));
+
+    let events = subject.sweep(holder).await;
+    assert_eq!((events.len(), events[0].holder), (1, Some(holder)));
+    assert_eq!(subject.get(lease.job).await.takeovers, 1);
+}
+
+/// A job kept for a retry is overdue so long after its due as its settlement said.
+pub async fn takes_a_sticky_retry_that_was_forgotten(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.settle(holder, &subject.retry(lease, seconds(100), true)).await;
+    subject.clock.advance(seconds(100) + ATTEMPT_TIMEOUT + GRACE - seconds(2));
+    assert_eq!(subject.sweep(holder).await, []);
+    subject.clock.advance(seconds(3));
+    assert_eq!(subject.sweep(holder).await.len(), 1);
+}
+
+/// No more jobs are freed at once than asked for.
+pub async fn frees_no_more_than_asked(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (by, gone) = (subject.holder().await, subject.holder().await);
+    subject.insert(&subject.jobs("charge", 5)).await;
+    assert_eq!(subject.claim(gone, &["charge"], 5).await.len(), 5);
+    subject.store.leave(gone).await.unwrap();
+
+    let mut freed = HashSet::new();
+    for expected in [2, 2, 1, 0] {
+        let events = subject.store.sweep(by, 2, Keep::default()).await.unwrap();
+        assert_eq!(events.len(), expected);
+        freed.extend(events.iter().map(|event| event.job));
+    }
+    assert_eq!(freed.len(), 5);
+}
+
+/// A takeover uses up no attempt and moves no due, but is visible.
+pub async fn keeps_due_and_attempt(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let by = subject.holder().await;
+    let (holder, lease) = subject.leased("charge").await;
+    subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;
+    let before = subject.get(lease.job).await;
+    subject.take_over(by, holder).await;
+
+    let after = subject.get(lease.job).await;
+    assert_eq!((after.due, after.because), (before.due, before.because));
+    assert_eq!((after.attempt, after.attempts_before), (1, 0));
+    assert_eq!((after.takeovers, after.takeovers_counted), (1, 0));
+    assert!(after.fence > before.fence && after.version > before.version);
+    assert_eq!(after.failure, before.failure);
+}
+
+/// Whoever was taken for dead cannot overwrite what came after it.
+pub async fn makes_a_late_settlement_match_nothing(subject: &Subject) {
+    let by = subject.holder().await;
+    let (silent, lease) = subject.leased("charge").await;
+    subject.take_over(by, silent).await;
+    assert_eq!(subject.succeed(silent, lease).await, Settled::Lost);
+
+    let next = subject.claim_only(by, "charge").await;
+    assert!(next.job.fence > lease.fence);
+    assert_eq!(subject.succeed(silent, lease).await, Settled::Lost);
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+    assert!(matches!(subject.succeed(by, next.lease()).await, Settled::Applied(_)));
+}
+
+/// Tells which job was freed, of what kind, and who had it.
+pub async fn tells_what_it_freed(subject: &Subject) {
+    let by = subject.holder().await;
+    let (silent, lease) = subject.leased("charge").await;
+    let events = subject.take_over(by, silent).await;
+
+    let event = &events[0];
+    assert_eq!((event.job, event.kind.as_str()), (lease.job, "charge"));
+    assert_eq!((event.from, event.to), (State::Leased, State::Scheduled));
+    assert_eq!((event.cause, event.holder), (Cause::Takeover, Some(silent)));
+    assert!(event.at <= subject.now().await);
+}
+
+/// A takeover counts against a job only if its start had been recorded under the same fence.
+pub async fn counts_only_recorded_starts(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let by = subject.holder().await;
+    let (silent, lease) = subject.leased("charge").await;
+    subject.start(silent, lease).await;
+    subject.take_over(by, silent).await;
+    let job = subject.get(lease.job).await;
+    assert_eq!((job.takeovers, job.takeovers_counted), (1, 1));
+
+    // Leased again, but not started: the old start is of no importance.
+    let unlucky = subject.holder().await;
+    subject.claim_only(unlucky, "charge").await;
+    subject.take_over(by, unlucky).await;
+    let job = subject.get(lease.job).await;
+    assert_eq!((job.takeovers, job.takeovers_counted), (2, 1));
+}
+
+async fn crash(subject: &Subject, by: HolderId, kind: &str) -> JobId {
+    let holder = subject.holder().await;
+    let lease = subject.claim_only(holder, kind).await.lease();
+    subject.start(holder, lease).await;
+    subject.take_over(by, holder).await;
+    lease.job
+}
+
+/// A job that was running as often as its kind allows when its holder died becomes a dead letter.
+pub async fn gives_up_a_job_that_takes_its_holders_with_it(subject: &Subject) {
+    let by = subject.holder().await;
+    let job = subject.submit("charge").await;
+    for _ in 0..2 {
+        crash(subject, by, "charge").await;
+        assert_eq!(subject.get(job).await.state(), State::Scheduled);
+    }
+    crash(subject, by, "charge").await;
+
+    let dead = subject.get(job).await;
+    assert_eq!((dead.state(), dead.attempt), (State::Dead, 0));
+    assert_eq!((dead.takeovers, dead.takeovers_counted), (3, 3));
+    assert_eq!(dead.failure, Some(Failure::of_takeovers(3)));
+    subject.balance().await;
+}
+
+/// The cap is that of the kind, as it is when the job is taken over.
+pub async fn obeys_the_cap_of_the_kind(subject: &Subject) {
+    let by = subject.holder().await;
+    let put = async |takeovers_max| {
+        let name = KindName::parse("charge").unwrap();
+        let kind = NewKind { name, settings: "{}".to_owned(), takeovers_max };
+        subject.store.put_kinds(&[kind], &Actor::new("suite")).await.unwrap();
+    };
+    put(1).await;
+    subject.insert(&[subject.job("charge")]).await;
+    let job = crash(subject, by, "charge").await;
+    assert_eq!(subject.get(job).await.state(), State::Dead);
+
+    put(2).await;
+    subject.insert(&[subject.job("charge")]).await;
+    let job = crash(subject, by, "charge").await;
+    assert_eq!(subject.get(job).await.state(), State::Scheduled);
+}
+
+/// Takeovers of a job that had not been started never make it a dead letter.
+pub async fn never_gives_up_a_job_that_was_not_started(subject: &Subject) {
+    let by = subject.holder().await;
+    let job = subject.submit("charge").await;
+    for count in 1..=6 {
+        let holder = subject.holder().await;
+        subject.claim_only(holder, "charge").await;
+        subject.store.leave(holder).await.unwrap();
+        subject.sweep(by).await;
+        let freed = subject.get(job).await;
+        assert_eq!((freed.state(), freed.takeovers), (State::Scheduled, count));
+        assert_eq!(freed.takeovers_counted, 0);
+    }
+}
+
+/// A job that crashes its process is given up; two thousand that waited beside it are not charged.
+pub async fn does_not_charge_the_innocent_for_the_poison(subject: &Subject) {
+    let by = subject.holder().await;
+    let poison = subject.submit("charge").await;
+    for _ in 0..2 {
+        subject.insert(&subject.jobs("charge", 1_000)).await;
+    }
+    for _ in 0..4 {
+        let holder = subject.holder().await;
+        let claimed = claim_all(subject, holder).await;
+        assert_eq!(claimed.len(), 2_001);
+        let lease = claimed.iter().find(|leased| leased.job.id == poison).unwrap();
+        // Starts are recorded for suspects only.
+        if lease.job.is_suspect() {
+            subject.start(holder, lease.lease()).await;
+        }
+        subject.store.leave(holder).await.unwrap();
+        while !subject.sweep(by).await.is_empty() {}
+    }
+    assert_eq!(subject.get(poison).await.state(), State::Dead);
+    let innocent = claim_all(subject, by).await;
+    assert_eq!(innocent.len(), 2_000);
+    for leased in innocent {
+        assert_eq!((leased.job.takeovers, leased.job.takeovers_counted), (4, 0));
+        assert_eq!(leased.job.attempt, 0);
+    }
+}
+
+async fn claim_all(subject: &Subject, holder: HolderId) -> Vec<Leased> {
+    let mut all = Vec::new();
+    loop {
+        let claimed = subject.claim(holder, &["charge"], 1_000).await;
+        if claimed.is_empty() {
+            return all;
+        }
+        all.extend(claimed);
+    }
+}
+
+/// What a person wanted meanwhile is done when the job is freed.
+pub async fn obeys_what_people_want(subject: &Subject) {
+    let by = subject.holder().await;
+    for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
+        let (gone, lease) = subject.leased("charge").await;
+        subject.change(lease.job, what).await;
+        subject.store.leave(gone).await.unwrap();
+
+        assert_eq!(subject.sweep(by).await[0].to, state);
+        let job = subject.get(lease.job).await;
+        assert_eq!((job.state(), job.takeovers), (state, 1));
+    }
+    subject.balance().await;
+}
+
+/// A job that is wanted to stop is stopped, even if this takeover is one too many.
+pub async fn obeys_people_before_the_cap(subject: &Subject) {
+    let by = subject.holder().await;
+    subject.submit("charge").await;
+    for _ in 0..2 {
+        crash(subject, by, "charge").await;
+    }
+    let holder = subject.holder().await;
+    let lease = subject.claim_only(holder, "charge").await.lease();
+    subject.start(holder, lease).await;
+    subject.change(lease.job, What::Pause).await;
+    subject.take_over(by, holder).await;
+    let job = subject.get(lease.job).await;
+    assert_eq!((job.state(), job.takeovers_counted), (State::Paused, 3));
+}
+
+/// A job cancelled by the sweep is kept no longer than the caller says.
+pub async fn drops_what_is_cancelled_where_nothing_is_kept(subject: &Subject) {
+    let by = subject.holder().await;
+    let (gone, lease) = subject.leased("charge").await;
+    subject.change(lease.job, What::Cancel).await;
+    subject.store.leave(gone).await.unwrap();
+
+    subject.store.sweep(by, 10, KEEP_NOTHING).await.unwrap();
+    assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
+    assert_eq!(subject.store.books().await.unwrap().pruned, 1);
+    subject.balance().await;
+}
+
+/// One who is dead itself sweeps nothing.
+pub async fn the_dead_sweep_nothing(subject: &Subject) {
+    let (gone, lease) = subject.leased("charge").await;
+    subject.store.leave(gone).await.unwrap();
+
+    let answer = subject.store.sweep(gone, 10, Keep::default()).await;
+    assert!(matches!(answer, Err(StoreError::HolderDead(dead)) if dead == gone), "{answer:?}");
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+}
+
+/// Two who sweep at once free each job once.
+pub async fn two_who_sweep_free_each_job_once(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (a, b, gone) = (subject.holder().await, subject.holder().await, subject.holder().await);
+    subject.insert(&subject.jobs("charge", 50)).await;
+    subject.claim(gone, &["charge"], 50).await;
+    subject.store.leave(gone).await.unwrap();
+
+    let (first, second) = both(subject.sweep(a), subject.sweep(b)).await;
+    assert_eq!(first.len() + second.len(), 50);
+    for leased in subject.claim(a, &["charge"], 50).await {
+        assert_eq!((leased.job.takeovers, leased.job.fence.get()), (1, 3));
+    }
+}
+
+/// A claim that arrives with its holder's burial leaves nothing behind that nobody sweeps.
+pub async fn finds_what_a_claim_took_during_the_burial(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let by = subject.holder().await;
+    for claim_first in [true, false] {
+        let silent = subject.holder().await;
+        subject.insert(&subject.jobs("charge", 3)).await;
+        subject.clock.advance(LEASE_TTL + seconds(1));
+        let claim = subject.try_claim(silent, &["charge"], 3);
+        let bury = subject.store.bury(by, silent, 0);
+        let claimed =
+            if claim_first { both(claim, bury).await.0 } else { both(bury, claim).await.1 };
+        let taken = match claimed {
+            Ok(claimed) => claimed.iter().map(Leased::lease).collect(),
+            Err(StoreError::HolderDead(_)) => Vec::<Lease>::new(),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(subject.sweep(by).await.len(), taken.len());
+        for lease in taken {
+            assert_eq!(subject.succeed(silent, lease).await, Settled::Lost);
+        }
+        let free = subject.claim_lane(by, lane("charge")).await;
+        assert_eq!(free.len(), 3);
+        for leased in free {
+            subject.succeed(by, leased.lease()).await;
+        }
+    }
+}
+
+/// A job of the future that its holder keeps waiting is not overdue before it was due.
+pub async fn leaves_what_waits_for_its_due(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    let mut new = subject.job("charge");
+    new.due = When::In(seconds(60));
+    subject.insert(&[new]).await;
+    let visits = [subject.visit(lane("charge"), 1)];
+    let horizon = seconds(90);
+    let claim = Claim { holder, visits: &visits, horizon, limit: 1 };
+    assert_eq!(subject.store.claim(&claim).await.unwrap().len(), 1);
+
+    subject.clock.advance(seconds(60) + ATTEMPT_TIMEOUT + GRACE - seconds(2));
+    assert_eq!(subject.sweep(holder).await, []);
+    subject.clock.advance(seconds(3));
+    assert_eq!(subject.sweep(holder).await.len(), 1);
+}

@@ -1,0 +1,163 @@
+//! Wakes whoever waits for something to do.
+
+use crate::race::both;
+use crate::{Subject, seconds};
+use rewheel::Timeout;
+use rewheel_core::store::{Outcome, Settled, Wakes, Watch, What};
+use rewheel_core::{KindChange, State};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+/// A watcher from now on, unless the store cannot tell.
+fn watcher(subject: &Subject) -> Option<Box<dyn Watch>> {
+    let can = subject.store.capabilities();
+    match can.wakes {
+        Wakes::Process | Wakes::Fleet => Some(subject.store.watch()),
+        Wakes::Nobody => {
+            #[expect(clippy::print_stderr, reason = "a case that was skipped must say so")]
+            {
+                eprintln!("skipped: {} wakes nobody", can.name);
+            }
+            None
+        }
+    }
+}
+
+/// Waits for a watcher. The time limit is only for stores that fail: others wake at once.
+async fn woken(watch: &mut Box<dyn Watch>, by: &str) {
+    let call = move || async move {
+        watch.changed().await;
+        Ok::<(), ()>(())
+    };
+    assert!(Timeout::new(seconds(20)).call(call).await.is_ok(), "{by} woke nobody");
+}
+
+/// Looks once whether a watcher was woken.
+async fn is_woken(watch: &mut Box<dyn Watch>) -> bool {
+    let mut changed = pin!(watch.changed());
+    poll_fn(|cx| Poll::Ready(changed.as_mut().poll(cx).is_ready())).await
+}
+
+/// A new job wakes whoever waits already.
+pub async fn an_insert_wakes_one_who_waits(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let Some(mut watch) = watcher(subject) else { return };
+    let job = [subject.job("charge")];
+    both(woken(&mut watch, "an insert"), subject.insert(&job)).await;
+}
+
+/// A new job wakes whoever begins to wait after it, but had looked before it.
+pub async fn an_insert_wakes_one_who_waits_later(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let Some(mut watch) = watcher(subject) else { return };
+    subject.submit("charge").await;
+    woken(&mut watch, "an insert").await;
+}
+
+/// A job that is given back wakes.
+pub async fn what_is_given_back_wakes(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    let Some(mut watch) = watcher(subject) else { return };
+    subject.give_back(holder, lease).await;
+    woken(&mut watch, "a give-back").await;
+}
+
+/// A retry that goes back to the store wakes.
+pub async fn a_retry_that_is_let_go_wakes(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    let Some(mut watch) = watcher(subject) else { return };
+    let settled = subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
+    assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Scheduled)));
+    woken(&mut watch, "a retry").await;
+}
+
+/// A takeover wakes.
+pub async fn a_sweep_wakes(subject: &Subject) {
+    let by = subject.holder().await;
+    let (gone, _) = subject.leased("charge").await;
+    subject.store.leave(gone).await.unwrap();
+    let Some(mut watch) = watcher(subject) else { return };
+    assert_eq!(subject.sweep(by).await.len(), 1);
+    woken(&mut watch, "a sweep").await;
+}
+
+/// Whatever a person lets run wakes.
+pub async fn what_people_let_run_wakes(subject: &Subject) {
+    for (state, what) in [
+        (State::Paused, What::Resume),
+        (State::Scheduled, What::Retry),
+        (State::Dead, What::Redrive { deadline: None }),
+    ] {
+        let job = subject.job_in(state.as_str(), state).await;
+        let Some(mut watch) = watcher(subject) else { return };
+        subject.apply(job, what.clone()).await;
+        woken(&mut watch, what.as_str()).await;
+    }
+}
+
+/// What a person wants of a leased job wakes its holder.
+pub async fn what_people_want_wakes(subject: &Subject) {
+    for what in [What::Pause, What::Cancel] {
+        let (_, lease) = subject.leased("charge").await;
+        let Some(mut watch) = watcher(subject) else { return };
+        subject.change(lease.job, what.clone()).await;
+        woken(&mut watch, what.as_str()).await;
+    }
+}
+
+/// A change of a kind, or of its settings, wakes.
+pub async fn a_change_of_a_kind_wakes(subject: &Subject) {
+    let Some(mut watch) = watcher(subject) else { return };
+    subject.kinds(&["charge"]).await;
+    woken(&mut watch, "a new kind").await;
+    for change in [KindChange::Pause, KindChange::Resume] {
+        let Some(mut watch) = watcher(subject) else { return };
+        subject.apply_kind("charge", change.clone()).await;
+        woken(&mut watch, change.as_str()).await;
+    }
+    let Some(mut watch) = watcher(subject) else { return };
+    subject.park("charge").await;
+    woken(&mut watch, "a park").await;
+    let Some(mut watch) = watcher(subject) else { return };
+    subject.unpark("charge").await;
+    woken(&mut watch, "an unpark").await;
+}
+
+/// Every watcher is woken, not only the first.
+pub async fn every_watcher_is_woken(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let Some(first) = watcher(subject) else { return };
+    let mut watchers = vec![first, subject.store.watch(), subject.store.watch()];
+    subject.submit("charge").await;
+    for watch in &mut watchers {
+        woken(watch, "an insert").await;
+    }
+}
+
+/// Many changes wake a few times at most.
+pub async fn many_changes_wake_a_few_times(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let Some(mut watch) = watcher(subject) else { return };
+    for _ in 0..50 {
+        subject.insert(&[subject.job("charge")]).await;
+    }
+    woken(&mut watch, "an insert").await;
+    let mut returns = 1;
+    while is_woken(&mut watch).await {
+        returns += 1;
+        assert!(returns <= 5, "50 changes woke {returns} times and more");
+    }
+}
+
+/// A wait that was dropped, as in a `select!`, loses nothing.
+pub async fn a_wait_that_was_dropped_loses_nothing(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let Some(mut watch) = watcher(subject) else { return };
+    while is_woken(&mut watch).await {}
+    subject.submit("charge").await;
+    woken(&mut watch, "an insert").await;
+    while is_woken(&mut watch).await {}
+    subject.submit("charge").await;
+    woken(&mut watch, "a second insert").await;
+}

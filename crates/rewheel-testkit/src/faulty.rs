@@ -1,0 +1,153 @@
+//! A store that fails on purpose.
+
+mod forward;
+
+use rewheel_core::JobId;
+use rewheel_core::store::{Answer, Store, StoreError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+/// Passes every verb on to another store, except for those that it was told to let fail.
+///
+/// A store may lose a call before it was heard, lose the answer after the work was done, or never
+/// answer. Whoever uses a store must get through all three with the same few moves: wait, repeat,
+/// look at what it holds.
+#[derive(Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    plan: Mutex<Plan>,
+    withheld: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    next: HashMap<Verb, VecDeque<Fault>>,
+    bad: HashSet<JobId>,
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is done: [`StoreError::Unavailable`].
+    Before,
+    /// All is done, then the answer is lost: [`StoreError::Ambiguous`].
+    After,
+    /// All is done, and the answer never comes: the caller drops the future some day.
+    NoAnswer,
+}
+
+impl Fault {
+    /// Every way to fail.
+    pub const ALL: [Fault; 3] = [Fault::Before, Fault::After, Fault::NoAnswer];
+
+    /// Returns whether the call did what it was asked to.
+    pub const fn is_done(self) -> bool {
+        match self {
+            Fault::Before => false,
+            Fault::After | Fault::NoAnswer => true,
+        }
+    }
+}
+
+/// What a store is asked to do: a method of one of its traits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each has the name of its method")]
+pub enum Verb {
+    Insert,
+    Lanes,
+    Claim,
+    Start,
+    Settle,
+    GiveBack,
+    Held,
+    Join,
+    Renew,
+    Leave,
+    Holders,
+    Bury,
+    Sweep,
+    PutKinds,
+    Kinds,
+    ChangeKind,
+    Change,
+    Deadlines,
+    Unannounced,
+    Announce,
+    Prune,
+    Now,
+    Get,
+    List,
+    Count,
+    Attempts,
+    Audit,
+    Tally,
+    Books,
+}
+
+impl FaultyStore {
+    /// Passes everything on to `inner`, until told otherwise.
+    pub fn new(inner: Arc<dyn Store>) -> FaultyStore {
+        FaultyStore { inner, plan: Mutex::default(), withheld: AtomicU64::new(0) }
+    }
+
+    /// Lets the next call of a verb fail. Told several times, the calls after it fail too.
+    pub fn fail_next(&self, verb: Verb, fault: Fault) {
+        self.plan.lock().unwrap().next.entry(verb).or_default().push_back(fault);
+    }
+
+    /// Refuses every batch that has this job in it, as a store does that cannot write one of its
+    /// rows: [`StoreError::Rejected`], and nothing is done.
+    pub fn fail_batches_with(&self, job: JobId) {
+        self.plan.lock().unwrap().bad.insert(job);
+    }
+
+    /// Waits for a call as a caller with a timeout does: answers `None`, and drops the call, once
+    /// its answer is known never to come.
+    pub async fn patiently<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        let before = self.withheld.load(Ordering::SeqCst);
+        let mut call = pin!(call);
+        poll_fn(|cx| match call.as_mut().poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if self.withheld.load(Ordering::SeqCst) > before => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Makes a call, or lets it fail.
+    async fn through<T>(
+        &self,
+        verb: Verb,
+        call: impl Future<Output = Answer<T>> + Send,
+    ) -> Answer<T> {
+        let fault = self.plan.lock().unwrap().next.get_mut(&verb).and_then(VecDeque::pop_front);
+        match fault {
+            None => call.await,
+            Some(Fault::Before) => {
+                Err(StoreError::Unavailable(format!("{verb:?} was to fail before").into()))
+            }
+            Some(Fault::After) => {
+                call.await?;
+                Err(StoreError::Ambiguous(format!("{verb:?} was to fail after").into()))
+            }
+            Some(Fault::NoAnswer) => {
+                call.await?;
+                self.withheld.fetch_add(1, Ordering::SeqCst);
+                pending().await
+            }
+        }
+    }
+
+    /// Refuses a batch with a bad job in it.
+    fn check(&self, mut jobs: impl Iterator<Item = JobId>) -> Answer<()> {
+        let plan = self.plan.lock().unwrap();
+        match jobs.find(|job| plan.bad.contains(job)) {
+            None => Ok(()),
+            Some(job) => Err(StoreError::Rejected(format!("{job} cannot be written").into())),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Passes each verb on to the store behind.
+
+use super::{FaultyStore, Verb};
+use async_trait::async_trait;
+use rewheel_core::store::{
+    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
+    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
+    Watch, WorkStore,
+};
+use rewheel_core::{
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
+    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+};
+use std::time::Duration;
+
+#[async_trait]
+impl SubmitStore for FaultyStore {
+    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        self.check(insert.jobs.iter().map(|job| job.id))?;
+        self.through(Verb::Insert, self.inner.insert(insert)).await
+    }
+}
+
+#[async_trait]
+impl WorkStore for FaultyStore {
+    async fn lanes(
+        &self,
+        kinds: &[KindName],
+        after: Option<&Lane>,
+        limit: usize,
+    ) -> Answer<Vec<LaneHead>> {
+        self.through(Verb::Lanes, self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        self.through(Verb::Claim, self.inner.claim(claim)).await
+    }
+
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+        self.check(leases.iter().map(|lease| lease.job))?;
+        self.through(Verb::Start, self.inner.start(holder, leases)).await
+    }
+
+    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+        self.check(settlements.iter().map(|settlement| settlement.lease.job))?;
+        self.through(Verb::Settle, self.inner.settle(holder, settlements)).await
+    }
+
+    async fn give_back(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>> {
+        self.check(leases.iter().map(|lease| lease.job))?;
+        self.through(Verb::GiveBack, self.inner.give_back(holder, leases, keep)).await
+    }
+
+    async fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Answer<Vec<Lease>> {
+        self.through(Verb::Held, self.inner.held(holder, older_than, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl LeaseStore for FaultyStore {
+    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+        self.through(Verb::Join, self.inner.join(holder)).await
+    }
+
+    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+        self.through(Verb::Renew, self.inner.renew(holder)).await
+    }
+
+    async fn leave(&self, holder: HolderId) -> Answer<()> {
+        self.through(Verb::Leave, self.inner.leave(holder)).await
+    }
+
+    async fn holders(&self) -> Answer<Vec<Holder>> {
+        self.through(Verb::Holders, self.inner.holders()).await
+    }
+
+    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
+        self.through(Verb::Bury, self.inner.bury(by, other, renewals)).await
+    }
+
+    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
+        self.through(Verb::Sweep, self.inner.sweep(by, limit, keep)).await
+    }
+}
+
+#[async_trait]
+impl KindStore for FaultyStore {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+        self.through(Verb::PutKinds, self.inner.put_kinds(kinds, by)).await
+    }
+
+    async fn kinds(&self) -> Answer<Vec<Kind>> {
+        self.through(Verb::Kinds, self.inner.kinds()).await
+    }
+
+    async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged> {
+        self.through(Verb::ChangeKind, self.inner.change_kind(kind, change, by)).await
+    }
+}
+
+#[async_trait]
+impl OperateStore for FaultyStore {
+    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+        self.check(changes.iter().map(|change| change.job))?;
+        self.through(Verb::Change, self.inner.change(changes, by, keep)).await
+    }
+
+    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+        self.through(Verb::Deadlines, self.inner.deadlines(grace, limit)).await
+    }
+
+    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+        self.through(Verb::Unannounced, self.inner.unannounced(limit)).await
+    }
+
+    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+        self.check(dead.iter().map(|letter| letter.job))?;
+        self.through(Verb::Announce, self.inner.announce(dead)).await
+    }
+
+    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+        self.through(Verb::Prune, self.inner.prune(prune)).await
+    }
+}
+
+#[async_trait]
+impl ReadStore for FaultyStore {
+    async fn now(&self) -> Answer<Timestamp> {
+        self.through(Verb::Now, self.inner.now()).await
+    }
+
+    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+        self.through(Verb::Get, self.inner.get(job)).await
+    }
+
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+        self.through(Verb::List, self.inner.list(filter, page)).await
+    }
+
+    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+        self.through(Verb::Count, self.inner.count(filter, scan_max)).await
+    }
+
+    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+        self.through(Verb::Attempts, self.inner.attempts(job)).await
+    }
+
+    async fn audit(
+        &self,
+        job: Option<JobId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<Vec<AuditEntry>> {
+        self.through(Verb::Audit, self.inner.audit(job, before, limit)).await
+    }
+
+    async fn tally(&self) -> Answer<Vec<Tally>> {
+        self.through(Verb::Tally, self.inner.tally()).await
+    }
+
+    async fn books(&self) -> Answer<Books> {
+        self.through(Verb::Books, self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        self.inner.watch()
+    }
+
+    async fn close(&self) -> Answer<()> {
+        self.inner.close().await
+    }
+}
