@@ -151,8 +151,7 @@ async fn ours(file: &Path, keep: Duration) -> Result<(f64, f64)> {
         attempt_timeout: Duration::from_secs(30),
         grace: Duration::from_secs(5),
     }];
-    let claim =
-        Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: CLAIM_BATCH };
+    let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: CLAIM_BATCH };
     let started = now();
     let mut drained = 0;
     while drained < JOBS {

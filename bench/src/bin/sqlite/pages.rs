@@ -13,6 +13,7 @@ const CLAIMED: usize = 10_000;
 const TARGET: f64 = 1.2;
 
 const CLAIM: &str = include_str!("../../../../crates/rewheel-stores/src/sqlite/sql/claim.sql");
+const LEASE: &str = include_str!("../../../../crates/rewheel-stores/src/sqlite/sql/lease.sql");
 
 /// Rows by the million, written as the store writes them.
 const FILL: &str = "
@@ -75,16 +76,16 @@ fn claim_pages(file: &Path, others: i64) -> Result<f64> {
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let due_until = 1_000_000_000_i64;
         let mut claim = connection.prepare_cached(CLAIM)?;
-        let values = params![1, due_until, 1, CLAIM_BATCH as i64, due_until, 30_000, 5_000];
-        let mut rows = claim.query(values)?;
-        let mut batch = 0;
-        while rows.next()?.is_some() {
-            batch += 1;
+        let values = params![1, due_until, 0, CLAIM_BATCH as i64];
+        let found = claim.query_map(values, |row| row.get::<_, i64>(0))?;
+        let found = found.collect::<rusqlite::Result<Vec<i64>>>()?;
+        ensure!(!found.is_empty(), "nothing more to claim after {claimed}");
+        let mut lease = connection.prepare_cached(LEASE)?;
+        for seq in &found {
+            lease.execute(params![seq, 1, 0, due_until])?;
         }
-        ensure!(batch > 0, "nothing more to claim after {claimed}");
-        claimed += batch;
-        drop(rows);
-        drop(claim);
+        claimed += found.len();
+        drop((claim, lease));
         connection.execute_batch("COMMIT")?;
     }
     Ok((pages(&connection) - before) as f64 / CLAIMED as f64)

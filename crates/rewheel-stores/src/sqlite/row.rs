@@ -79,31 +79,31 @@ fn status(row: &Row<'_>, state: State) -> Result<Status, Trouble> {
     })
 }
 
-/// Reads a job that was just leased, by the places of the columns: there are many of them.
-pub(super) fn read_leased(row: &Row<'_>, lane: &Lane, holder: HolderId) -> Result<Job, Trouble> {
+/// Reads a scheduled job by the places of its columns: there are many of them.
+pub(super) fn read_found(row: &Row<'_>, lane: &Lane) -> Result<Job, Trouble> {
     let texts = |at| row.get::<_, Option<String>>(at);
     Ok(Job {
         id: JobId::from_bytes(row.get(1)?),
         lane: lane.clone(),
         due: instant(row.get(2)?),
         because: because(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+        status: Status::Scheduled,
         fence: Fence::new(unsigned(row.get(4)?)),
         version: Version::new(unsigned(row.get(5)?)),
         attempt: row.get(6)?,
         attempts_before: row.get(7)?,
         takeovers: row.get(8)?,
         takeovers_counted: row.get(9)?,
-        status: Status::Leased { holder, overdue: instant(row.get(10)?), wanted: None },
-        created: instant(row.get(11)?),
-        deadline: row.get::<_, Option<i64>>(12)?.map(instant),
-        attempts_max: row.get(13)?,
-        attempt_timeout: row.get::<_, Option<i64>>(14)?.map(duration),
-        backoff: parsed(texts(15)?, "a backoff")?,
-        key: parsed(texts(16)?, "a key")?,
-        shard_key: parsed(texts(17)?, "a shard key")?,
-        traceparent: texts(18)?,
-        failure: failure(texts(19)?, texts(20)?, texts(21)?)?,
-        payload: Some(row.get(22)?),
+        created: instant(row.get(10)?),
+        deadline: row.get::<_, Option<i64>>(11)?.map(instant),
+        attempts_max: row.get(12)?,
+        attempt_timeout: row.get::<_, Option<i64>>(13)?.map(duration),
+        backoff: parsed(texts(14)?, "a backoff")?,
+        key: parsed(texts(15)?, "a key")?,
+        shard_key: parsed(texts(16)?, "a shard key")?,
+        traceparent: texts(17)?,
+        failure: failure(texts(18)?, texts(19)?, texts(20)?)?,
+        payload: Some(row.get(21)?),
     })
 }
 

@@ -46,7 +46,7 @@ CREATE TABLE jobs (
     payload            BLOB    NOT NULL       -- last: what is read without it stops before it
 ) STRICT;
 CREATE UNIQUE INDEX jobs_id ON jobs (id);
-CREATE INDEX jobs_due ON jobs (lane, due_ms, seq) WHERE state = 'scheduled';
+CREATE INDEX jobs_due ON jobs (lane, due_ms) WHERE state = 'scheduled';   -- and seq, which every index ends with
 CREATE INDEX jobs_held ON jobs (holder, overdue_ms) WHERE state = 'leased';
 CREATE INDEX jobs_wanted ON jobs (holder) WHERE wanted IS NOT NULL;
 CREATE INDEX jobs_deadline ON jobs (deadline_ms) WHERE deadline_ms IS NOT NULL;

@@ -1,2 +1,2 @@
--- delete_job: takes a job out of the hot table, which another table has by now.
-DELETE FROM jobs WHERE id = ?1;
+-- delete_job: takes a job out of the hot table, which another table has by now or nobody wants to keep.
+DELETE FROM jobs WHERE seq = ?1;

@@ -1,10 +1,12 @@
 //! Hands jobs out.
 
 use super::super::error::Trouble;
-use super::super::row::{instant, millis, read_leased, unsigned};
+use super::super::row::{instant, millis, read_found, unsigned};
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use rewheel_core::store::{LaneHead, Leased, StoreError, Visit};
-use rewheel_core::{Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Timestamp};
+use rewheel_core::{
+    Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Status, Timestamp,
+};
 use std::time::Duration;
 
 /// A [`Claim`](rewheel_core::store::Claim) that may go to another thread.
@@ -72,35 +74,33 @@ fn take(
 ) -> Result<(), Trouble> {
     let Some(lane) = tx.lane(&visit.lane)? else { return Ok(()) };
     let now = tx.now;
-    let values = (
-        lane,
-        now.plus(wish.horizon).as_millis(),
-        number,
-        limit,
-        now.as_millis(),
-        millis(visit.attempt_timeout),
-        millis(visit.grace),
-    );
     let first = claimed.len();
-    let mut order = Vec::with_capacity(limit);
-    let statement = tx.sql(include_str!("../sql/claim.sql"))?;
-    let mut statement = statement.get();
-    let mut rows = statement.query(values)?;
-    while let Some(row) = rows.next()? {
-        let seq: i64 = row.get(0)?;
-        let job = read_leased(row, &visit.lane, wish.holder)?;
-        order.push((job.due, seq));
-        claimed.push(Leased {
-            due_in: job.due.since(now),
-            deadline_in: job.deadline.map(|deadline| deadline.since(now)),
-            job,
-        });
+    let mut places = Vec::with_capacity(limit);
+    let values = (lane, now.plus(wish.horizon).as_millis(), now.as_millis(), limit);
+    {
+        let statement = tx.sql(include_str!("../sql/claim.sql"))?;
+        let mut statement = statement.get();
+        let mut rows = statement.query(values)?;
+        while let Some(row) = rows.next()? {
+            places.push(row.get::<_, i64>(0)?);
+            let mut job = read_found(row, &visit.lane)?;
+            let timeout = job.attempt_timeout.unwrap_or(visit.attempt_timeout);
+            let overdue = job.due.max(now).plus(timeout).plus(visit.grace);
+            job.status = Status::Leased { holder: wish.holder, overdue, wanted: None };
+            (job.fence, job.version) = (job.fence.next(), job.version.next());
+            claimed.push(Leased {
+                due_in: job.due.since(now),
+                deadline_in: job.deadline.map(|deadline| deadline.since(now)),
+                job,
+            });
+        }
     }
-    // An update returns rows in the order it met them, which nobody promises.
-    if !order.is_sorted() {
-        let mut sorted: Vec<_> = order.into_iter().zip(claimed.drain(first..)).collect();
-        sorted.sort_by_key(|(place, _)| *place);
-        claimed.extend(sorted.into_iter().map(|(_, job)| job));
+    let statement = tx.sql(include_str!("../sql/lease.sql"))?;
+    let mut statement = statement.get();
+    for (seq, leased) in places.into_iter().zip(&claimed[first..]) {
+        if let Status::Leased { overdue, .. } = leased.job.status {
+            statement.execute((seq, number, now.as_millis(), overdue.as_millis()))?;
+        }
     }
     Ok(())
 }

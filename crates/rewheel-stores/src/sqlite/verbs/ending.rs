@@ -52,7 +52,7 @@ pub(super) fn end(
             return Ok(());
         }
     }
-    tx.execute(include_str!("../sql/delete_job.sql"), [live.id.to_bytes()])?;
+    tx.execute(include_str!("../sql/delete_job.sql"), [live.seq])?;
     Ok(())
 }
 

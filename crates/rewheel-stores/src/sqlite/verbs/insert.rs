@@ -33,12 +33,14 @@ pub(in super::super) fn insert(
     for job in &batch.jobs {
         answers.push(insert.one(tx, job)?);
     }
-    let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
-    if refused && all_or_nothing {
-        tx.statements.run("ROLLBACK TO batch")?;
-        tx.lanes.forget();
-        leave_out(&batch.jobs, &mut answers);
-        return Ok(answers);
+    if all_or_nothing {
+        let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
+        if refused {
+            tx.statements.run("ROLLBACK TO batch")?;
+            tx.lanes.forget();
+            leave_out(&batch.jobs, &mut answers);
+        }
+        tx.statements.run("RELEASE batch")?;
     }
     let stored = answers.iter().filter(|answer| matches!(answer, Inserted::Created { .. })).count();
     tx.submitted += stored as u64;

@@ -88,60 +88,33 @@ impl Settler {
         (lease.job.to_bytes(), self.number, count(lease.fence.get()))
     }
 
-    /// The common case has its own statements: nothing of the row is needed to decide.
+    /// The common case has a path of its own: nothing but the guard decides.
     fn succeed(
         &self,
         tx: &mut Transaction<'_, '_>,
         lease: Lease,
         keep: Keep,
     ) -> Result<Settled, Trouble> {
-        let found = if keep.job.is_zero() {
-            self.drop_succeeded(tx, lease)?
+        let Some((live, _)) = self.find_live(tx, lease)? else { return self.repeated(tx, lease) };
+        if keep.job.is_zero() {
+            if live.attempt > 0 {
+                let id = lease.job.to_bytes();
+                tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;
+            }
+            tx.pruned += 1;
         } else {
-            self.keep_succeeded(tx, lease, keep)?
-        };
-        let Some((lane, key)) = found else { return self.repeated(tx, lease) };
-        if let Some(key) = key {
-            let lane = tx.lane_of(lane)?;
+            let expires = tx.now.plus(keep.job).as_millis();
+            let fence = count(lease.fence.get());
+            let values = (live.seq, self.number, fence, tx.now.as_millis(), expires);
+            tx.execute(include_str!("../sql/settle_keep.sql"), values)?;
+        }
+        tx.execute(include_str!("../sql/delete_job.sql"), [live.seq])?;
+        if let Some(key) = live.key {
+            let lane = tx.lane_of(live.lane)?;
             let expires = tx.now.plus(keep.key);
             end_key(tx, &lane, &key, lease.job, State::Succeeded, expires)?;
         }
         Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)))
-    }
-
-    fn drop_succeeded(
-        &self,
-        tx: &mut Transaction<'_, '_>,
-        lease: Lease,
-    ) -> Result<Option<(i64, Option<String>)>, Trouble> {
-        let sql = include_str!("../sql/settle_drop.sql");
-        let found = tx.find(sql, self.guard(lease), |row| {
-            Ok((row.get(0)?, row.get::<_, u32>(1)?, row.get(2)?))
-        })?;
-        let Some((lane, attempts, key)) = found else { return Ok(None) };
-        if attempts > 0 {
-            tx.execute(include_str!("../sql/delete_attempts.sql"), [lease.job.to_bytes()])?;
-        }
-        tx.pruned += 1;
-        Ok(Some((lane, key)))
-    }
-
-    fn keep_succeeded(
-        &self,
-        tx: &Transaction<'_, '_>,
-        lease: Lease,
-        keep: Keep,
-    ) -> Result<Option<(i64, Option<String>)>, Trouble> {
-        let (job, holder, fence) = self.guard(lease);
-        let expires = tx.now.plus(keep.job).as_millis();
-        let values = (job, holder, fence, tx.now.as_millis(), expires);
-        let found = tx.find(include_str!("../sql/settle_keep.sql"), values, |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        if found.is_some() {
-            tx.execute(include_str!("../sql/delete_job.sql"), [job])?;
-        }
-        Ok(found)
     }
 
     fn settle(
