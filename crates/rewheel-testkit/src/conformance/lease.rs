@@ -3,8 +3,8 @@
 use crate::race::both;
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
-use rewheel_core::store::{Answer, Burial, StoreError, WantedJob, What};
-use rewheel_core::{HolderId, NewHolder, Timestamp, Vigil, Wanted};
+use rewheel_core::store::{Answer, Burial, Change, StoreError, WantedJob, What};
+use rewheel_core::{Actor, HolderId, Keep, Limits, NewHolder, Timestamp, Vigil, Wanted};
 use std::time::Duration;
 
 #[track_caller]
@@ -118,6 +118,26 @@ pub async fn a_renewal_tells_what_people_want(subject: &Subject) {
     let pause = WantedJob { lease: leases[0], wanted: Wanted::Pause };
     assert_eq!(told, [pause, WantedJob { lease: leases[2], wanted: Wanted::Cancel }]);
     assert_eq!(subject.store.renew(other).await.unwrap().wanted, []);
+}
+
+/// However much is wanted, a renewal tells no more than fits into one batch.
+pub async fn a_renewal_tells_a_batch_at_most(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    let jobs = subject.jobs("charge", Limits::BATCH_MAX + 5);
+    subject.insert(&jobs).await;
+    for limit in [Limits::BATCH_MAX, 5] {
+        assert_eq!(subject.claim(holder, &["charge"], limit).await.len(), limit);
+    }
+    let cancels: Vec<Change> = jobs.iter().map(|job| Change::new(job.id, What::Cancel)).collect();
+    for batch in cancels.chunks(Limits::BATCH_MAX) {
+        subject.store.change(batch, &Actor::new("suite"), Keep::default()).await.unwrap();
+    }
+    let told = subject.store.renew(holder).await.unwrap().wanted;
+    assert_eq!(told.len(), Limits::BATCH_MAX);
+    let leases: Vec<_> = told.iter().map(|told| told.lease).collect();
+    subject.store.give_back(holder, &leases, Keep::default()).await.unwrap();
+    assert_eq!(subject.store.renew(holder).await.unwrap().wanted.len(), 5);
 }
 
 /// What is wanted of a job that was kept for a retry is told under its new fence.
