@@ -93,7 +93,7 @@ pub async fn one_who_was_buried_cannot_renew(subject: &Subject) {
 /// A lease that has run out takes nothing from its holder until somebody buries it.
 pub async fn one_whose_lease_ran_out_may_renew(subject: &Subject) {
     let holder = subject.holder().await;
-    subject.clock.advance(LEASE_TTL - seconds(2));
+    subject.clock.advance(LEASE_TTL - seconds(10));
     assert!(!subject.find(holder).await.unwrap().expired);
     subject.clock.advance(seconds(3_600));
     assert!(subject.find(holder).await.unwrap().expired);
@@ -215,7 +215,7 @@ pub async fn one_who_renewed_since_is_not_buried(subject: &Subject) {
 /// A holder whose lease runs is alive, even if its counter stood still.
 pub async fn one_whose_lease_runs_is_not_buried(subject: &Subject) {
     let (by, other) = (subject.holder().await, subject.holder().await);
-    subject.clock.advance(LEASE_TTL - seconds(2));
+    subject.clock.advance(LEASE_TTL - seconds(10));
 
     assert_eq!(subject.store.bury(by, other, 0).await.unwrap(), Burial::Alive);
     assert_eq!(subject.find(other).await.unwrap().died, None);
