@@ -240,6 +240,7 @@ macro_rules! store_conformance {
                 one_who_was_buried_cannot_renew,
                 one_whose_lease_ran_out_may_renew,
                 a_renewal_tells_what_people_want,
+                a_renewal_tells_a_batch_at_most,
                 a_renewal_tells_the_fence_of_a_sticky_retry,
                 a_renewal_tells_it_until_it_is_obeyed,
                 leaving_ends_a_life,
@@ -350,6 +351,7 @@ macro_rules! store_conformance {
             }
             list {
                 finds_a_job_in_every_state,
+                keeps_what_a_job_says_in_every_state,
                 finds_nothing_that_is_not_there,
                 lists_the_newest_first,
                 lists_everything_but_the_payload,
@@ -466,6 +468,7 @@ macro_rules! store_conformance {
                 a_renewal_may_be_repeated,
                 a_start_may_be_repeated,
                 a_sweep_may_be_repeated,
+                a_closed_store_says_so,
                 one_bad_job_does_not_hold_up_an_insert,
                 one_bad_job_does_not_hold_up_a_flush,
             }

@@ -133,12 +133,12 @@ pub async fn prune_deletes_what_ended_long_ago(subject: &Subject) {
     subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
     let lease = subject.claim_only(holder, "charge").await.lease();
     subject.settle(holder, &Settlement { keep: KEEP, ..Settlement::succeed(lease) }).await;
-    subject.clock.advance(seconds(58));
+    subject.clock.advance(seconds(30));
     assert_eq!(subject.prune_all().await.finished, 0);
     assert_eq!(subject.get(lease.job).await.state(), State::Succeeded);
     assert_eq!(subject.store.attempts(lease.job).await.unwrap().len(), 1);
 
-    subject.clock.advance(seconds(3));
+    subject.clock.advance(seconds(31));
     assert_eq!(subject.prune_all().await.finished, 1);
     assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
     assert_eq!(subject.store.attempts(lease.job).await.unwrap(), []);

@@ -318,6 +318,22 @@ pub async fn a_sweep_may_be_repeated(subject: &Subject) {
     }
 }
 
+/// A store that was closed says so, whatever it is asked.
+pub async fn a_closed_store_says_so(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    subject.store.close().await.unwrap();
+    let jobs = [subject.job("charge")];
+    let store = &subject.store;
+    let is_closed = |error: Option<StoreError>| matches!(error, Some(StoreError::Closed));
+    assert!(is_closed(store.insert(&Insert::new(&jobs)).await.err()));
+    assert!(is_closed(subject.try_claim(holder, &["charge"], 1).await.err()));
+    assert!(is_closed(store.settle(holder, &[Settlement::succeed(lease)]).await.err()));
+    assert!(is_closed(store.renew(holder).await.err()));
+    assert!(is_closed(store.kinds().await.err()));
+    assert!(is_closed(store.deadlines(seconds(0), 1).await.err()));
+    assert!(is_closed(store.get(lease.job).await.err()));
+}
+
 /// One bad job among five hundred is refused alone.
 pub async fn one_bad_job_does_not_hold_up_an_insert(subject: &Subject) {
     let (faulty, subject) = faulty(subject);

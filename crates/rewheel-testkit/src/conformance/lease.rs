@@ -3,8 +3,8 @@
 use crate::race::both;
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
-use rewheel_core::store::{Answer, Burial, StoreError, WantedJob, What};
-use rewheel_core::{HolderId, NewHolder, Timestamp, Vigil, Wanted};
+use rewheel_core::store::{Answer, Burial, Change, StoreError, WantedJob, What};
+use rewheel_core::{Actor, HolderId, Keep, Limits, NewHolder, Timestamp, Vigil, Wanted};
 use std::time::Duration;
 
 #[track_caller]
@@ -93,7 +93,7 @@ pub async fn one_who_was_buried_cannot_renew(subject: &Subject) {
 /// A lease that has run out takes nothing from its holder until somebody buries it.
 pub async fn one_whose_lease_ran_out_may_renew(subject: &Subject) {
     let holder = subject.holder().await;
-    subject.clock.advance(LEASE_TTL - seconds(2));
+    subject.clock.advance(LEASE_TTL - seconds(10));
     assert!(!subject.find(holder).await.unwrap().expired);
     subject.clock.advance(seconds(3_600));
     assert!(subject.find(holder).await.unwrap().expired);
@@ -118,6 +118,26 @@ pub async fn a_renewal_tells_what_people_want(subject: &Subject) {
     let pause = WantedJob { lease: leases[0], wanted: Wanted::Pause };
     assert_eq!(told, [pause, WantedJob { lease: leases[2], wanted: Wanted::Cancel }]);
     assert_eq!(subject.store.renew(other).await.unwrap().wanted, []);
+}
+
+/// However much is wanted, a renewal tells no more than fits into one batch.
+pub async fn a_renewal_tells_a_batch_at_most(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    let jobs = subject.jobs("charge", Limits::BATCH_MAX + 5);
+    subject.insert(&jobs).await;
+    for limit in [Limits::BATCH_MAX, 5] {
+        assert_eq!(subject.claim(holder, &["charge"], limit).await.len(), limit);
+    }
+    let cancels: Vec<Change> = jobs.iter().map(|job| Change::new(job.id, What::Cancel)).collect();
+    for batch in cancels.chunks(Limits::BATCH_MAX) {
+        subject.store.change(batch, &Actor::new("suite"), Keep::default()).await.unwrap();
+    }
+    let told = subject.store.renew(holder).await.unwrap().wanted;
+    assert_eq!(told.len(), Limits::BATCH_MAX);
+    let leases: Vec<_> = told.iter().map(|told| told.lease).collect();
+    subject.store.give_back(holder, &leases, Keep::default()).await.unwrap();
+    assert_eq!(subject.store.renew(holder).await.unwrap().wanted.len(), 5);
 }
 
 /// What is wanted of a job that was kept for a retry is told under its new fence.
@@ -195,7 +215,7 @@ pub async fn one_who_renewed_since_is_not_buried(subject: &Subject) {
 /// A holder whose lease runs is alive, even if its counter stood still.
 pub async fn one_whose_lease_runs_is_not_buried(subject: &Subject) {
     let (by, other) = (subject.holder().await, subject.holder().await);
-    subject.clock.advance(LEASE_TTL - seconds(2));
+    subject.clock.advance(LEASE_TTL - seconds(10));
 
     assert_eq!(subject.store.bury(by, other, 0).await.unwrap(), Burial::Alive);
     assert_eq!(subject.find(other).await.unwrap().died, None);

@@ -4,9 +4,12 @@ mod filter;
 
 pub use self::filter::*;
 
-use crate::{Subject, lane, seconds};
+use crate::{Subject, lane, millis, seconds};
+use rewheel::Backoff;
 use rewheel_core::store::{Count, Filter, PageRequest, Tally, What};
-use rewheel_core::{Job, JobId, KindName, Limits, State, Status, When};
+use rewheel_core::{
+    Job, JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, State, Status, Tenant, When,
+};
 
 /// Reads a list to its end, a page at a time.
 async fn pages(subject: &Subject, filter: &Filter, first: PageRequest) -> Vec<Vec<Job>> {
@@ -61,6 +64,57 @@ pub async fn finds_a_job_in_every_state(subject: &Subject) {
             | Status::Cancelled(at) => assert!(found.created <= at && at <= now),
         }
     }
+}
+
+/// Whatever a job says about itself goes with it from state to state.
+pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    let new = NewJob {
+        tenant: Some(Tenant::parse("acme").unwrap()),
+        key: Some(Key::parse("order-17").unwrap()),
+        shard_key: Some(ShardKey::parse("shop-3").unwrap()),
+        priority: Priority::MAX,
+        payload: (0..=255).collect(),
+        deadline: Some(When::In(seconds(3_600))),
+        attempts_max: Some(4),
+        attempt_timeout: Some(seconds(7)),
+        backoff: Some(Backoff::exponential(millis(250))),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        ..subject.job("charge")
+    };
+    subject.insert(std::slice::from_ref(&new)).await;
+    let stored = subject.get(new.id).await;
+    let check = async |state: State| {
+        let now = subject.get(new.id).await;
+        assert_eq!(now.state(), state);
+        let same = Job {
+            due: now.due,
+            because: now.because,
+            status: now.status,
+            fence: now.fence,
+            version: now.version,
+            attempt: now.attempt,
+            attempts_before: now.attempts_before,
+            failure: now.failure.clone(),
+            ..stored.clone()
+        };
+        assert_eq!(now, same);
+    };
+    let claim = async || subject.claim_lane(holder, new.lane()).await.remove(0).lease();
+    check(State::Scheduled).await;
+    subject.apply(new.id, What::Pause).await;
+    check(State::Paused).await;
+    subject.apply(new.id, What::Resume).await;
+    let lease = claim().await;
+    check(State::Leased).await;
+    subject.settle(holder, &subject.dead(lease)).await;
+    check(State::Dead).await;
+    subject.apply(new.id, What::Redrive { deadline: None }).await;
+    check(State::Scheduled).await;
+    let lease = claim().await;
+    subject.succeed(holder, lease).await;
+    check(State::Succeeded).await;
 }
 
 /// A job that was never stored is not found, and has no history.

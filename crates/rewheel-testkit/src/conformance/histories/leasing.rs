@@ -125,7 +125,7 @@ pub async fn a_poison_job_beside_a_thousand(subject: &Subject) {
 /// out only makes a holder eligible: a vigil of one lease life, on a counter that stood still.
 pub async fn a_store_that_was_away(subject: &Subject) {
     let (first, (peer, lease)) = (subject.holder().await, subject.leased("charge").await);
-    subject.clock.advance(seconds(30));
+    subject.clock.advance(LEASE_TTL + seconds(1));
     let mut vigil = Vigil::new(LEASE_TTL);
     subject.store.renew(first).await.unwrap();
     let seen = subject.store.holders().await.unwrap();
