@@ -3,8 +3,10 @@
 use super::{CLAIM_BATCH, prepare};
 use anyhow::{Result, ensure};
 use rewheel_stores::SqliteStore;
+use rusqlite::types::Value;
 use rusqlite::{Connection, ffi, params};
 use std::path::Path;
+use std::rc::Rc;
 
 const OTHERS: i64 = 1_000_000;
 const CLAIMED: usize = 10_000;
@@ -51,6 +53,7 @@ fn claim_pages(file: &Path, others: i64) -> Result<f64> {
         anyhow::Ok(())
     })?;
     let connection = Connection::open(file)?;
+    rusqlite::vtab::array::load_module(&connection)?;
     connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN")?;
     for lane in 1..=11 {
         let tenant = format!("t{lane}");
@@ -81,10 +84,9 @@ fn claim_pages(file: &Path, others: i64) -> Result<f64> {
         let found = found.collect::<rusqlite::Result<Vec<i64>>>()?;
         ensure!(!found.is_empty(), "nothing more to claim after {claimed}");
         let mut lease = connection.prepare_cached(LEASE)?;
-        for seq in &found {
-            lease.execute(params![seq, 1, 0, due_until])?;
-        }
         claimed += found.len();
+        let found = Rc::new(found.into_iter().map(Value::Integer).collect::<Vec<_>>());
+        lease.execute(params![found, 1, 0, 30_000, 5_000])?;
         drop((claim, lease));
         connection.execute_batch("COMMIT")?;
     }

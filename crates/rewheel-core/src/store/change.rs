@@ -119,7 +119,7 @@ pub enum Changed {
     WrongState(State),
     /// Another changed it first.
     VersionChanged(Version),
-    /// Its deadline has passed: it needs a new one to go on.
+    /// Its deadline has passed, or would come before it is due: it needs another.
     NeedsDeadline,
     /// The new payload is larger than the store takes.
     TooLarge {

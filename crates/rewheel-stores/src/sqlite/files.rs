@@ -93,5 +93,6 @@ fn tune(connection: &Connection) -> Result<(), Trouble> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "temp_store", "memory")?;
+    rusqlite::vtab::array::load_module(connection)?;
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! The verbs of the store, each in its transaction.
 
 pub(super) mod insert;
+mod rows;
 pub(super) mod claim;
 pub(super) mod settle;
+mod held;
 pub(super) mod ending;
 pub(super) mod lease;
 pub(super) mod sweep;

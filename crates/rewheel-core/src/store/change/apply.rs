@@ -107,6 +107,12 @@ impl Edit {
         if let Some(attempts_max) = self.attempts_max {
             job.attempts_max = Some(attempts_max);
         }
+        // As for a new job: what nobody will want by then is a mistake.
+        let is_timed = self.due.is_some() || self.deadline.is_some();
+        let is_late = |deadline: Timestamp| deadline <= now || deadline < job.due;
+        if is_timed && job.deadline.is_some_and(is_late) {
+            return Err(Changed::NeedsDeadline);
+        }
         Ok(())
     }
 

@@ -1,4 +1,6 @@
--- lease: hands a job that was just found to holder ?2, now ?3, until ?4. Contract: WorkStore::claim.
-UPDATE jobs
-   SET state = 'leased', holder = ?2, leased_ms = ?3, overdue_ms = ?4, fence = fence + 1, version = version + 1
- WHERE seq = ?1;
+-- lease: hands jobs ?1 that were just found to holder ?2, now ?3. Contract: WorkStore::claim.
+-- ?4 is the attempt timeout of jobs without their own, ?5 the grace. `OR FAIL`: nothing can, and nothing is kept to undo it.
+UPDATE OR FAIL jobs
+   SET state = 'leased', holder = ?2, leased_ms = ?3, fence = fence + 1, version = version + 1,
+       overdue_ms = max(due_ms, ?3) + coalesce(attempt_timeout_ms, ?4) + ?5
+ WHERE seq IN rarray(?1);

@@ -1,3 +1,3 @@
--- settle_find: what settling a lease needs to know of its job. `+holder`: by id, whatever the statistics say.
-SELECT seq, lane, wanted, attempt, key, takeovers, takeovers_counted
-  FROM jobs WHERE id = ?1 AND state = 'leased' AND +holder = ?2 AND fence = ?3;
+-- settle_find: what settling needs to know of the jobs ?1 that holder ?2 has. `+holder`: by id, whatever the statistics say.
+SELECT id, fence, seq, lane, wanted, attempt, key, takeovers, takeovers_counted
+  FROM jobs WHERE id IN rarray(?1) AND state = 'leased' AND +holder = ?2;

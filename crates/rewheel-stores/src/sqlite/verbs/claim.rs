@@ -7,6 +7,8 @@ use rewheel_core::store::{LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{
     Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Status, Timestamp,
 };
+use rusqlite::types::Value;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// A [`Claim`](rewheel_core::store::Claim) that may go to another thread.
@@ -74,7 +76,6 @@ fn take(
 ) -> Result<(), Trouble> {
     let Some(lane) = tx.lane(&visit.lane)? else { return Ok(()) };
     let now = tx.now;
-    let first = claimed.len();
     let mut places = Vec::with_capacity(limit);
     let values = (lane, now.plus(wish.horizon).as_millis(), now.as_millis(), limit);
     {
@@ -82,7 +83,7 @@ fn take(
         let mut statement = statement.get();
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
-            places.push(row.get::<_, i64>(0)?);
+            places.push(Value::Integer(row.get(0)?));
             let mut job = read_found(row, &visit.lane)?;
             let timeout = job.attempt_timeout.unwrap_or(visit.attempt_timeout);
             let overdue = job.due.max(now).plus(timeout).plus(visit.grace);
@@ -95,12 +96,15 @@ fn take(
             });
         }
     }
-    let statement = tx.sql(include_str!("../sql/lease.sql"))?;
-    let mut statement = statement.get();
-    for (seq, leased) in places.into_iter().zip(&claimed[first..]) {
-        if let Status::Leased { overdue, .. } = leased.job.status {
-            statement.execute((seq, number, now.as_millis(), overdue.as_millis()))?;
-        }
+    if !places.is_empty() {
+        let values = (
+            Rc::new(places),
+            number,
+            now.as_millis(),
+            millis(visit.attempt_timeout),
+            millis(visit.grace),
+        );
+        tx.execute(include_str!("../sql/lease.sql"), values)?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Stores new jobs.
 
 use super::super::error::Trouble;
-use super::super::row::{column, millis};
+use super::super::row::column;
 use super::super::transaction::{Transaction, tenant_text};
+use super::rows::{self, NewRow};
 use crate::payload::payload_hash;
 use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{Fence, JobId, Key, NewJob, State, Timestamp};
-use rusqlite::types::ToSql;
 use std::collections::{HashMap, HashSet};
 
 /// The longest payload: a page of memory for each of a few in flight. SQLite could take more.
@@ -33,6 +33,7 @@ pub(in super::super) fn insert(
     for job in &batch.jobs {
         answers.push(insert.one(tx, job)?);
     }
+    insert.write(tx)?;
     if all_or_nothing {
         let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
         if refused {
@@ -72,6 +73,8 @@ struct Insertion<'a> {
     holder: Option<i64>,
     kinds: HashMap<&'a str, Open>,
     lanes_busy: HashMap<i64, bool>,
+    /// What is to be written, with as few statements as possible.
+    rows: Vec<NewRow<'a>>,
 }
 
 /// What a kind lets in.
@@ -90,7 +93,9 @@ impl<'a> Insertion<'a> {
             Some(direct) => tx.alive(direct.holder)?,
             None => None,
         };
-        Ok(Insertion { batch, holder, kinds: HashMap::new(), lanes_busy: HashMap::new() })
+        let (kinds, lanes_busy) = (HashMap::new(), HashMap::new());
+        let rows = Vec::with_capacity(batch.jobs.len());
+        Ok(Insertion { batch, holder, kinds, lanes_busy, rows })
     }
 
     fn one(&mut self, tx: &mut Transaction<'_, '_>, job: &'a NewJob) -> Result<Inserted, Trouble> {
@@ -113,11 +118,38 @@ impl<'a> Insertion<'a> {
         if deadline.is_some_and(|deadline| deadline <= now || deadline < due) {
             return Ok(Inserted::Refused(Refusal::DeadlineTooEarly));
         }
-        let lane = tx.lane_or_new(&job.lane())?;
-        let leased = open == Open::Free && due <= now && self.is_direct(tx, lane)?;
-        let fence = Fence::new(u64::from(leased));
-        store(tx, job, lane, due, deadline, leased.then_some((self.holder, self.batch.direct)))?;
-        Ok(Inserted::Created { due, leased: leased.then_some(fence) })
+        let lane = self.lane(tx, job)?;
+        let is_direct = open == Open::Free && due <= now && self.is_direct(tx, lane)?;
+        let lease = self.lease(job, now).filter(|_| is_direct);
+        if let Some(key) = &job.key {
+            take_key(tx, job, key)?;
+        }
+        self.rows.push(NewRow { job, lane, due, deadline, lease });
+        Ok(Inserted::Created { due, leased: lease.map(|_| Fence::new(1)) })
+    }
+
+    fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), Trouble> {
+        rows::write(tx, &self.rows)?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Who would get a job on the direct path, and until when.
+    fn lease(&self, job: &NewJob, now: Timestamp) -> Option<(i64, Timestamp)> {
+        let (holder, direct) = (self.holder?, self.batch.direct?);
+        let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
+        Some((holder, now.plus(timeout).plus(direct.grace)))
+    }
+
+    /// Most jobs of a batch are in the lane of the one before.
+    fn lane(&self, tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<i64, Trouble> {
+        if let Some(last) = self.rows.last()
+            && (&last.job.kind, &last.job.tenant, last.job.priority)
+                == (&job.kind, &job.tenant, job.priority)
+        {
+            return Ok(last.lane);
+        }
+        tx.lane_or_new(&job.lane())
     }
 
     fn kind(&mut self, tx: &Transaction<'_, '_>, job: &'a NewJob) -> Result<Open, Trouble> {
@@ -137,16 +169,50 @@ impl<'a> Insertion<'a> {
     }
 
     /// Answers for a job whose key or id is known.
-    fn known(&self, tx: &Transaction<'_, '_>, job: &NewJob) -> Result<Option<Inserted>, Trouble> {
+    fn known(
+        &mut self,
+        tx: &Transaction<'_, '_>,
+        job: &NewJob,
+    ) -> Result<Option<Inserted>, Trouble> {
         if self.batch.sent == Sent::Again
-            && let Some(state) = find_state(tx, job.id)?
+            && let Some(state) = self.find_state(tx, job.id)?
         {
             return Ok(Some(Inserted::Duplicate { job: job.id, state }));
         }
         match &job.key {
             None => Ok(None),
-            Some(key) => known_key(tx, job, key),
+            Some(key) => self.known_key(tx, job, key),
         }
+    }
+
+    fn known_key(
+        &mut self,
+        tx: &Transaction<'_, '_>,
+        job: &NewJob,
+        key: &Key,
+    ) -> Result<Option<Inserted>, Trouble> {
+        let Some(found) = find_key(tx, job, key)? else { return Ok(None) };
+        let known = found.job;
+        if found.payload_hash != payload_hash(&job.payload) {
+            return Ok(Some(Inserted::Refused(Refusal::KeyReused { job: known })));
+        }
+        let state = match found.ended {
+            Some(state) => state,
+            None => self.find_state(tx, known)?.ok_or_else(|| lost_job(known))?,
+        };
+        Ok(Some(Inserted::Duplicate { job: known, state }))
+    }
+
+    fn find_state(
+        &mut self,
+        tx: &Transaction<'_, '_>,
+        job: JobId,
+    ) -> Result<Option<State>, Trouble> {
+        // It may be a job of this very batch.
+        self.write(tx)?;
+        let text: Option<String> =
+            tx.find(include_str!("../sql/find_state.sql"), [job.to_bytes()], column)?;
+        Ok(text.and_then(|text| text.parse().ok()))
     }
 
     /// Whether the direct path is open: a live holder, and nobody in the lane to overtake.
@@ -165,86 +231,39 @@ impl<'a> Insertion<'a> {
     }
 }
 
-fn store(
-    tx: &Transaction<'_, '_>,
-    job: &NewJob,
-    lane: i64,
-    due: Timestamp,
-    deadline: Option<Timestamp>,
-    direct: Option<(Option<i64>, Option<Direct>)>,
-) -> Result<(), Trouble> {
-    let now = tx.now.as_millis();
-    let (state, fence, holder, overdue) = match direct {
-        Some((holder, Some(direct))) => {
-            let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
-            let overdue = tx.now.plus(timeout).plus(direct.grace);
-            (State::Leased, 1, holder, Some(overdue.as_millis()))
-        }
-        Some((_, None)) | None => (State::Scheduled, 0, None, None),
-    };
-    let id = job.id.to_bytes();
-    let backoff = job.backoff.map(|backoff| backoff.to_string());
-    let values: [&dyn ToSql; 17] = [
-        &id,
-        &lane,
-        &state.as_str(),
-        &due.as_millis(),
-        &fence,
-        &holder,
-        &holder.map(|_| now),
-        &overdue,
-        &now,
-        &deadline.map(Timestamp::as_millis),
-        &job.attempts_max,
-        &job.attempt_timeout.map(millis),
-        &backoff,
-        &job.key.as_ref().map(Key::as_str),
-        &job.shard_key.as_ref().map(rewheel_core::ShardKey::as_str),
-        &job.traceparent,
-        &job.payload,
-    ];
-    tx.execute(include_str!("../sql/insert.sql"), &values[..])?;
-    if let Some(key) = &job.key {
-        let name = (job.kind.as_str(), tenant_text(job.tenant.as_ref()), key.as_str());
-        let hash = payload_hash(&job.payload);
-        let values = (name.0, name.1, name.2, id, hash);
-        tx.execute(include_str!("../sql/insert_key.sql"), values)?;
-    }
+/// Takes a key for a job; nobody has it.
+fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), Trouble> {
+    let tenant = tenant_text(job.tenant.as_ref());
+    let hash = payload_hash(&job.payload);
+    let values = (job.kind.as_str(), tenant, key.as_str(), job.id.to_bytes(), hash);
+    tx.execute(include_str!("../sql/insert_key.sql"), values)?;
     Ok(())
 }
 
-fn known_key(
-    tx: &Transaction<'_, '_>,
-    job: &NewJob,
-    key: &Key,
-) -> Result<Option<Inserted>, Trouble> {
-    let name =
-        (job.kind.as_str(), tenant_text(job.tenant.as_ref()), key.as_str(), tx.now.as_millis());
-    let found = tx.find(include_str!("../sql/find_key.sql"), name, |row| {
-        let state: Option<String> = row.get(2)?;
-        Ok((JobId::from_bytes(row.get(0)?), row.get::<_, [u8; 32]>(1)?, state))
-    })?;
-    let Some((known, hash, ended)) = found else { return Ok(None) };
-    if hash != payload_hash(&job.payload) {
-        return Ok(Some(Inserted::Refused(Refusal::KeyReused { job: known })));
-    }
-    let ended = ended.and_then(|state| state.parse().ok());
-    let state = match ended {
-        Some(state) => state,
-        None => find_state(tx, known)?.ok_or_else(|| {
-            Trouble::Said(StoreError::Broken {
-                what: format!(
-                    "a key names job {known}, which does not exist: run `rewheel doctor`"
-                ),
-                source: None,
-            })
-        })?,
-    };
-    Ok(Some(Inserted::Duplicate { job: known, state }))
+/// Who has a key.
+struct Found {
+    job: JobId,
+    payload_hash: [u8; 32],
+    /// How the job ended, if it has for good.
+    ended: Option<State>,
 }
 
-fn find_state(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<State>, Trouble> {
-    let text: Option<String> =
-        tx.find(include_str!("../sql/find_state.sql"), [job.to_bytes()], column)?;
-    Ok(text.and_then(|text| text.parse().ok()))
+fn find_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<Option<Found>, Trouble> {
+    let tenant = tenant_text(job.tenant.as_ref());
+    let name = (job.kind.as_str(), tenant, key.as_str(), tx.now.as_millis());
+    tx.find(include_str!("../sql/find_key.sql"), name, |row| {
+        let ended: Option<String> = row.get(2)?;
+        Ok(Found {
+            job: JobId::from_bytes(row.get(0)?),
+            payload_hash: row.get(1)?,
+            ended: ended.and_then(|state| state.parse().ok()),
+        })
+    })
+}
+
+fn lost_job(job: JobId) -> Trouble {
+    Trouble::Said(StoreError::Broken {
+        what: format!("a key names job {job}, which does not exist: run `rewheel doctor`"),
+        source: None,
+    })
 }

@@ -1,10 +1,11 @@
 //! Takes back what became of jobs.
 
 use super::super::error::Trouble;
-use super::super::row::{instant, millis, unsigned, wanted};
+use super::super::row::{instant, millis, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
-use super::ending::{Ending, Live, end, end_key, texts};
+use super::ending::{Ending, Live, end, texts};
+use super::held::{Held, Successes};
 use rewheel_core::store::{Outcome, Settled, Settlement};
 use rewheel_core::{
     Decision, Failure, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
@@ -16,18 +17,15 @@ pub(in super::super) fn settle(
     holder: HolderId,
     settlements: &[Settlement],
 ) -> Result<Vec<Settled>, Trouble> {
-    let Some(settler) = Settler::find(tx, holder)? else {
-        return missing(tx, settlements.iter().map(|settlement| settlement.lease));
+    let leases = || settlements.iter().map(|settlement| settlement.lease);
+    let Some(mut settler) = Settler::find(tx, holder, leases())? else {
+        return missing(tx, leases());
     };
     let mut answers = Vec::with_capacity(settlements.len());
     for settlement in settlements {
-        let plain = settlement.decision == Decision::Succeed && settlement.failure.is_none();
-        answers.push(if plain {
-            settler.succeed(tx, settlement.lease, settlement.keep)?
-        } else {
-            settler.settle(tx, settlement)?
-        });
+        answers.push(settler.settle(tx, settlement)?);
     }
+    settler.successes.write(tx)?;
     Ok(answers)
 }
 
@@ -37,12 +35,12 @@ pub(in super::super) fn give_back(
     leases: &[Lease],
     keep: Keep,
 ) -> Result<Vec<Settled>, Trouble> {
-    let Some(settler) = Settler::find(tx, holder)? else {
+    let Some(mut settler) = Settler::find(tx, holder, leases.iter().copied())? else {
         return missing(tx, leases.iter().copied());
     };
     let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
-        let Some((live, wanted)) = settler.find_live(tx, *lease)? else {
+        let Some((live, wanted)) = settler.held.take(*lease) else {
             answers.push(settler.repeated(tx, *lease)?);
             continue;
         };
@@ -65,68 +63,46 @@ fn missing(
     tx: &Transaction<'_, '_>,
     leases: impl Iterator<Item = Lease>,
 ) -> Result<Vec<Settled>, Trouble> {
-    leases
-        .map(|lease| Settler { holder: None, number: -1, alive: false }.repeated(tx, lease))
-        .collect()
+    leases.map(|lease| repeated(tx, None, lease)).collect()
 }
 
 /// Whoever settles.
 struct Settler {
-    holder: Option<HolderId>,
+    id: HolderId,
     number: i64,
     alive: bool,
+    held: Held,
+    successes: Successes,
 }
 
 impl Settler {
-    fn find(tx: &Transaction<'_, '_>, holder: HolderId) -> Result<Option<Settler>, Trouble> {
-        let alive = tx.alive(holder)?;
-        let number = if alive.is_some() { alive } else { tx.number(holder)? };
-        Ok(number.map(|number| Settler { holder: Some(holder), number, alive: alive.is_some() }))
-    }
-
-    fn guard(&self, lease: Lease) -> ([u8; 16], i64, i64) {
-        (lease.job.to_bytes(), self.number, count(lease.fence.get()))
-    }
-
-    /// The common case has a path of its own: nothing but the guard decides.
-    fn succeed(
-        &self,
-        tx: &mut Transaction<'_, '_>,
-        lease: Lease,
-        keep: Keep,
-    ) -> Result<Settled, Trouble> {
-        let Some((live, _)) = self.find_live(tx, lease)? else { return self.repeated(tx, lease) };
-        if keep.job.is_zero() {
-            if live.attempt > 0 {
-                let id = lease.job.to_bytes();
-                tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;
-            }
-            tx.pruned += 1;
-        } else {
-            let expires = tx.now.plus(keep.job).as_millis();
-            let fence = count(lease.fence.get());
-            let values = (live.seq, self.number, fence, tx.now.as_millis(), expires);
-            tx.execute(include_str!("../sql/settle_keep.sql"), values)?;
-        }
-        tx.execute(include_str!("../sql/delete_job.sql"), [live.seq])?;
-        if let Some(key) = live.key {
-            let lane = tx.lane_of(live.lane)?;
-            let expires = tx.now.plus(keep.key);
-            end_key(tx, &lane, &key, lease.job, State::Succeeded, expires)?;
-        }
-        Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)))
+    fn find(
+        tx: &Transaction<'_, '_>,
+        id: HolderId,
+        leases: impl Iterator<Item = Lease>,
+    ) -> Result<Option<Settler>, Trouble> {
+        let alive = tx.alive(id)?;
+        let number = if alive.is_some() { alive } else { tx.number(id)? };
+        let Some(number) = number else { return Ok(None) };
+        let held = Held::find(tx, number, leases)?;
+        let successes = Successes::of(number);
+        Ok(Some(Settler { id, number, alive: alive.is_some(), held, successes }))
     }
 
     fn settle(
-        &self,
+        &mut self,
         tx: &mut Transaction<'_, '_>,
         settled: &Settlement,
     ) -> Result<Settled, Trouble> {
-        let Some((mut live, wanted)) = self.find_live(tx, settled.lease)? else {
+        let Some((mut live, wanted)) = self.held.take(settled.lease) else {
             return self.repeated(tx, settled.lease);
         };
         let decision = &settled.decision;
         self.record(tx, settled, live.attempt + 1)?;
+        if *decision == Decision::Succeed && settled.failure.is_none() {
+            self.successes.add(tx, live, settled.keep)?;
+            return Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)));
+        }
         live.attempt += u32::from(decision.uses_attempt());
         let failure = decision.failure().or(settled.failure.as_ref());
         let outcome = match decision.state(wanted) {
@@ -146,27 +122,6 @@ impl Settler {
             }
         };
         Ok(Settled::Applied(outcome))
-    }
-
-    fn find_live(
-        &self,
-        tx: &Transaction<'_, '_>,
-        lease: Lease,
-    ) -> Result<Option<(Live, Option<Wanted>)>, Trouble> {
-        let sql = include_str!("../sql/settle_find.sql");
-        let found = tx.find(sql, self.guard(lease), |row| {
-            let live = Live {
-                seq: row.get(0)?,
-                id: lease.job,
-                lane: row.get(1)?,
-                attempt: row.get(3)?,
-                key: row.get(4)?,
-                takeovers: row.get(5)?,
-                takeovers_counted: row.get(6)?,
-            };
-            Ok((live, row.get(2)?))
-        })?;
-        found.map(|(live, text)| Ok((live, wanted(text)?))).transpose()
     }
 
     fn keep_lease(
@@ -226,15 +181,13 @@ impl Settler {
         settled: &Settlement,
         attempt: u32,
     ) -> Result<(), Trouble> {
-        let (Some(failure), Some(holder)) = (&settled.failure, self.holder) else {
-            return Ok(());
-        };
+        let Some(failure) = &settled.failure else { return Ok(()) };
         let started = tx.now.as_millis().saturating_sub(millis(settled.ran.started_ago));
         let values: [&dyn ToSql; 11] = [
             &settled.lease.job.to_bytes(),
             &attempt,
             &count(settled.lease.fence.get()),
-            &holder.to_bytes(),
+            &self.id.to_bytes(),
             &started,
             &millis(settled.ran.duration),
             &failure.category().as_str(),
@@ -247,22 +200,31 @@ impl Settler {
         Ok(())
     }
 
-    /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
-    fn repeated(&self, tx: &Transaction<'_, '_>, lease: Lease) -> Result<Settled, Trouble> {
-        let Some(seen) = find_seen(tx, lease.job)? else {
-            return Ok(Settled::AlreadyApplied(Outcome::Gone));
-        };
-        if seen.by != Some(self.number) || seen.fence_settled != Some(lease.fence) {
-            return Ok(Settled::Lost);
-        }
-        let ours =
-            seen.kept && seen.holder == Some(self.number) && seen.fence == lease.fence.next();
-        Ok(Settled::AlreadyApplied(if ours {
-            Outcome::Kept { fence: seen.fence, due_in: seen.due.since(tx.now) }
-        } else {
-            Outcome::LetGo(seen.state)
-        }))
+    fn repeated(&mut self, tx: &mut Transaction<'_, '_>, lease: Lease) -> Result<Settled, Trouble> {
+        // It may be a repetition within this very batch.
+        self.successes.write(tx)?;
+        repeated(tx, Some(self.number), lease)
     }
+}
+
+/// Answers a settle that matches nothing: it is a repeated one, or it is too late.
+fn repeated(
+    tx: &Transaction<'_, '_>,
+    holder: Option<i64>,
+    lease: Lease,
+) -> Result<Settled, Trouble> {
+    let Some(seen) = find_seen(tx, lease.job)? else {
+        return Ok(Settled::AlreadyApplied(Outcome::Gone));
+    };
+    if holder.is_none() || seen.by != holder || seen.fence_settled != Some(lease.fence) {
+        return Ok(Settled::Lost);
+    }
+    let is_ours = seen.kept && seen.holder == holder && seen.fence == lease.fence.next();
+    Ok(Settled::AlreadyApplied(if is_ours {
+        Outcome::Kept { fence: seen.fence, due_in: seen.due.since(tx.now) }
+    } else {
+        Outcome::LetGo(seen.state)
+    }))
 }
 
 /// When a job runs again, and why then; nothing where the decision does not say.

@@ -1,0 +1,104 @@
+//! The jobs of a batch that is settled: found with one statement, ended with one.
+
+use super::super::error::Trouble;
+use super::super::row::{unsigned, wanted};
+use super::super::transaction::Transaction;
+use super::ending::{Live, end_key};
+use rewheel_core::{Fence, JobId, Keep, Lease, State, Wanted};
+use rusqlite::types::Value;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What the holder has of the jobs it settles, by id.
+pub(super) struct Held(HashMap<JobId, (Fence, Live, Option<Wanted>)>);
+
+impl Held {
+    pub(super) fn find(
+        tx: &Transaction<'_, '_>,
+        holder: i64,
+        leases: impl Iterator<Item = Lease>,
+    ) -> Result<Held, Trouble> {
+        let ids: Vec<Value> =
+            leases.map(|lease| Value::Blob(lease.job.to_bytes().to_vec())).collect();
+        let mut held = HashMap::with_capacity(ids.len());
+        let statement = tx.sql(include_str!("../sql/settle_find.sql"))?;
+        let mut statement = statement.get();
+        let mut rows = statement.query((Rc::new(ids), holder))?;
+        while let Some(row) = rows.next()? {
+            let id = JobId::from_bytes(row.get(0)?);
+            let live = Live {
+                seq: row.get(2)?,
+                id,
+                lane: row.get(3)?,
+                attempt: row.get(5)?,
+                key: row.get(6)?,
+                takeovers: row.get(7)?,
+                takeovers_counted: row.get(8)?,
+            };
+            let fence = Fence::new(unsigned(row.get(1)?));
+            held.insert(id, (fence, live, wanted(row.get(4)?)?));
+        }
+        Ok(Held(held))
+    }
+
+    /// Takes a job whose lease is the one that is named. The guard of every settle.
+    pub(super) fn take(&mut self, lease: Lease) -> Option<(Live, Option<Wanted>)> {
+        if self.0.get(&lease.job)?.0 != lease.fence {
+            return None;
+        }
+        self.0.remove(&lease.job).map(|(_, live, wanted)| (live, wanted))
+    }
+}
+
+/// Jobs that succeeded, and are still in the hot table.
+pub(super) struct Successes {
+    holder: i64,
+    keep: Keep,
+    rows: Vec<Value>,
+}
+
+impl Successes {
+    pub(super) fn of(holder: i64) -> Successes {
+        Successes { holder, keep: Keep::default(), rows: Vec::new() }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        tx: &mut Transaction<'_, '_>,
+        live: Live,
+        keep: Keep,
+    ) -> Result<(), Trouble> {
+        if keep != self.keep {
+            self.write(tx)?;
+            self.keep = keep;
+        }
+        self.rows.push(Value::Integer(live.seq));
+        if keep.job.is_zero() {
+            if live.attempt > 0 {
+                let id = live.id.to_bytes();
+                tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;
+            }
+            tx.pruned += 1;
+        }
+        if let Some(key) = &live.key {
+            let lane = tx.lane_of(live.lane)?;
+            let expires = tx.now.plus(keep.key);
+            end_key(tx, &lane, key, live.id, State::Succeeded, expires)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, tx: &Transaction<'_, '_>) -> Result<(), Trouble> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let rows = Rc::new(std::mem::take(&mut self.rows));
+        if !self.keep.job.is_zero() {
+            let expires = tx.now.plus(self.keep.job).as_millis();
+            let values = (Rc::clone(&rows), self.holder, tx.now.as_millis(), expires);
+            tx.execute(include_str!("../sql/settle_keep.sql"), values)?;
+        }
+        tx.execute(include_str!("../sql/delete_jobs.sql"), [rows])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Writes new rows of the hot table, many with one statement.
+
+use super::super::error::Trouble;
+use super::super::row::millis;
+use super::super::transaction::Transaction;
+use rewheel_core::{Key, NewJob, ShardKey, State, Timestamp};
+use rusqlite::Statement;
+use std::sync::LazyLock;
+
+/// Rows of one statement. A statement opens every index of the table, which takes as long as a row
+/// does; with sixteen rows that is hardly seen any more.
+const ROWS: usize = 16;
+
+/// How many values a row has in the file.
+const VALUES: usize = 17;
+
+const ONE: &str = include_str!("../sql/insert.sql");
+
+/// The statement for [`ROWS`] rows: its tuple, so many times.
+static MANY: LazyLock<String> = LazyLock::new(|| {
+    let (head, tuple) = ONE.trim_end().split_once("VALUES ").unwrap_or((ONE, ""));
+    format!("{head}VALUES {}", vec![tuple; ROWS].join(", "))
+});
+
+/// A job that is about to be stored.
+#[derive(Clone, Copy)]
+pub(super) struct NewRow<'a> {
+    pub(super) job: &'a NewJob,
+    pub(super) lane: i64,
+    pub(super) due: Timestamp,
+    pub(super) deadline: Option<Timestamp>,
+    /// Who gets it at once, and until when.
+    pub(super) lease: Option<(i64, Timestamp)>,
+}
+
+pub(super) fn write(tx: &Transaction<'_, '_>, rows: &[NewRow<'_>]) -> Result<(), Trouble> {
+    // In this order: who comes first is served first.
+    let (chunks, rest) = rows.as_chunks::<ROWS>();
+    for chunk in chunks {
+        let statement = tx.sql(MANY.as_str())?;
+        let mut statement = statement.get();
+        for (nth, row) in chunk.iter().enumerate() {
+            bind(&mut statement, nth * VALUES, row, tx.now)?;
+        }
+        statement.raw_execute()?;
+    }
+    for row in rest {
+        let statement = tx.sql(ONE)?;
+        let mut statement = statement.get();
+        bind(&mut statement, 0, row, tx.now)?;
+        statement.raw_execute()?;
+    }
+    Ok(())
+}
+
+fn bind(
+    statement: &mut Statement<'_>,
+    first: usize,
+    row: &NewRow<'_>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let job = row.job;
+    let state = if row.lease.is_some() { State::Leased } else { State::Scheduled };
+    let mut place = first;
+    let mut at = || {
+        place += 1;
+        place
+    };
+    statement.raw_bind_parameter(at(), job.id.to_bytes())?;
+    statement.raw_bind_parameter(at(), row.lane)?;
+    statement.raw_bind_parameter(at(), state.as_str())?;
+    statement.raw_bind_parameter(at(), row.due.as_millis())?;
+    statement.raw_bind_parameter(at(), i64::from(row.lease.is_some()))?;
+    statement.raw_bind_parameter(at(), row.lease.map(|(holder, _)| holder))?;
+    statement.raw_bind_parameter(at(), row.lease.map(|_| now.as_millis()))?;
+    statement.raw_bind_parameter(at(), row.lease.map(|(_, overdue)| overdue.as_millis()))?;
+    statement.raw_bind_parameter(at(), now.as_millis())?;
+    statement.raw_bind_parameter(at(), row.deadline.map(Timestamp::as_millis))?;
+    statement.raw_bind_parameter(at(), job.attempts_max)?;
+    statement.raw_bind_parameter(at(), job.attempt_timeout.map(millis))?;
+    statement.raw_bind_parameter(at(), job.backoff.map(|backoff| backoff.to_string()))?;
+    statement.raw_bind_parameter(at(), job.key.as_ref().map(Key::as_str))?;
+    statement.raw_bind_parameter(at(), job.shard_key.as_ref().map(ShardKey::as_str))?;
+    statement.raw_bind_parameter(at(), &job.traceparent)?;
+    statement.raw_bind_parameter(at(), &job.payload)?;
+    debug_assert_eq!(place, first + VALUES, "the file and this function agree");
+    Ok(())
+}
