@@ -34,17 +34,25 @@ pub(super) fn print() -> Result<()> {
     let folder = tempfile::tempdir_in(".")?;
     let empty = claim_pages(&folder.path().join("empty.db"), 0)?;
     let full = claim_pages(&folder.path().join("full.db"), OTHERS)?;
-    println!("pages that a claim of {CLAIM_BATCH} looks at, for each job of {CLAIMED}");
-    println!("nothing else in the store              {empty:>7.2}");
-    println!("{OTHERS} future, {OTHERS} due in 10 other lanes, {OTHERS} finished  {full:>7.2}");
-    let ratio = full / empty;
+    println!(
+        "pages for each of {CLAIMED} jobs claimed {CLAIM_BATCH} at a time, by a process that just started"
+    );
+    println!("{:<70}{:>8}{:>11}", "", "read", "looked at");
+    for (what, (read, seen)) in [
+        ("nothing else in the store".to_owned(), empty),
+        (format!("{OTHERS} future, {OTHERS} due in 10 other lanes, {OTHERS} finished"), full),
+    ] {
+        println!("{what:<70}{read:>8.3}{seen:>11.2}");
+    }
+    // A larger tree is deeper, which is seen in the pages looked at: those are in memory.
+    let ratio = full.0 / empty.0;
     let reached = if ratio <= TARGET { "pass" } else { "MISS" };
     println!("ratio {ratio:.2}  target {TARGET}  {reached}");
     Ok(())
 }
 
 /// Claims with the store's own statement on a connection whose pages can be counted.
-fn claim_pages(file: &Path, others: i64) -> Result<f64> {
+fn claim_pages(file: &Path, others: i64) -> Result<(f64, f64)> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
         let store = SqliteStore::open(file).await?;
@@ -72,7 +80,11 @@ fn claim_pages(file: &Path, others: i64) -> Result<f64> {
         connection.execute(FINISH, params![others, 1])?;
     }
     connection.execute(FILL, params![CLAIMED as i64, 1, 0])?;
-    connection.execute_batch("COMMIT; ANALYZE")?;
+    connection.execute_batch("COMMIT; ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)")?;
+    drop(connection);
+    let connection = Connection::open(file)?;
+    rusqlite::vtab::array::load_module(&connection)?;
+    connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536")?;
     let before = pages(&connection);
     let mut claimed = 0;
     while claimed < CLAIMED {
@@ -90,12 +102,14 @@ fn claim_pages(file: &Path, others: i64) -> Result<f64> {
         drop((claim, lease));
         connection.execute_batch("COMMIT")?;
     }
-    Ok((pages(&connection) - before) as f64 / CLAIMED as f64)
+    let after = pages(&connection);
+    let each = |pages: i64| pages as f64 / CLAIMED as f64;
+    Ok((each(after.0 - before.0), each(after.0 + after.1 - before.0 - before.1)))
 }
 
-/// Returns how often a page was looked at: found in memory, or read.
+/// Returns how often a page was read, and how often one was found in memory.
 #[expect(unsafe_code, reason = "SQLite's counters have no other door")]
-fn pages(connection: &Connection) -> i64 {
+fn pages(connection: &Connection) -> (i64, i64) {
     let count = |which| {
         let (mut current, mut highest) = (0, 0);
         // SAFETY: the handle lives as long as the connection, which is borrowed; both places to
@@ -105,5 +119,5 @@ fn pages(connection: &Connection) -> i64 {
         }
         i64::from(current)
     };
-    count(ffi::SQLITE_DBSTATUS_CACHE_HIT) + count(ffi::SQLITE_DBSTATUS_CACHE_MISS)
+    (count(ffi::SQLITE_DBSTATUS_CACHE_MISS), count(ffi::SQLITE_DBSTATUS_CACHE_HIT))
 }

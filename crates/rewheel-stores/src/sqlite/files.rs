@@ -4,12 +4,15 @@ use super::error::{Trouble, broken, judge};
 use super::migrate::migrate;
 use super::{SqliteOptions, Synchronous};
 use rewheel_core::store::{Answer, StoreError};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long to wait for another process that writes the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often to ask, where SQLite does not wait itself.
+const BUSY_TRIES: u32 = 500;
 
 /// The pages of a busy store fit; more memory did not make it faster.
 const CACHE_KIB: i64 = 64 * 1024;
@@ -34,9 +37,20 @@ impl Files {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = self.open(flags)?;
-        self.prepare(&connection).map_err(|trouble| self.explain(trouble))?;
-        migrate(&connection).map_err(|trouble| self.explain(trouble))?;
-        Ok(connection)
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| self.explain(error.into()))?;
+        let mut tries = 0;
+        loop {
+            let prepared = self.prepare(&connection).and_then(|()| migrate(&connection));
+            tries += 1;
+            match prepared {
+                Ok(()) => return Ok(connection),
+                // SQLite waits for a lock, but not for those of a file that is just being made.
+                Err(Trouble::Sql(error)) if is_busy(&error) && tries < BUSY_TRIES => {
+                    std::thread::park_timeout(BUSY_TIMEOUT / BUSY_TRIES);
+                }
+                Err(trouble) => return Err(self.explain(trouble)),
+            }
+        }
     }
 
     /// Opens the file to read.
@@ -87,6 +101,10 @@ impl Files {
             | StoreError::Closed) => other,
         }
     }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn tune(connection: &Connection) -> Result<(), Trouble> {
