@@ -5,6 +5,7 @@ mod crate_edges;
 mod source_files;
 mod leftovers;
 mod decisions;
+mod stores;
 
 use std::fmt;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     findings.extend(source_files::check(&files));
     findings.extend(leftovers::check(&files));
     findings.extend(decisions::check(&files));
+    findings.extend(stores::check(&files));
     findings.extend(crate_edges::check(repository)?);
 
     for finding in &findings {

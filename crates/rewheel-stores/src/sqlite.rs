@@ -197,3 +197,6 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Answer<JoinHandle<
         .spawn(work)
         .map_err(|error| StoreError::Unavailable(error.into()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,13 @@ const BY_DEFAULT: &[&str] = &["tokio"];
 /// What the engine's words need besides. Neither tokio nor SQL nor HTTP.
 const BY_CORE: &[&str] = &["rewheel-core", "async-trait", "uuid"];
 
+/// Who may not look at whom: the engine never names a store, and a store knows nothing of what uses
+/// it.
+const BLIND: &[(&str, &[&str])] = &[
+    ("rewheel-engine", &["rewheel-stores", "rewheel-server"]),
+    ("rewheel-stores", &["rewheel-engine", "rewheel-server"]),
+];
+
 pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
     let tree = |package: &str, bare: bool| {
         let mut tree = repository.cargo("tree --edges normal --prefix none --package");
@@ -54,6 +61,18 @@ pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
     for name in outside(&tree("rewheel-core", false)?, &[ALWAYS, BY_CORE]) {
         let advice = format!("`{name}` is new in the core: do without it, or allow it in xtask");
         findings.push(finding(repository, CORE, name, advice)?);
+    }
+    for (package, unseen) in BLIND {
+        let tree = tree(package, false)?;
+        for name in unseen.iter().filter(|name| outside(&tree, &[]).contains(*name)) {
+            let advice = format!("`{package}` must not know `{name}`: look the other way");
+            findings.push(finding(
+                repository,
+                &format!("crates/{package}/Cargo.toml"),
+                name,
+                advice,
+            )?);
+        }
     }
     Ok(findings)
 }

@@ -1,0 +1,75 @@
+//! What only the inside of the store can show.
+
+use super::files::Files;
+use super::transaction::{Lanes, Statements, Transaction};
+use super::verbs::insert::{Batch, insert};
+use super::verbs::{claim, kinds, lease};
+use super::{SqliteOptions, verbs};
+use rewheel::Random;
+use rewheel_core::store::{IfRefused, Sent, Visit};
+use rewheel_core::{
+    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Timestamp,
+};
+use std::time::Duration;
+
+#[test]
+fn a_renewal_writes_one_row_however_many_jobs_are_held() {
+    const JOBS: usize = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files::new(folder.path().join("rewheel.db"), &SqliteOptions::default());
+    let connection = files.open_writer().unwrap();
+    let (statements, mut lanes) = (Statements::new(&connection), Lanes::default());
+    let now = Timestamp::from_millis(1_000);
+    let mut tx = Transaction::new(&statements, now, &mut lanes);
+    let random = Random::seeded(1);
+    let holder = HolderId::new(now, &random);
+    let kind = KindName::parse("charge").unwrap();
+    let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+    kinds::put_kinds(&mut tx, &[new], &Actor::new("test")).unwrap();
+    let lease_ttl = Duration::from_secs(15);
+    let joining = NewHolder { id: holder, name: "node".to_owned(), lease_ttl };
+    lease::join(&tx, &joining).unwrap();
+    let jobs = (0..JOBS).map(|_| NewJob::new(JobId::new(now, &random), kind.clone(), vec![1]));
+    let (if_refused, sent) = (IfRefused::StoreOthers, Sent::First);
+    let batch = Batch { jobs: jobs.collect(), if_refused, sent, direct: None };
+    insert(&mut tx, &batch).unwrap();
+    let lane = Lane { kind, tenant: None, priority: Priority::DEFAULT };
+    let (attempt_timeout, grace) = (Duration::from_secs(30), Duration::from_secs(5));
+    let visits = vec![Visit { lane, limit: JOBS, attempt_timeout, grace }];
+    let wish = claim::Wish { holder, visits, horizon: Duration::ZERO, limit: JOBS };
+    assert_eq!(claim::claim(&mut tx, &wish).unwrap().len(), JOBS);
+
+    let before = connection.total_changes();
+    verbs::lease::renew(&tx, holder).unwrap();
+    assert_eq!(connection.total_changes() - before, 1);
+}
+
+/// Statements that begin at the first row: those that count, and those that stop after a few.
+const SCANS: &[&str] = &["books", "tally", "prune_audit", "ledger_sum"];
+
+#[test]
+fn no_statement_scans_a_table_or_sorts_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files::new(folder.path().join("rewheel.db"), &SqliteOptions::default());
+    let connection = files.open_writer().unwrap();
+    let sql = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
+    for file in std::fs::read_dir(sql).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        // What the parameters are does not matter to a plan.
+        let mut rows = explain.raw_query();
+        let mut steps: Vec<String> = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            steps.push(row.get(3).unwrap());
+        }
+        let large = ["jobs", "dead", "finished", "attempts", "keys", "audit", "ledger"];
+        for step in steps {
+            let scans = large.iter().any(|table| step == format!("SCAN {table}"));
+            // `held` sorts what one holder has, by id; that is bounded by its places.
+            let sorts = step.contains("TEMP B-TREE") && name != "held";
+            assert!(!(scans || sorts) || SCANS.contains(&name.as_str()), "{name}: {step}");
+        }
+    }
+}

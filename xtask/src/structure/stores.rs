@@ -1,0 +1,89 @@
+//! Keeps what every store has in step: its SQL files, the cases of the conformance suite.
+
+use super::{Finding, TextFile, numbered};
+
+const SUITE: &str = "crates/rewheel-testkit/src/conformance";
+const LIST: &str = "crates/rewheel-testkit/src/conformance.rs";
+
+pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
+    let mut findings = cases(files);
+    findings.extend(sql(files));
+    findings
+}
+
+/// A case that is not in the list runs nowhere, and nobody notices.
+fn cases(files: &[TextFile]) -> Vec<Finding> {
+    let Some(list) = files.iter().find(|file| file.path == LIST) else { return Vec::new() };
+    let listed: Vec<&str> =
+        list.text.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with(&format!("{SUITE}/"))) {
+        for (line, text) in numbered(&file.text) {
+            let Some(rest) = text.strip_prefix("pub async fn ") else { continue };
+            let name = rest.split('(').next().unwrap_or(rest);
+            if !listed.contains(&name) {
+                let advice = format!("`{name}` runs nowhere: list it in {LIST}");
+                findings.push(Finding { path: file.path.clone(), line, advice });
+            }
+        }
+    }
+    findings
+}
+
+/// A file of SQL is named after what it does, says so first, and is used.
+fn sql(files: &[TextFile]) -> Vec<Finding> {
+    let sources: Vec<&str> = files
+        .iter()
+        .filter(|file| file.path.starts_with("crates/rewheel-stores/src/") && is_rust(file))
+        .map(|file| file.text.as_str())
+        .collect();
+    let mut findings = Vec::new();
+    for file in files {
+        let Some((_, name)) = file.path.rsplit_once("/sql/") else { continue };
+        let Some(verb) = name.strip_suffix(".sql") else { continue };
+        let mut say = |advice: String| {
+            findings.push(Finding { path: file.path.clone(), line: 1, advice });
+        };
+        if !file.text.starts_with(&format!("-- {verb}: ")) {
+            say(format!("begin with `-- {verb}: ` and what it does"));
+        }
+        let used = format!("sql/{name}\"");
+        if !sources.iter().any(|source| source.contains(&used)) {
+            say("nobody uses it: delete it".to_owned());
+        }
+    }
+    findings
+}
+
+fn is_rust(file: &TextFile) -> bool {
+    std::path::Path::new(&file.path).extension().is_some_and(|extension| extension == "rs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::structure::testing::{file, places};
+
+    #[test]
+    fn a_case_that_is_not_listed_is_found() {
+        let suite = "crates/rewheel-testkit/src/conformance/claim.rs";
+        let files = [
+            file("crates/rewheel-testkit/src/conformance.rs", "claim {\n    takes_one,\n}\n"),
+            file(suite, "pub async fn takes_one(s: &S) {}\npub async fn takes_two(s: &S) {}\n"),
+        ];
+        assert_eq!(places(&check(&files)), [format!("{suite}:2")]);
+    }
+
+    #[test]
+    fn sql_that_is_unused_or_unnamed_is_found() {
+        let folder = "crates/rewheel-stores/src/sqlite/sql";
+        let files = [
+            file("crates/rewheel-stores/src/a.rs", "include_str!(\"sql/good.sql\") sql/odd.sql\""),
+            file(&format!("{folder}/good.sql"), "-- good: does it.\nSELECT 1;"),
+            file(&format!("{folder}/odd.sql"), "SELECT 1;"),
+            file(&format!("{folder}/alone.sql"), "-- alone: is.\nSELECT 1;"),
+        ];
+        let found = places(&check(&files));
+        assert_eq!(found, [format!("{folder}/odd.sql:1"), format!("{folder}/alone.sql:1")]);
+    }
+}
