@@ -1,0 +1,3 @@
+//! The `rewheel` command.
+
+fn main() {}

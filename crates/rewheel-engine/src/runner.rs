@@ -1,0 +1,202 @@
+//! Runs one attempt: a handler in this process, or whatever else can.
+
+use rewheel::{CancelToken, Category, Classify, Verdict};
+use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Display;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an attempt is on its way to say.
+pub type Reporting = Pin<Box<dyn Future<Output = Report> + Send>>;
+
+/// Whatever can run the jobs of a kind.
+pub trait Runner: Send + Sync {
+    /// Runs one attempt. The engine adds the attempt timeout, the deadline and a guard against
+    /// panics; when they strike, the future is dropped.
+    fn run(&self, context: JobContext) -> Reporting;
+}
+
+/// A kind of job that is a type of this program.
+///
+/// ```
+/// use rewheel_engine::JobKind;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct ChargeCard { order: u64, cents: u64 }
+///
+/// impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
+/// ```
+pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
+    /// What the kind is called everywhere.
+    const NAME: &'static str;
+}
+
+/// Turns a typed job into bytes, and back.
+pub trait Codec: Send + Sync + Copy + 'static {
+    /// Writes a job.
+    ///
+    /// # Errors
+    /// Says what cannot be written.
+    fn encode<T: Serialize>(self, job: &T) -> Result<Vec<u8>, String>;
+
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// Says what is wrong with the bytes.
+    fn decode<T: DeserializeOwned>(self, payload: &[u8]) -> Result<T, String>;
+}
+
+/// Payloads as JSON: what every other language can read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl Codec for Json {
+    fn encode<T: Serialize>(self, job: &T) -> Result<Vec<u8>, String> {
+        serde_json::to_vec(job).map_err(|error| error.to_string())
+    }
+
+    fn decode<T: DeserializeOwned>(self, payload: &[u8]) -> Result<T, String> {
+        serde_json::from_slice(payload).map_err(|error| error.to_string())
+    }
+}
+
+/// What a handler knows about the attempt it makes. Clones are cheap.
+#[derive(Clone, Debug)]
+pub struct JobContext {
+    job: Arc<Job>,
+    attempt: u32,
+    ends_in: Duration,
+    cancel: CancelToken,
+}
+
+impl JobContext {
+    pub(crate) fn new(job: Arc<Job>, ends_in: Duration, cancel: CancelToken) -> JobContext {
+        let attempt = job.attempt + 1;
+        JobContext { job, attempt, ends_in, cancel }
+    }
+
+    /// Returns the job as it was leased.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// Returns the job's id.
+    pub fn id(&self) -> JobId {
+        self.job.id
+    }
+
+    /// Returns the input, as bytes.
+    pub fn payload(&self) -> &[u8] {
+        self.job.payload.as_deref().unwrap_or_default()
+    }
+
+    /// Returns which attempt this is, counted from 1 over the job's whole life.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns the number that grows each time the job changes hands. Pass it on where a late
+    /// writer must not overwrite a newer one.
+    pub fn fence(&self) -> Fence {
+        self.job.fence
+    }
+
+    /// Returns what is the same for every attempt of this job, and no other job's: its key, or its
+    /// id.
+    pub fn idempotency_key(&self) -> String {
+        self.job.key.as_ref().map_or_else(|| self.job.id.to_string(), ToString::to_string)
+    }
+
+    /// Returns how long the attempt may take, at its start: what is left of the deadline or the
+    /// attempt timeout.
+    pub fn ends_in(&self) -> Duration {
+        self.ends_in
+    }
+
+    /// Returns when nobody wants the job any more, by the store's clock.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.job.deadline
+    }
+
+    /// Returns the token that is cancelled when a person stops the job, the engine shuts down or
+    /// the node can no longer be sure that the job is its own.
+    pub fn cancel(&self) -> &CancelToken {
+        &self.cancel
+    }
+}
+
+/// What a handler may return.
+pub trait IntoReport {
+    /// Says what became of the attempt.
+    fn into_report(self) -> Report;
+}
+
+impl IntoReport for Report {
+    fn into_report(self) -> Report {
+        self
+    }
+}
+
+impl<E: Classify + Display> IntoReport for Result<(), E> {
+    fn into_report(self) -> Report {
+        match self {
+            Ok(()) => Report::Done,
+            Err(error) => {
+                let class = error.classify();
+                let failure = Failure::of(&class, &error.to_string());
+                Report::Failed { verdict: class.verdict, failure }
+            }
+        }
+    }
+}
+
+/// A closure that takes the payload as it is.
+pub(crate) struct Raw<F>(pub(crate) F);
+
+impl<F, Fut, R> Runner for Raw<F>
+where
+    F: Fn(JobContext) -> Fut + Send + Sync,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoReport,
+{
+    fn run(&self, context: JobContext) -> Reporting {
+        let future = (self.0)(context);
+        Box::pin(async move { future.await.into_report() })
+    }
+}
+
+/// A closure that takes the payload as a type of this program.
+pub(crate) struct Typed<F, T, C> {
+    pub(crate) handler: F,
+    pub(crate) codec: C,
+    pub(crate) job: PhantomData<fn() -> T>,
+}
+
+impl<F, T, C, Fut, R> Runner for Typed<F, T, C>
+where
+    F: Fn(JobContext, T) -> Fut + Send + Sync,
+    T: JobKind,
+    C: Codec,
+    Fut: Future<Output = R> + Send + 'static,
+    R: IntoReport,
+{
+    fn run(&self, context: JobContext) -> Reporting {
+        match self.codec.decode::<T>(context.payload()) {
+            Ok(job) => {
+                let future = (self.handler)(context, job);
+                Box::pin(async move { future.await.into_report() })
+            }
+            // It will not read better next time.
+            Err(why) => {
+                let failure = Failure::new(Category::BadPayload, None, &why);
+                Box::pin(async move { Report::Failed { verdict: Verdict::Stop, failure } })
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What an operator may set: for the engine, for a kind.
+
+use rewheel::{Backoff, duration};
+use rewheel_core::{GiveUp, Limits, Policy};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The settings of one engine. Every limit is here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineSettings {
+    /// What people call this node.
+    pub name: String,
+    /// How many attempts run at the same time.
+    pub places: usize,
+    /// How long the node may be silent before others take its jobs.
+    #[serde(with = "duration::serde")]
+    pub lease_ttl: Duration,
+    /// How far ahead of its due a job is claimed, to wait in the wheel for its millisecond.
+    #[serde(with = "duration::serde")]
+    pub horizon: Duration,
+    /// How many jobs wait in the wheel at most.
+    pub wheel_max: u32,
+    /// How long to rest between two looks into the store when nothing wakes the engine.
+    #[serde(with = "duration::serde")]
+    pub poll: Duration,
+    /// How long after its due and its attempt timeout a job is overdue.
+    #[serde(with = "duration::serde")]
+    pub grace: Duration,
+    /// The largest payload that may be submitted.
+    pub payload_bytes_max: usize,
+    /// How often to look for deadlines, forgotten jobs and what need not be kept.
+    #[serde(with = "duration::serde")]
+    pub housekeeping: Duration,
+    /// How long failed and cancelled jobs are kept.
+    #[serde(with = "duration::serde")]
+    pub keep_ended: Duration,
+    /// How long the key of an ended job stays taken.
+    #[serde(with = "duration::serde")]
+    pub keep_keys: Duration,
+    /// How long the audit log is kept.
+    #[serde(with = "duration::serde")]
+    pub keep_audit: Duration,
+}
+
+impl Default for EngineSettings {
+    fn default() -> EngineSettings {
+        EngineSettings {
+            name: "rewheel".to_owned(),
+            places: 256,
+            lease_ttl: Duration::from_secs(15),
+            horizon: Duration::from_secs(5),
+            wheel_max: 20_000,
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(30),
+            payload_bytes_max: Limits::PAYLOAD_BYTES_MAX_DEFAULT,
+            housekeeping: Duration::from_secs(5),
+            keep_ended: Limits::KEEP_DEFAULT,
+            keep_keys: Limits::KEEP_DEFAULT,
+            keep_audit: Duration::from_secs(90 * 24 * 3_600),
+        }
+    }
+}
+
+impl EngineSettings {
+    /// Says what makes no sense, with the name of the setting.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    ///
+    /// ```
+    /// use rewheel_engine::EngineSettings;
+    ///
+    /// let none = EngineSettings { places: 0, ..EngineSettings::default() };
+    /// assert_eq!(none.check().unwrap_err().to_string(), "places: must be 1 or more");
+    /// ```
+    pub fn check(&self) -> Result<(), SettingError> {
+        let wrong = |name, why| Err(SettingError { name, why });
+        if self.places == 0 {
+            return wrong("places", "must be 1 or more");
+        }
+        if self.wheel_max == 0 {
+            return wrong("wheel_max", "must be 1 or more");
+        }
+        if self.lease_ttl < Duration::from_millis(300) {
+            return wrong("lease_ttl", "must be 300ms or longer: it is renewed three times a life");
+        }
+        if self.poll.is_zero() || self.housekeeping.is_zero() {
+            return wrong("poll", "must be longer than 0s, and so must housekeeping");
+        }
+        Ok(())
+    }
+}
+
+/// A setting that cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {why}")]
+pub struct SettingError {
+    name: &'static str,
+    why: &'static str,
+}
+
+/// Who runs the jobs of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunnerKind {
+    /// A handler inside an engine.
+    #[default]
+    Handler,
+    /// An HTTP call to somebody.
+    Callback,
+}
+
+/// The settings of a kind, shared by the fleet.
+///
+/// ```
+/// use rewheel_engine::KindSettings;
+///
+/// let settings: KindSettings = serde_json::from_str(r#"{"attempts_max":3,"sticky_max":"2s"}"#)?;
+/// assert_eq!(settings.attempts_max, 3);
+/// let error = serde_json::from_str::<KindSettings>(r#"{"atempts_max":3}"#).unwrap_err();
+/// assert!(error.to_string().contains("unknown field `atempts_max`"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KindSettings {
+    /// Who runs its jobs.
+    pub runner: RunnerKind,
+    /// How many attempts a job gets.
+    pub attempts_max: u32,
+    /// How long one attempt may take.
+    #[serde(with = "duration::serde")]
+    pub attempt_timeout: Duration,
+    /// How long to wait between attempts.
+    pub backoff: Backoff,
+    /// How many attempts of it run at the same time in one engine; as many as fit if not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency_max: Option<usize>,
+    /// Shorter retries stay in the wheel.
+    #[serde(with = "duration::serde")]
+    pub sticky_max: Duration,
+    /// How many processes a job may take with it.
+    pub takeovers_max: u32,
+    /// What becomes of a job that is given up.
+    #[serde(with = "give_up")]
+    pub on_give_up: GiveUp,
+    /// How long succeeded jobs are kept; `0s`: not at all.
+    #[serde(with = "duration::serde")]
+    pub keep_succeeded: Duration,
+    /// How long a callee may make a job wait.
+    #[serde(with = "duration::serde")]
+    pub retry_after_max: Duration,
+    /// What a callback needs to know. Whoever makes callbacks reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback: Option<serde_json::Value>,
+}
+
+impl Default for KindSettings {
+    fn default() -> KindSettings {
+        let policy = Policy::default();
+        KindSettings {
+            runner: RunnerKind::Handler,
+            attempts_max: policy.attempts_max,
+            attempt_timeout: Limits::ATTEMPT_TIMEOUT_DEFAULT,
+            backoff: policy.backoff,
+            concurrency_max: None,
+            sticky_max: policy.sticky_max,
+            takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
+            on_give_up: policy.on_give_up,
+            keep_succeeded: Limits::KEEP_DEFAULT,
+            retry_after_max: policy.retry_after_max,
+            callback: None,
+        }
+    }
+}
+
+impl KindSettings {
+    /// Says what makes no sense, with the name of the setting.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let wrong = |name, why| Err(SettingError { name, why });
+        if self.attempts_max == 0 {
+            return wrong("attempts_max", "must be 1 or more");
+        }
+        if self.attempt_timeout.is_zero() {
+            return wrong("attempt_timeout", "must be longer than 0s");
+        }
+        if self.concurrency_max == Some(0) {
+            return wrong("concurrency_max", "must be 1 or more; pause the kind to stop it");
+        }
+        if self.takeovers_max == 0 {
+            return wrong("takeovers_max", "must be 1 or more");
+        }
+        Ok(())
+    }
+}
+
+mod give_up {
+    //! `on_give_up` as the wire says it.
+
+    use rewheel_core::GiveUp;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &GiveUp, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match value {
+            GiveUp::Dead => "dead",
+            GiveUp::Fail => "fail",
+        })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<GiveUp, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "dead" => Ok(GiveUp::Dead),
+            "fail" => Ok(GiveUp::Fail),
+            other => Err(D::Error::custom(format!("`{other}` is not `dead` or `fail`"))),
+        }
+    }
+}

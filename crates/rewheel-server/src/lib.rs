@@ -1,0 +1,1 @@
+//! Rewheel for every language.
