@@ -1,0 +1,173 @@
+//! What an operator may set, from the file to the flags.
+
+mod environment;
+mod place;
+
+pub use self::place::ConfigError;
+
+use self::environment::Overrides;
+use self::place::File;
+use rewheel::duration;
+use rewheel_core::KindName;
+use rewheel_engine::{EngineSettings, KindSettings};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Settings of [`EngineSettings`] that the file has under `retention`.
+const RETENTION: [&str; 3] = ["keep_ended", "keep_keys", "keep_audit"];
+
+/// Everything that can be set, checked.
+///
+/// Defaults < file < environment (`REWHEEL__SECTION__KEY`) < flags, which whoever reads them writes
+/// into the fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// How others reach the server.
+    pub server: ServerSettings,
+    /// Where jobs are kept.
+    pub store: StoreSettings,
+    /// How jobs are run, and how long they are kept.
+    pub engine: EngineSettings,
+    /// The kinds that the file names.
+    pub kinds: BTreeMap<KindName, KindSettings>,
+}
+
+/// The section `server`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSettings {
+    /// The address to listen on.
+    #[serde(deserialize_with = "listen")]
+    pub listen: SocketAddr,
+    /// How long running attempts may take to end when the server shuts down.
+    #[serde(with = "duration::serde")]
+    pub shutdown_grace: Duration,
+    /// The largest body of a request: it is held in memory as a whole.
+    pub body_bytes_max: usize,
+}
+
+impl Default for ServerSettings {
+    fn default() -> ServerSettings {
+        ServerSettings {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
+            shutdown_grace: Duration::from_secs(30),
+            body_bytes_max: 32 * 1024 * 1024,
+        }
+    }
+}
+
+/// The section `store`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSettings {
+    /// Which store.
+    pub url: String,
+}
+
+impl Default for StoreSettings {
+    fn default() -> StoreSettings {
+        StoreSettings { url: "sqlite://rewheel.db".to_owned() }
+    }
+}
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Sections {
+    server: ServerSettings,
+    store: StoreSettings,
+    engine: EngineSettings,
+    retention: Retention,
+    kinds: BTreeMap<String, KindSettings>,
+}
+
+/// The section `retention`.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Retention {
+    #[serde(with = "duration::serde")]
+    keep_ended: Duration,
+    #[serde(with = "duration::serde")]
+    keep_keys: Duration,
+    #[serde(with = "duration::serde")]
+    keep_audit: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        let EngineSettings { keep_ended, keep_keys, keep_audit, .. } = EngineSettings::default();
+        Retention { keep_ended, keep_keys, keep_audit }
+    }
+}
+
+impl Config {
+    /// Reads the file, if there is to be one, and what the environment says otherwise.
+    ///
+    /// # Errors
+    /// Names the key that is wrong, and the line of the file or the variable that it is in.
+    pub fn load(
+        path: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Config, ConfigError> {
+        let file = match path {
+            None => File::empty(),
+            Some(path) => File::read(path)?,
+        };
+        Config::assemble(&file, &Overrides::of(env)?)
+    }
+
+    fn assemble(file: &File, env: &Overrides) -> Result<Config, ConfigError> {
+        file.check_keys()?;
+        // The file alone first: its mistakes have a line, those of the sum of both have none.
+        let alone: Sections = file.sections()?;
+        let sections = if env.is_empty() { alone } else { env.over(file)? };
+        let wrong =
+            |key: &str, why: &str| env.error(key).unwrap_or_else(|| file.error(key)).because(why);
+        let mut engine = sections.engine;
+        engine.check().map_err(|error| setting(&error.to_string(), "engine", &wrong))?;
+        engine.keep_ended = sections.retention.keep_ended;
+        engine.keep_keys = sections.retention.keep_keys;
+        engine.keep_audit = sections.retention.keep_audit;
+        if sections.server.body_bytes_max == 0 {
+            return Err(wrong("server.body_bytes_max", "must be 1 or more"));
+        }
+        let mut kinds = BTreeMap::new();
+        for (name, settings) in sections.kinds {
+            let key = format!("kinds.{name}");
+            let kind = KindName::parse(&name)
+                .map_err(|error| wrong(&key, &format!("`{name}` cannot be a kind: it {error}")))?;
+            settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
+            kinds.insert(kind, settings);
+        }
+        Ok(Config { server: sections.server, store: sections.store, engine, kinds })
+    }
+}
+
+/// Reads an address to listen on.
+///
+/// # Errors
+/// Says what it should look like.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    // Not resolved: what a name means on this machine must not decide who can reach the server.
+    let plain = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    plain.parse().map_err(|_| format!("`{text}` is not an address such as 127.0.0.1:7420"))
+}
+
+fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    parse_listen(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+}
+
+/// Finds the place of a setting that cannot work: the error says its name first.
+fn setting(error: &str, section: &str, wrong: &dyn Fn(&str, &str) -> ConfigError) -> ConfigError {
+    let (name, why) = error.split_once(": ").unwrap_or(("", error));
+    wrong(&format!("{section}.{name}"), why)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Finds the line of the config file that a mistake is in.
+
+use super::{RETENTION, Sections};
+use serde::Deserialize;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use toml::Table;
+use toml::de::{DeTable, DeValue};
+
+/// A setting that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where it was set: `rewheel.toml:3`, a variable, or nowhere in particular.
+    pub place: Option<String>,
+    /// Which setting: `engine.lease_ttl`; empty where the file as a whole cannot be read.
+    pub key: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl ConfigError {
+    pub(super) fn because(mut self, why: &str) -> ConfigError {
+        why.clone_into(&mut self.why);
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [self.place.as_deref().unwrap_or(""), &self.key, &self.why];
+        let mut said = parts.into_iter().filter(|part| !part.is_empty());
+        f.write_str(said.next().unwrap_or("unusable"))?;
+        said.try_for_each(|part| write!(f, ": {part}"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The text of a config file.
+#[derive(Debug)]
+pub(super) struct File {
+    name: String,
+    text: String,
+}
+
+impl File {
+    /// A file that sets nothing.
+    pub(super) fn empty() -> File {
+        File::new(String::new(), String::new())
+    }
+
+    pub(super) fn new(name: String, text: String) -> File {
+        File { name, text }
+    }
+
+    pub(super) fn read(path: &Path) -> Result<File, ConfigError> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(File::new(name, text)),
+            Err(error) => Err(ConfigError {
+                place: Some(name),
+                key: String::new(),
+                why: format!("cannot be read: {error}"),
+            }),
+        }
+    }
+
+    /// Returns the file's sections.
+    pub(super) fn sections(&self) -> Result<Sections, ConfigError> {
+        toml::from_str(&self.text).map_err(|error| self.explain(&error))
+    }
+
+    /// Returns what the file says, without judging it.
+    pub(super) fn table(&self) -> Result<Table, ConfigError> {
+        self.text.parse().map_err(|error| self.explain(&error))
+    }
+
+    /// Refuses keys that belong elsewhere.
+    pub(super) fn check_keys(&self) -> Result<(), ConfigError> {
+        let table = self.table()?;
+        let engine = table.get("engine").and_then(toml::Value::as_table);
+        let strays = |name: &&str| engine.is_some_and(|engine| engine.contains_key(*name));
+        match RETENTION.into_iter().find(strays) {
+            Some(name) => {
+                let why = format!("unknown key: it belongs under [retention], as retention.{name}");
+                Err(self.error(&format!("engine.{name}")).because(&why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Starts an error about a key, with its line if the file has it.
+    pub(super) fn error(&self, key: &str) -> ConfigError {
+        let found = DeTable::parse(&self.text).ok().and_then(|table| find(table.get_ref(), key));
+        let line = found.map(|span| self.line(span.start));
+        // A key that is checked without being set has a default that clashes with another's.
+        let place = line.map(|line| format!("{}:{line}", self.name));
+        ConfigError { place, key: key.to_owned(), why: String::new() }
+    }
+
+    fn explain(&self, error: &toml::de::Error) -> ConfigError {
+        let span = error.span();
+        let place = match &span {
+            Some(span) => format!("{}:{}", self.name, self.line(span.start)),
+            None => self.name.clone(),
+        };
+        let table = DeTable::parse(&self.text).ok();
+        let key = span.zip(table).and_then(|(span, table)| key_at(table.get_ref(), &span));
+        let why = error.message().replace("unknown field", "unknown key");
+        ConfigError { place: Some(place), key: key.unwrap_or_default(), why }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        before.bytes().filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+/// Reads sections from a table that has no lines.
+pub(super) fn sections(table: Table) -> Result<Sections, String> {
+    Sections::deserialize(table)
+        .map_err(|error| error.message().replace("unknown field", "unknown key"))
+}
+
+/// Returns where a key is in the text.
+fn find(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
+    let (first, rest) =
+        key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
+    // The name of a kind may have dots of its own, so the longest name that fits is tried too.
+    table.iter().find_map(|(name, value)| {
+        let name_text = name.get_ref().as_ref();
+        if name_text == key {
+            return Some(name.span());
+        }
+        let inner = value.get_ref().as_table();
+        match key.strip_prefix(name_text).and_then(|rest| rest.strip_prefix('.')) {
+            Some(rest) => inner.and_then(|inner| find(inner, rest)),
+            None if name_text == first => inner.and_then(|inner| find(inner, rest?)),
+            None => None,
+        }
+    })
+}
+
+/// Returns the full name of the key or value that begins where `span` does.
+fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    table.iter().find_map(|(name, value)| {
+        let covers = |range: Range<usize>| range.start <= span.start && span.start < range.end;
+        let inner = match value.get_ref() {
+            DeValue::Table(inner) => key_at(inner, span),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_) => None,
+        };
+        match inner {
+            Some(rest) => Some(format!("{}.{rest}", name.get_ref())),
+            None if covers(name.span()) || covers(value.span()) => Some(name.get_ref().to_string()),
+            None => None,
+        }
+    })
+}

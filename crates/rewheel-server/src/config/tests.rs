@@ -1,0 +1,165 @@
+//! What a config may say, in good form or bad.
+
+use super::place::File;
+use super::{Config, ConfigError, Overrides, parse_listen};
+use rewheel_core::KindName;
+use rewheel_engine::RunnerKind;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Config::assemble(&File::new("rewheel.toml".to_owned(), text.to_owned()), &Overrides::of(env)?)
+}
+
+#[track_caller]
+fn check(text: &str, env: &[(&str, &str)], message: &str) {
+    let error = load(text, env).unwrap_err().to_string();
+    assert!(error.starts_with(message), "{error:?} does not begin with {message:?}");
+}
+
+#[test]
+fn nothing_set_is_the_defaults() {
+    let config = Config::load(None, std::iter::empty()).unwrap();
+    assert_eq!(config, Config::default());
+    assert_eq!(config.server.listen, SocketAddr::from(([127, 0, 0, 1], 7420)));
+    assert_eq!(config.store.url, "sqlite://rewheel.db");
+}
+
+#[test]
+fn every_section_is_read() {
+    let text = r#"
+        [server]
+        listen = "127.0.0.1:0"
+        [store]
+        url = "memory://"
+        [engine]
+        places = 3
+        lease_ttl = "2s"
+        [retention]
+        keep_ended = "1h"
+        keep_audit = "1d"
+        [kinds.charge-card]
+        runner = "callback"
+        attempts_max = 4
+        [kinds.charge-card.callback]
+        url = "http://127.0.0.1:9/hook"
+    "#;
+    let config = load(text, &[]).unwrap();
+    assert_eq!((config.server.listen.port(), config.store.url.as_str()), (0, "memory://"));
+    assert_eq!((config.engine.places, config.engine.lease_ttl), (3, Duration::from_secs(2)));
+    assert_eq!(config.engine.keep_ended, Duration::from_secs(3_600));
+    assert_eq!(config.engine.keep_audit, Duration::from_secs(24 * 3_600));
+    assert_eq!(config.engine.keep_keys, Config::default().engine.keep_keys);
+    let kind = &config.kinds[&KindName::parse("charge-card").unwrap()];
+    assert_eq!((kind.runner, kind.attempts_max), (RunnerKind::Callback, 4));
+    assert_eq!(kind.callback.as_ref().unwrap()["url"], "http://127.0.0.1:9/hook");
+}
+
+#[test]
+fn the_environment_overrules_the_file() {
+    let text = "[engine]\nplaces = 3\nname = \"a\"\n[kinds.mail]\nattempts_max = 2";
+    let env = [
+        ("REWHEEL__ENGINE__PLACES", "7"),
+        ("REWHEEL__ENGINE__LEASE_TTL", "2s"),
+        ("REWHEEL__ENGINE__NAME", "17"),
+        ("REWHEEL__STORE__URL", "memory://"),
+        ("REWHEEL__RETENTION__KEEP_KEYS", "5m"),
+        ("REWHEEL__KINDS__MAIL__STICKY_MAX", "3s"),
+        ("REWHEEL_SERVER", "http://elsewhere"),
+        ("HOME", "/root"),
+    ];
+    let config = load(text, &env).unwrap();
+    assert_eq!((config.engine.places, config.engine.name.as_str()), (7, "17"));
+    assert_eq!(config.engine.lease_ttl, Duration::from_secs(2));
+    assert_eq!(config.engine.keep_keys, Duration::from_secs(300));
+    assert_eq!(config.store.url, "memory://");
+    let mail = &config.kinds[&KindName::parse("mail").unwrap()];
+    assert_eq!((mail.attempts_max, mail.sticky_max), (2, Duration::from_secs(3)));
+}
+
+#[test]
+fn a_mistake_in_the_file_is_named_with_its_line() {
+    check("[servr]", &[], "rewheel.toml:1: servr: unknown key `servr`, expected");
+    check("\n[server]\nlisen = 1", &[], "rewheel.toml:3: server.lisen: unknown key `lisen`");
+    check("[engine]\nlease_ttl = 2", &[], "rewheel.toml:2: engine.lease_ttl: invalid type");
+    check(
+        "[engine]\nlease_ttl = \"2\"",
+        &[],
+        "rewheel.toml:2: engine.lease_ttl: `2` is not a duration",
+    );
+    check("[engine]\n\nplaces = 0", &[], "rewheel.toml:3: engine.places: must be 1 or more");
+    check("[engine]\nkeep_keys = \"1h\"", &[], "rewheel.toml:2: engine.keep_keys: unknown key");
+    check(
+        "[server]\nlisten = \"here\"",
+        &[],
+        "rewheel.toml:2: server.listen: `here` is not an address",
+    );
+    check("[notify]\nurl = 1", &[], "rewheel.toml:1: notify: unknown key `notify`");
+    check("[server", &[], "rewheel.toml:1");
+    check("[engine]\nplaces = 1\nplaces = 2", &[], "rewheel.toml:3");
+}
+
+#[test]
+fn a_mistake_in_a_kind_is_named_with_its_line() {
+    let unknown = "[kinds.charge-card]\natempts_max = 3";
+    check(unknown, &[], "rewheel.toml:2: kinds.charge-card.atempts_max: unknown key `atempts_max`");
+    check("[kinds.a]\nattempts_max = 0", &[], "rewheel.toml:2: kinds.a.attempts_max: must be 1");
+    check("[kinds.\"a.b\"]\nattempts_max = 0", &[], "rewheel.toml:2: kinds.a.b.attempts_max: must");
+    check(
+        "\n[kinds.Charge]",
+        &[],
+        "rewheel.toml:2: kinds.Charge: `Charge` cannot be a kind: it must",
+    );
+    check("[kinds.a]\nbackoff = \"often\"", &[], "rewheel.toml:2: kinds.a.backoff: ");
+}
+
+#[test]
+fn a_mistake_in_the_environment_is_named_with_its_variable() {
+    check(
+        "",
+        &[("REWHEEL__ENGINE__PLACE", "1")],
+        "REWHEEL__ENGINE__PLACE: engine.place: unknown key",
+    );
+    check(
+        "",
+        &[("REWHEEL__ENGIN__PLACES", "1")],
+        "REWHEEL__ENGIN__PLACES: engin.places: unknown key",
+    );
+    check(
+        "",
+        &[("REWHEEL__ENGINE__PLACES", "many")],
+        "REWHEEL__ENGINE__PLACES: engine.places: invalid",
+    );
+    check(
+        "",
+        &[("REWHEEL__ENGINE__PLACES", "0")],
+        "REWHEEL__ENGINE__PLACES: engine.places: must be 1",
+    );
+    check(
+        "",
+        &[("REWHEEL__ENGINE__LEASE_TTL", "2")],
+        "REWHEEL__ENGINE__LEASE_TTL: engine.lease_ttl: ",
+    );
+    check(
+        "",
+        &[("REWHEEL__ENGINE__KEEP_KEYS", "2s")],
+        "REWHEEL__ENGINE__KEEP_KEYS: engine.keep_keys: ",
+    );
+    check("", &[("REWHEEL__SERVER", "x")], "REWHEEL__SERVER: server: ");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_error() {
+    let error = Config::load(Some(Path::new("/nowhere/rewheel.toml")), std::iter::empty());
+    let error = error.unwrap_err().to_string();
+    assert!(error.starts_with("/nowhere/rewheel.toml: cannot be read"), "{error}");
+}
+
+#[test]
+fn localhost_is_loopback_without_asking_anybody() {
+    assert_eq!(parse_listen("localhost:80"), Ok(SocketAddr::from(([127, 0, 0, 1], 80))));
+    assert_eq!(parse_listen("[::1]:80").unwrap().port(), 80);
+    assert!(parse_listen("127.0.0.1").is_err());
+}

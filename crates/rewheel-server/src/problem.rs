@@ -1,0 +1,279 @@
+//! Says what is wrong with a request, as RFC 9457 has it.
+
+use rewheel_core::store::StoreError;
+use serde::Serialize;
+use std::fmt::{Display, Write as _};
+
+/// The media type of every answer that is not a success.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// How many field errors one problem lists: a batch may have ten thousand bad entries, and who
+/// reads the answer mends the first few.
+const ERRORS_MAX: usize = 100;
+
+/// What sort of problem it is: something that the client does differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// The body is not JSON, or not of the shape that is asked for.
+    BadJson,
+    /// A parameter of the URL makes no sense.
+    BadQuery,
+    /// The request comes from where it may not.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// The path exists, for other methods.
+    MethodNotAllowed,
+    /// The job's state does not allow it.
+    WrongState,
+    /// The key belongs to a job with another payload.
+    KeyReused,
+    /// The config file says what this kind is.
+    ManagedByConfig,
+    /// The body, the payload or the batch is larger than the limit.
+    TooLarge,
+    /// A field is missing, unknown or has a bad value.
+    InvalidField,
+    /// Nobody has named the kind.
+    UnknownKind,
+    /// The server is at fault.
+    Internal,
+    /// The store does not answer.
+    StoreUnavailable,
+    /// The server is about to end.
+    ShuttingDown,
+    /// The store has no room left.
+    DiskFull,
+}
+
+impl Code {
+    /// Returns the name used in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::BadJson => "bad_json",
+            Code::BadQuery => "bad_query",
+            Code::Forbidden => "forbidden",
+            Code::NotFound => "not_found",
+            Code::MethodNotAllowed => "method_not_allowed",
+            Code::WrongState => "wrong_state",
+            Code::KeyReused => "key_reused",
+            Code::ManagedByConfig => "managed_by_config",
+            Code::TooLarge => "too_large",
+            Code::InvalidField => "invalid_field",
+            Code::UnknownKind => "unknown_kind",
+            Code::Internal => "internal",
+            Code::StoreUnavailable => "store_unavailable",
+            Code::ShuttingDown => "shutting_down",
+            Code::DiskFull => "disk_full",
+        }
+    }
+
+    /// Returns the HTTP status.
+    pub const fn status(self) -> u16 {
+        match self {
+            Code::BadJson | Code::BadQuery => 400,
+            Code::Forbidden => 403,
+            Code::NotFound => 404,
+            Code::MethodNotAllowed => 405,
+            Code::WrongState | Code::KeyReused | Code::ManagedByConfig => 409,
+            Code::TooLarge => 413,
+            Code::InvalidField | Code::UnknownKind => 422,
+            Code::Internal => 500,
+            Code::StoreUnavailable | Code::ShuttingDown => 503,
+            Code::DiskFull => 507,
+        }
+    }
+
+    /// Returns after how many seconds asking again may help.
+    pub const fn retry_after(self) -> Option<u32> {
+        match self {
+            Code::StoreUnavailable => Some(1),
+            // Another start, or another node behind the same address, takes longer than a blink.
+            Code::ShuttingDown => Some(5),
+            Code::BadJson
+            | Code::BadQuery
+            | Code::Forbidden
+            | Code::NotFound
+            | Code::MethodNotAllowed
+            | Code::WrongState
+            | Code::KeyReused
+            | Code::ManagedByConfig
+            | Code::TooLarge
+            | Code::InvalidField
+            | Code::UnknownKind
+            | Code::Internal
+            | Code::DiskFull => None,
+        }
+    }
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Where it is in the request: a JSON pointer.
+    pub field: String,
+    /// What it must be.
+    pub message: String,
+}
+
+impl FieldError {
+    /// Says what is wrong where.
+    pub fn new(field: impl Into<String>, message: impl Display) -> FieldError {
+        FieldError { field: field.into(), message: message.to_string() }
+    }
+}
+
+/// Why a request was not granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What sort of problem.
+    pub code: Code,
+    /// What happened this time.
+    pub detail: String,
+    /// Which fields are to blame.
+    pub errors: Vec<FieldError>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// Says what happened.
+    pub fn new(code: Code, detail: impl Display) -> Problem {
+        Problem { code, detail: detail.to_string(), errors: Vec::new(), hint: None }
+    }
+
+    /// Blames fields. The detail says what the first of them is about.
+    pub fn of_fields(code: Code, mut errors: Vec<FieldError>) -> Problem {
+        let mut detail = String::new();
+        if let Some(first) = errors.first() {
+            let name = first.field.trim_start_matches('/');
+            detail = format!("{name} {}", first.message).trim_start().to_owned();
+        }
+        if errors.len() > 1 {
+            let _ = write!(detail, "; {} more fields are wrong", errors.len() - 1);
+        }
+        errors.truncate(ERRORS_MAX);
+        Problem { code, detail, errors, hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Returns the document that the client gets.
+    pub fn document<'a>(&'a self, request_id: &'a str) -> Document<'a> {
+        let code = self.code.as_str();
+        Document {
+            kind: format!("urn:rewheel:problem:{code}"),
+            title: code.replace('_', " "),
+            status: self.code.status(),
+            code,
+            detail: &self.detail,
+            errors: &self.errors,
+            hint: self.hint.as_deref(),
+            request_id,
+        }
+    }
+}
+
+/// A problem as JSON.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: String,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+    errors: &'a [FieldError],
+    hint: Option<&'a str>,
+    request_id: &'a str,
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        let code = match error {
+            StoreError::Unavailable(_)
+            | StoreError::Ambiguous(_)
+            | StoreError::HolderDead(_)
+            | StoreError::Broken { .. }
+            | StoreError::Closed => Code::StoreUnavailable,
+            StoreError::Full(_) => Code::DiskFull,
+            StoreError::Rejected(_) => Code::InvalidField,
+        };
+        let hint = match error {
+            StoreError::Unavailable(_) => "nothing was written; repeat the request",
+            StoreError::Ambiguous(_) => {
+                "it may have been written; repeating it with the same key is harmless"
+            }
+            StoreError::Full(_) => "free disk space; the server takes jobs again by itself",
+            StoreError::Rejected(_) => "the request as it is cannot be stored",
+            StoreError::HolderDead(_) => "the server is about to join again; repeat the request",
+            StoreError::Broken { .. } => "a person must look at the store",
+            StoreError::Closed => "the store was closed; the server is about to end",
+        };
+        Problem::new(code, chain(&error)).hint(hint)
+    }
+}
+
+/// An error with its causes: the store's own words are what an operator searches for.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, ERRORS_MAX, FieldError, Problem};
+    use rewheel_core::store::StoreError;
+
+    #[test]
+    fn a_document_has_every_field_of_the_wire() {
+        let problem = Problem::of_fields(
+            Code::InvalidField,
+            vec![FieldError::new("/priority", "must be 0..9")],
+        );
+        let document = serde_json::to_value(problem.hint("9 runs first").document("r-1")).unwrap();
+        let wanted = serde_json::json!({
+            "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
+            "code": "invalid_field", "detail": "priority must be 0..9",
+            "errors": [{"field": "/priority", "message": "must be 0..9"}],
+            "hint": "9 runs first", "request_id": "r-1",
+        });
+        assert_eq!(document, wanted);
+    }
+
+    #[test]
+    fn a_long_list_of_errors_is_cut_but_counted() {
+        let errors = (0..500).map(|n| FieldError::new(format!("/jobs/{n}"), "is bad")).collect();
+        let problem = Problem::of_fields(Code::InvalidField, errors);
+        assert_eq!(problem.errors.len(), ERRORS_MAX);
+        assert_eq!(problem.detail, "jobs/0 is bad; 499 more fields are wrong");
+    }
+
+    #[track_caller]
+    fn check(error: StoreError, code: Code, detail: &str) {
+        let problem = Problem::from(error);
+        assert_eq!((problem.code, problem.detail.as_str()), (code, detail));
+    }
+
+    #[test]
+    fn a_store_error_is_told_with_its_cause() {
+        let unavailable = "the store is unavailable: disk on fire";
+        check(StoreError::Unavailable("disk on fire".into()), Code::StoreUnavailable, unavailable);
+        check(StoreError::Closed, Code::StoreUnavailable, "the store is closed");
+        let broken = StoreError::Broken { what: "the schema is newer".to_owned(), source: None };
+        check(broken, Code::StoreUnavailable, "the schema is newer");
+        let rejected = "the store refuses what it was given: no";
+        check(StoreError::Rejected("no".into()), Code::InvalidField, rejected);
+        assert_eq!(Problem::from(StoreError::Full("x".into())).code, Code::DiskFull);
+    }
+}

@@ -1,0 +1,172 @@
+//! Turns the JSON of a submit into jobs: the one place where they are parsed.
+
+mod batch;
+
+pub use self::batch::parse_batch;
+
+use crate::fields::Fields;
+use crate::problem::{Code, FieldError, Problem};
+use crate::rfc3339;
+use rewheel::{Backoff, duration};
+use rewheel_core::store::Refusal;
+use rewheel_core::{JobId, Key, KindName, NewJob, Priority, ShardKey, Tenant, When};
+use std::fmt::Display;
+use std::time::Duration;
+
+/// Every field of a job that is submitted.
+const FIELDS: [&str; 12] = [
+    "kind",
+    "payload",
+    "key",
+    "tenant",
+    "shard_key",
+    "priority",
+    "delay",
+    "due",
+    "deadline",
+    "attempts_max",
+    "attempt_timeout",
+    "backoff",
+];
+
+/// Nobody means to wait longer than this; and the sum with any time of today has a date.
+const DURATION_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
+
+/// Reads one job.
+///
+/// # Errors
+/// Lists every field that is wrong.
+///
+/// ```
+/// use rewheel::Random;
+/// use rewheel_core::{JobId, Timestamp};
+/// use rewheel_server::submit;
+///
+/// let id = JobId::new(Timestamp::from_millis(0), &Random::seeded(1));
+/// let job = submit::parse(r#"{"kind":"charge-card","payload":{"order":17}}"#, id, 1_000)?;
+/// assert_eq!(job.payload, br#"{"order":17}"#);
+///
+/// let problem = submit::parse(r#"{"kind":"charge-card","priority":10}"#, id, 1_000).unwrap_err();
+/// let wrong: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+/// assert_eq!(wrong, ["/priority", "/payload"]);
+/// # Ok::<(), rewheel_server::problem::Problem>(())
+/// ```
+pub fn parse(text: &str, id: JobId, payload_bytes_max: usize) -> Result<NewJob, Problem> {
+    parse_at("", text, id, payload_bytes_max)
+}
+
+/// Reads the job at a place of the request.
+fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob, Problem> {
+    let mut fields = Fields::read(text, at, &FIELDS)?;
+    if !fields.has("kind") {
+        fields.wrong("kind", "is missing");
+    }
+    let kind = fields.text("kind", KindName::parse);
+    let key = fields.text("key", Key::parse);
+    let tenant = fields.text("tenant", Tenant::parse);
+    let shard_key = fields.text("shard_key", ShardKey::parse);
+    let priority = fields.number("priority", priority);
+    let due = due(&mut fields);
+    let deadline = fields.text("deadline", rfc3339::parse);
+    let attempts_max = fields.number("attempts_max", at_least_one);
+    let attempt_timeout = fields.text("attempt_timeout", |text| {
+        let timeout = wait(text)?;
+        if timeout.is_zero() { Err("must be longer than 0s".to_owned()) } else { Ok(timeout) }
+    });
+    let backoff = fields.text("backoff", str::parse::<Backoff>);
+    let payload = fields.take("payload").map(|raw| raw.get().as_bytes());
+    if payload.is_none() {
+        fields.wrong("payload", "is missing: any JSON value will do");
+    }
+    let bytes = payload.map_or(0, <[u8]>::len);
+    let is_too_large = bytes > bytes_max;
+    if is_too_large {
+        fields.wrong("payload", format!("has {bytes} bytes; the limit is {bytes_max}"));
+    }
+    let errors = fields.into_errors();
+    let (Some(kind), Some(payload), true) = (kind, payload, errors.is_empty()) else {
+        let only_large = is_too_large && errors.len() == 1;
+        let code = if only_large { Code::TooLarge } else { Code::InvalidField };
+        return Err(Problem::of_fields(code, errors));
+    };
+    Ok(NewJob {
+        tenant,
+        key,
+        shard_key,
+        priority: priority.unwrap_or_default(),
+        due: due.unwrap_or(When::In(Duration::ZERO)),
+        deadline: deadline.map(When::At),
+        attempts_max,
+        attempt_timeout,
+        backoff,
+        ..NewJob::new(id, kind, payload.to_vec())
+    })
+}
+
+/// Says why the store refused the job at a place of the request.
+pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
+    let blame = |code, name: &str, message: &dyn Display| {
+        Problem::of_fields(code, vec![FieldError::new(format!("{at}/{name}"), message)])
+    };
+    match why {
+        Refusal::UnknownKind => {
+            let message = format!("`{}` does not exist", job.kind);
+            let hint =
+                "name it under [kinds] in the config, by PUT /v1/kinds/{kind}, or by a handler";
+            blame(Code::UnknownKind, "kind", &message).hint(hint)
+        }
+        Refusal::KeyReused { job } => {
+            let message = format!("is that of job {job}, which has another payload");
+            let hint = "the same key means the same job: use another key for another payload";
+            blame(Code::KeyReused, "key", &message).hint(hint)
+        }
+        Refusal::DeadlineTooEarly => {
+            let message = "has passed, or comes before the job is due";
+            blame(Code::InvalidField, "deadline", &message)
+                .hint("times are judged by the store's clock")
+        }
+        Refusal::TooLarge { bytes, bytes_max } => {
+            let message = format!("has {bytes} bytes; the store takes {bytes_max}");
+            blame(Code::TooLarge, "payload", &message)
+        }
+    }
+}
+
+/// When a job may first run: after a time, or at one.
+fn due(fields: &mut Fields<'_>) -> Option<When> {
+    let delay = fields.text("delay", wait);
+    let due = fields.text("due", rfc3339::parse);
+    match (delay, due) {
+        (Some(_), Some(_)) => {
+            fields.wrong("due", "cannot be there together with delay");
+            None
+        }
+        (Some(delay), None) => Some(When::In(delay)),
+        (None, Some(due)) => Some(When::At(due)),
+        (None, None) => None,
+    }
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    if text.starts_with('-') {
+        return Err("must not be negative".to_owned());
+    }
+    let wait = duration::parse(text).map_err(|error| error.to_string())?;
+    if wait > DURATION_MAX {
+        return Err(format!("must be {} or shorter", duration::text(DURATION_MAX)));
+    }
+    Ok(wait)
+}
+
+fn priority(number: i64) -> Result<Priority, String> {
+    let priority = u8::try_from(number).unwrap_or(u8::MAX);
+    Priority::new(priority).map_err(|error| error.to_string())
+}
+
+fn at_least_one(number: i64) -> Result<u32, String> {
+    let number = u32::try_from(number).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("must be 1..{}", u32::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! Reads many jobs from one request.
+
+use crate::fields::{Fields, bad_json};
+use crate::problem::{Code, FieldError, Problem};
+use rewheel_core::{JobId, Limits, NewJob};
+use serde_json::value::RawValue;
+
+/// Reads `{"jobs":[…]}`: for each entry the job, or what is wrong with it.
+///
+/// # Errors
+/// Says what is wrong with the request as a whole.
+pub fn parse_batch(
+    text: &str,
+    mut new_id: impl FnMut() -> JobId,
+    payload_bytes_max: usize,
+) -> Result<Vec<Result<NewJob, Problem>>, Problem> {
+    let mut fields = Fields::read(text, "", &["jobs"])?;
+    let Some(raw) = fields.take("jobs") else {
+        fields.wrong("jobs", "is missing: it is a list of jobs");
+        return Err(Problem::of_fields(Code::InvalidField, fields.into_errors()));
+    };
+    let entries: Vec<&RawValue> =
+        serde_json::from_str(raw.get()).map_err(|error| bad_json(&error, "/jobs"))?;
+    if entries.len() > Limits::SUBMIT_MAX {
+        let message = format!("has {} entries; the limit is {}", entries.len(), Limits::SUBMIT_MAX);
+        return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/jobs", message)]));
+    }
+    let errors = fields.into_errors();
+    if !errors.is_empty() {
+        return Err(Problem::of_fields(Code::InvalidField, errors));
+    }
+    let parse = |(place, entry): (usize, &&RawValue)| {
+        super::parse_at(&format!("/jobs/{place}"), entry.get(), new_id(), payload_bytes_max)
+    };
+    Ok(entries.iter().enumerate().map(parse).collect())
+}
