@@ -22,7 +22,9 @@ impl<'a> Fields<'a> {
         let found: Pairs<'a> = serde_json::from_str(text).map_err(|error| bad_json(&error, at))?;
         let mut fields = Fields { at: at.to_owned(), found: Vec::new(), errors: Vec::new() };
         for (name, value) in found.0 {
-            if !known.contains(&name.as_str()) {
+            if known.is_empty() {
+                fields.wrong(&name, "is unknown: there are no fields here");
+            } else if !known.contains(&name.as_str()) {
                 let message = format!("is unknown: the fields are {}", known.join(", "));
                 fields.wrong(&name, message);
             } else if fields.found.iter().any(|(seen, _)| *seen == name) {
@@ -42,6 +44,11 @@ impl<'a> Fields<'a> {
     /// Returns whether a field is still there; one that is `null` is not.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.found.iter().any(|(found, raw)| found == name && raw.get() != "null")
+    }
+
+    /// Returns a field as it is written, `null` included, and leaves it there.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.found.iter().find(|(found, _)| found == name).map(|(_, raw)| *raw)
     }
 
     /// Takes a field as it is written, `null` included.

@@ -1,4 +1,7 @@
 //! Rewheel for every language.
+//!
+//! A [`Server`] answers REST over an engine and its store; [`config`] says what can be set. What a
+//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`].
 
 #![warn(missing_docs)]
 
@@ -7,3 +10,10 @@ pub mod problem;
 pub mod rfc3339;
 mod fields;
 pub mod submit;
+pub mod job_document;
+pub mod kind_document;
+mod app;
+mod rest;
+mod serve;
+
+pub use self::serve::{Said, ServeError, Server, serve};

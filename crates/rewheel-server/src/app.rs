@@ -1,0 +1,77 @@
+//! What every request handler shares.
+
+use crate::config::Config;
+use crate::problem::{Code, Problem};
+use rewheel::Random;
+use rewheel_core::{KindName, Timestamp};
+use rewheel_engine::{Engine, KindSettings};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The server as its request handlers see it.
+#[derive(Debug)]
+pub(crate) struct App {
+    config: Config,
+    /// Not there while the server starts.
+    engine: OnceLock<Engine>,
+    is_stopping: AtomicBool,
+    random: Random,
+}
+
+impl App {
+    pub(crate) fn new(config: Config) -> App {
+        App {
+            config,
+            engine: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
+            random: Random::thread(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes requests that need an engine from now on.
+    pub(crate) fn started(&self, engine: Engine) {
+        let again = self.engine.set(engine);
+        debug_assert!(again.is_ok(), "a server starts once");
+    }
+
+    /// Takes no more jobs from now on.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+    }
+
+    /// Returns the engine, once it has started.
+    pub(crate) fn engine(&self) -> Result<&Engine, Problem> {
+        self.engine.get().ok_or_else(|| {
+            Problem::new(Code::StoreUnavailable, "the server is starting")
+                .hint("ask /readyz when it has")
+        })
+    }
+
+    /// Returns the engine, unless it is about to end.
+    pub(crate) fn engine_for_work(&self) -> Result<&Engine, Problem> {
+        if self.is_stopping.load(Ordering::Acquire) {
+            return Err(Problem::new(Code::ShuttingDown, "the server is shutting down")
+                .hint("nothing was written; repeat the request elsewhere, or in a moment"));
+        }
+        self.engine()
+    }
+
+    /// Returns the settings of a kind, as far as they are known here.
+    pub(crate) fn kind(&self, kind: &KindName) -> KindSettings {
+        self.engine.get().and_then(|engine| engine.kind_settings(kind)).unwrap_or_default()
+    }
+
+    /// Makes a name for a request that came without one.
+    pub(crate) fn request_id(&self) -> String {
+        format!("{:016x}", self.random.next())
+    }
+
+    /// Returns the store's time.
+    pub(crate) async fn now(&self) -> Result<Timestamp, Problem> {
+        Ok(self.engine()?.store().now().await?)
+    }
+}

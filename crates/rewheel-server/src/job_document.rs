@@ -1,0 +1,263 @@
+//! A job as the outside sees it.
+
+use crate::rfc3339;
+use rewheel::{Category, duration};
+use rewheel_core::store::AttemptRecord;
+use rewheel_core::{AuditEntry, Because, Facts, Failure, Job, Status, Timestamp};
+use rewheel_engine::KindSettings;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::time::Duration;
+
+/// A job as JSON. Lists leave out `payload`, `attempts` and `audit`.
+#[derive(Debug, Serialize)]
+pub struct JobDocument {
+    id: String,
+    kind: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Box<RawValue>>,
+    key: Option<String>,
+    tenant: Option<String>,
+    shard_key: Option<String>,
+    priority: u8,
+    attempt: u32,
+    attempts_max: u32,
+    takeovers: u32,
+    fence: u64,
+    holder: Option<String>,
+    wanted: Option<&'static str>,
+    version: u64,
+    due: String,
+    deadline: Option<String>,
+    due_because: DueBecause,
+    attempt_timeout: String,
+    backoff: String,
+    created: String,
+    finished: Option<String>,
+    failure: Option<FailureDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<Vec<AttemptDocument>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<Vec<AuditDocument>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct DueBecause {
+    reason: &'static str,
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct FailureDocument {
+    category: &'static str,
+    code: Option<String>,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+struct AttemptDocument {
+    attempt: u32,
+    fence: u64,
+    holder: String,
+    started: String,
+    duration: String,
+    #[serde(flatten)]
+    failure: FailureDocument,
+    decision: String,
+    delay: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct AuditDocument {
+    at: String,
+    who: String,
+    what: String,
+    before: serde_json::Value,
+    after: serde_json::Value,
+}
+
+impl JobDocument {
+    /// Describes a job as its kind lets it run, where the store's clock says `now`.
+    pub fn new(job: &Job, kind: &KindSettings, now: Timestamp) -> JobDocument {
+        let (holder, wanted) = match job.status {
+            Status::Leased { holder, wanted, .. } => (Some(holder), wanted),
+            Status::Scheduled
+            | Status::Paused
+            | Status::Succeeded(_)
+            | Status::Failed(_)
+            | Status::Dead(_)
+            | Status::Cancelled(_) => (None, None),
+        };
+        let is_started = holder.is_some() && job.due <= now;
+        let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
+        JobDocument {
+            id: job.id.to_string(),
+            kind: job.lane.kind.to_string(),
+            state: job.state().as_str(),
+            payload: job.payload.as_deref().map(payload),
+            key: job.key.as_ref().map(ToString::to_string),
+            tenant: job.lane.tenant.as_ref().map(ToString::to_string),
+            shard_key: job.shard_key.as_ref().map(ToString::to_string),
+            priority: job.lane.priority.get(),
+            attempt: job.attempt + u32::from(is_started),
+            attempts_max: attempts_max.saturating_add(job.attempts_before),
+            takeovers: job.takeovers,
+            fence: job.fence.get(),
+            holder: holder.map(|holder| holder.to_string()),
+            wanted: wanted.map(rewheel_core::Wanted::as_str),
+            version: job.version.get(),
+            due: rfc3339::text(job.due),
+            deadline: job.deadline.map(rfc3339::text),
+            due_because: DueBecause { reason: job.because.as_str(), text: why_then(job, None) },
+            attempt_timeout: text(job.attempt_timeout.unwrap_or(kind.attempt_timeout)),
+            backoff: job.backoff.unwrap_or(kind.backoff).to_string(),
+            created: rfc3339::text(job.created),
+            finished: job.status.finished().map(rfc3339::text),
+            failure: job.failure.as_ref().map(FailureDocument::new),
+            attempts: None,
+            audit: None,
+            duplicate: None,
+        }
+    }
+
+    /// Returns what grows at every visible change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Adds what went wrong, and what people did.
+    #[must_use]
+    pub fn with_history(
+        mut self,
+        job: &Job,
+        attempts: &[AttemptRecord],
+        audit: &[AuditEntry],
+    ) -> JobDocument {
+        let delay = attempts.last().and_then(|last| last.delay);
+        self.due_because.text = why_then(job, delay);
+        self.attempts = Some(attempts.iter().map(AttemptDocument::new).collect());
+        self.audit = Some(audit.iter().map(AuditDocument::new).collect());
+        self
+    }
+
+    /// Adds whether submitting it found it there already.
+    #[must_use]
+    pub fn with_duplicate(mut self, duplicate: bool) -> JobDocument {
+        self.duplicate = Some(duplicate);
+        self
+    }
+
+    /// Makes it say how a job of which nothing else is left ended.
+    #[must_use]
+    pub fn ended_as(mut self, state: rewheel_core::State) -> JobDocument {
+        self.state = state.as_str();
+        self.holder = None;
+        self
+    }
+}
+
+impl FailureDocument {
+    fn new(failure: &Failure) -> FailureDocument {
+        FailureDocument {
+            category: failure.category().as_str(),
+            code: failure.code().map(str::to_owned),
+            message: failure.message().to_owned(),
+        }
+    }
+}
+
+impl AttemptDocument {
+    fn new(record: &AttemptRecord) -> AttemptDocument {
+        AttemptDocument {
+            attempt: record.attempt,
+            fence: record.fence.get(),
+            holder: record.holder.to_string(),
+            started: rfc3339::text(record.started),
+            duration: text(record.duration),
+            failure: FailureDocument::new(&record.failure),
+            decision: record.decision.clone(),
+            delay: record.delay.map(text),
+        }
+    }
+}
+
+impl AuditDocument {
+    fn new(entry: &AuditEntry) -> AuditDocument {
+        AuditDocument {
+            at: rfc3339::text(entry.at),
+            who: entry.who.to_string(),
+            what: entry.what.clone(),
+            before: facts(&entry.before),
+            after: facts(&entry.after),
+        }
+    }
+}
+
+fn facts(facts: &Facts) -> serde_json::Value {
+    facts.iter().map(|(name, value)| (name.to_owned(), serde_json::Value::from(value))).collect()
+}
+
+/// The bytes as they were given. What a handler in Rust reads with another codec is no JSON, and
+/// is shown as text.
+fn payload(bytes: &[u8]) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    RawValue::from_string(text).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(bytes);
+        serde_json::value::to_raw_value(&*text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    })
+}
+
+fn text(duration: Duration) -> String {
+    duration::text(duration).to_string()
+}
+
+/// Says why a job is due when it is.
+fn why_then(job: &Job, delay: Option<Duration>) -> String {
+    let waiting = |how: &str| match (&job.failure, delay) {
+        (Some(failure), Some(delay)) => {
+            format!("attempt {} {}; {how} {}", job.attempt, went(failure), text(delay))
+        }
+        (Some(failure), None) => format!("attempt {} {}", job.attempt, went(failure)),
+        (None, _) => format!("attempt {} failed", job.attempt),
+    };
+    match job.because {
+        Because::Submitted if job.due > job.created => "submitted for then".to_owned(),
+        Because::Submitted => "submitted to run at once".to_owned(),
+        Because::Backoff => waiting("waiting"),
+        Because::RetryAfter => waiting("asked to wait"),
+        Because::Snooze => "its runner asked for time".to_owned(),
+        Because::Parked => "its kind is parked".to_owned(),
+        Because::RateLimit => "a rate limit had no room for it".to_owned(),
+        Because::Person => "a person asked for it".to_owned(),
+    }
+}
+
+/// What happened to an attempt, as one says it.
+fn went(failure: &Failure) -> String {
+    let plain = match failure.category() {
+        Category::Timeout => return "timed out".to_owned(),
+        Category::Throttled => "was throttled",
+        Category::Rejected => "was rejected",
+        Category::Cancelled => "was cancelled",
+        Category::Panic => "panicked",
+        Category::Io
+        | Category::CircuitOpen
+        | Category::BulkheadFull
+        | Category::Transient
+        | Category::Deadline
+        | Category::NoHandler
+        | Category::BadPayload
+        | Category::Unknown => "failed",
+    };
+    match failure.code() {
+        Some(code) => format!("{plain} with {code}"),
+        None if plain == "failed" => format!("{plain}: {}", failure.category()),
+        None => plain.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

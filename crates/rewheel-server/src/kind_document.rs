@@ -1,0 +1,159 @@
+//! A kind as the outside sees it, and as it is written.
+
+use crate::fields::Fields;
+use crate::problem::{Code, FieldError, Problem};
+use crate::rfc3339;
+use rewheel_core::store::Tally;
+use rewheel_core::{Kind, State};
+use rewheel_engine::{KindSettings, RunnerKind};
+use serde::Serialize;
+
+/// A kind as JSON.
+#[derive(Debug, Serialize)]
+pub struct KindDocument {
+    kind: String,
+    runner: RunnerKind,
+    runnable: bool,
+    paused: bool,
+    parked: bool,
+    settings: KindSettings,
+    jobs: Jobs,
+    oldest_due: Option<String>,
+}
+
+/// How many jobs of a kind want something.
+#[derive(Debug, Default, Serialize)]
+struct Jobs {
+    scheduled: u64,
+    leased: u64,
+    paused: u64,
+    dead: u64,
+}
+
+/// Whether somebody here can run the jobs of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runnable {
+    /// Somebody can.
+    Yes,
+    /// They wait.
+    No,
+}
+
+impl KindDocument {
+    /// Describes a kind.
+    pub fn new(kind: &Kind, tally: Option<&Tally>, runnable: Runnable) -> KindDocument {
+        // Written by a newer release, perhaps: what this one knows of it are the defaults.
+        let settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
+        let count = |state| tally.and_then(|tally| tally.jobs.get(&state)).copied().unwrap_or(0);
+        KindDocument {
+            kind: kind.name.to_string(),
+            runner: settings.runner,
+            runnable: runnable == Runnable::Yes,
+            paused: kind.paused,
+            parked: kind.parked.is_some(),
+            settings,
+            jobs: Jobs {
+                scheduled: count(State::Scheduled),
+                leased: count(State::Leased),
+                paused: count(State::Paused),
+                dead: count(State::Dead),
+            },
+            oldest_due: tally.and_then(|tally| tally.oldest_due).map(rfc3339::text),
+        }
+    }
+}
+
+/// Reads the settings of a kind.
+///
+/// # Errors
+/// Lists every setting that is wrong.
+pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
+    let known = names();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let mut fields = Fields::read(text, "", &known)?;
+    for name in &known {
+        // Each by itself, so that every mistake is found, with its name.
+        if let Some(raw) = fields.get(name) {
+            let alone = format!("{{{}:{}}}", serde_json::Value::from(*name), raw.get());
+            if let Err(error) = serde_json::from_str::<KindSettings>(&alone) {
+                fields.wrong(name, without_place(&error));
+            }
+        }
+    }
+    let errors = fields.into_errors();
+    if !errors.is_empty() {
+        return Err(Problem::of_fields(Code::InvalidField, errors));
+    }
+    let wrong = |field: String, why: String| {
+        Problem::of_fields(Code::InvalidField, vec![FieldError::new(field, why)])
+    };
+    let settings: KindSettings =
+        serde_json::from_str(text).map_err(|error| wrong(String::new(), without_place(&error)))?;
+    settings.check().map_err(|error| {
+        let error = error.to_string();
+        let (name, why) = error.split_once(": ").unwrap_or(("", &error));
+        wrong(format!("/{name}"), why.to_owned())
+    })?;
+    Ok(settings)
+}
+
+/// The names of all settings: of those that may be left out, too.
+fn names() -> Vec<String> {
+    let all = KindSettings {
+        concurrency_max: Some(1),
+        callback: Some(serde_json::Value::Null),
+        ..KindSettings::default()
+    };
+    match serde_json::to_value(all) {
+        Ok(serde_json::Value::Object(fields)) => fields.keys().cloned().collect(),
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+/// The place would be that in a text that the client never saw.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, names, parse_settings};
+
+    #[test]
+    fn every_setting_has_its_name() {
+        let names = names();
+        for name in ["runner", "attempts_max", "concurrency_max", "callback", "retry_after_max"] {
+            assert!(names.iter().any(|known| known == name), "{name} is missing");
+        }
+    }
+
+    #[test]
+    fn settings_are_read() {
+        let settings = parse_settings(r#"{"attempts_max":3,"sticky_max":"2s"}"#).unwrap();
+        assert_eq!(settings.attempts_max, 3);
+        assert_eq!(parse_settings("{}").unwrap(), Default::default());
+    }
+
+    #[test]
+    fn every_bad_setting_is_named() {
+        let text = r#"{"atempts_max":3,"attempt_timeout":5,"runner":"magic","backoff":"often"}"#;
+        let problem = parse_settings(text).unwrap_err();
+        let mut named: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+        named.sort_unstable();
+        assert_eq!(named, ["/atempts_max", "/attempt_timeout", "/backoff", "/runner"]);
+        let without = problem.errors.iter().all(|error| !error.message.contains("line"));
+        assert!(without, "{:?}", problem.errors);
+    }
+
+    #[test]
+    fn a_setting_that_cannot_work_is_named() {
+        let problem = parse_settings(r#"{"attempts_max":0}"#).unwrap_err();
+        assert_eq!(problem.errors[0].field, "/attempts_max");
+        assert_eq!(problem.detail, "attempts_max must be 1 or more");
+        assert_eq!(parse_settings("[").unwrap_err().code, Code::BadJson);
+    }
+}

@@ -1,0 +1,44 @@
+//! The REST interface: every route, and what holds for all of them.
+
+mod answer;
+mod body;
+mod query;
+mod submit;
+mod jobs;
+mod kinds;
+mod health;
+
+use crate::app::App;
+use crate::problem::{Code, Problem};
+use axum::Router;
+use axum::http::Uri;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use rewheel_core::Actor;
+use std::sync::Arc;
+
+/// Returns all routes.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/jobs", post(submit::one).get(jobs::list))
+        .route("/v1/jobs/batch", post(submit::batch))
+        .route("/v1/jobs/{id}", get(jobs::show))
+        .route("/v1/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/v1/jobs/{id}/retry", post(jobs::retry))
+        .route("/v1/kinds", get(kinds::list))
+        .route("/v1/kinds/{kind}", get(kinds::show).put(kinds::put))
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .fallback(nothing_here)
+        .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
+        .with_state(app)
+}
+
+async fn nothing_here(uri: Uri) -> Problem {
+    Problem::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
+}
+
+/// Who the audit log says it was.
+fn who() -> Actor {
+    Actor::new("rest")
+}

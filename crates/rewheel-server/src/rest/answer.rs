@@ -1,0 +1,114 @@
+//! Makes every answer that is not a success a problem document.
+
+use crate::app::App;
+use crate::problem::{Code, MEDIA_TYPE, Problem};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A proxy's id fits, and it cannot blow up logs.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What a request is called, in its answer and in the log.
+#[derive(Clone, Debug)]
+pub(super) struct RequestId(pub(super) String);
+
+impl IntoResponse for Problem {
+    /// Hands the problem to [`finish`], which knows the request's id.
+    fn into_response(self) -> Response {
+        let status = status(self.code);
+        let mut response = status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Names the request, and writes problems as documents: those of handlers, and what the router
+/// itself refuses.
+pub(super) async fn finish(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let id = request_id(request.headers()).unwrap_or_else(|| app.request_id());
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let mut response = match check_origin(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    if !response.status().is_success() {
+        let problem = response
+            .extensions_mut()
+            .remove::<Problem>()
+            .unwrap_or_else(|| of_status(response.status()));
+        write(&mut response, &problem, &id);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// Refuses what a web page elsewhere makes a browser send: a server on loopback is in reach of
+/// every page that its user opens.
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    match (origin, host) {
+        (Some((_, authority)), Some(host)) if authority == host => Ok(()),
+        _ => Err(Problem::new(Code::Forbidden, "the request comes from a page of another origin")),
+    }
+}
+
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let is_fit = !id.is_empty() && id.len() <= REQUEST_ID_BYTES_MAX;
+    is_fit.then(|| id.to_owned())
+}
+
+fn write(response: &mut Response, problem: &Problem, id: &str) {
+    if problem.code.status() >= 500 {
+        tracing::warn!(
+            request_id = id,
+            code = problem.code.as_str(),
+            detail = problem.detail,
+            "request failed"
+        );
+    }
+    let document = serde_json::to_vec(&problem.document(id)).unwrap_or_default();
+    *response.status_mut() = status(problem.code);
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    if let Some(seconds) = problem.code.retry_after() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    *response.body_mut() = Body::from(document);
+}
+
+/// Says what a bare status of the router means.
+fn of_status(status: StatusCode) -> Problem {
+    match status {
+        StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "there is nothing here"),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            Problem::new(Code::MethodNotAllowed, "the path is there, but not for this method")
+                .hint("the header `allow` lists the methods")
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(Code::TooLarge, "the body is too large"),
+        status if status.is_client_error() => {
+            Problem::new(Code::BadQuery, "the request's path or parameters cannot be read")
+        }
+        _ => Problem::new(Code::Internal, "the server failed to answer"),
+    }
+}
+
+fn status(code: Code) -> StatusCode {
+    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

@@ -1,0 +1,86 @@
+//! Shows kinds, and writes their settings.
+
+use super::body;
+use super::query::Parameters;
+use super::who;
+use crate::app::App;
+use crate::kind_document::{KindDocument, Runnable, parse_settings};
+use crate::problem::{Code, FieldError, Problem};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use rewheel_core::{Kind, KindName, Limits};
+use rewheel_engine::Engine;
+use serde_json::json;
+use std::sync::Arc;
+
+/// `GET /v1/kinds`
+pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+    let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
+    let limit = parameters.limit();
+    let cursor = parameters.one("cursor", KindName::parse);
+    parameters.finish()?;
+    let engine = app.engine()?;
+    let kinds = engine.store().kinds().await?;
+    let mut rest = kinds.into_iter().filter(|kind| cursor.as_ref() < Some(&kind.name));
+    let page: Vec<Kind> = rest.by_ref().take(limit).collect();
+    let next = rest.next().and(page.last()).map(|last| last.name.to_string());
+    let items = documents(engine, &page).await?;
+    Ok(Json(json!({ "items": items, "next": next })).into_response())
+}
+
+/// `GET /v1/kinds/{kind}`
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
+    let kind = KindName::parse(&name).map_err(|_| not_found())?;
+    let document = find(app.engine()?, &kind).await?.ok_or_else(not_found)?;
+    Ok(Json(document).into_response())
+}
+
+/// `PUT /v1/kinds/{kind}`
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let text = body::read(body, Limits::SETTINGS_BYTES_MAX).await?;
+    let kind = KindName::parse(&name).map_err(|error| {
+        Problem::of_fields(Code::InvalidField, vec![FieldError::new("/kind", error)])
+            .hint("it is the last part of the path")
+    })?;
+    if app.config().kinds.contains_key(&kind) {
+        let detail = format!("`{kind}` is what the server's config file says");
+        return Err(Problem::new(Code::ManagedByConfig, detail)
+            .hint(format!("change [kinds.{kind}] there, and start the server again")));
+    }
+    let settings = parse_settings(&text)?;
+    let engine = app.engine_for_work()?;
+    engine.put_kind(&kind, &settings, &who()).await?;
+    let document = find(engine, &kind).await?;
+    Ok(Json(document).into_response())
+}
+
+async fn find(engine: &Engine, name: &KindName) -> Result<Option<KindDocument>, Problem> {
+    let mut kinds = engine.store().kinds().await?;
+    kinds.retain(|kind| kind.name == *name);
+    Ok(documents(engine, &kinds).await?.pop())
+}
+
+async fn documents(engine: &Engine, kinds: &[Kind]) -> Result<Vec<KindDocument>, Problem> {
+    let tallies = engine.store().tally().await?;
+    let describe = |kind: &Kind| {
+        let tally = tallies.iter().find(|tally| tally.kind == kind.name);
+        let runnable = if engine.runs(&kind.name) { Runnable::Yes } else { Runnable::No };
+        KindDocument::new(kind, tally, runnable)
+    };
+    Ok(kinds.iter().map(describe).collect())
+}

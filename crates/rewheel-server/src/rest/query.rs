@@ -1,0 +1,172 @@
+//! Reads the parameters of a list.
+
+use crate::problem::{Code, FieldError, Problem};
+use crate::rfc3339;
+use axum::extract::Query;
+use axum::http::Uri;
+use rewheel::Category;
+use rewheel_core::store::{Cursor, Filter, PageRequest};
+use rewheel_core::{KindName, Limits, State, Tenant};
+use std::fmt::Display;
+
+/// As many as fit on a page that a person reads.
+const LIMIT_DEFAULT: usize = 100;
+
+/// The parameters of one request. Mistakes are collected.
+pub(super) struct Parameters {
+    found: Vec<(String, String)>,
+    errors: Vec<FieldError>,
+}
+
+impl Parameters {
+    /// Splits a query. Parameters that are not `known` are mistakes.
+    pub(super) fn read(uri: &Uri, known: &[&str]) -> Result<Parameters, Problem> {
+        let Query(found) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+            .map_err(|error| Problem::new(Code::BadQuery, error))?;
+        let mut parameters = Parameters { found: Vec::new(), errors: Vec::new() };
+        for (name, value) in found {
+            if known.contains(&name.as_str()) {
+                parameters.found.push((name, value));
+            } else if known.is_empty() {
+                parameters.wrong(&name, "is unknown: there are no parameters here");
+            } else {
+                parameters.wrong(&name, format!("is unknown: there are {}", known.join(", ")));
+            }
+        }
+        Ok(parameters)
+    }
+
+    /// Takes a parameter that may be there several times.
+    pub(super) fn all<T, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        let (taken, found) =
+            std::mem::take(&mut self.found).into_iter().partition(|(found, _)| found == name);
+        self.found = found;
+        let taken: Vec<(String, String)> = taken;
+        let judge = |(_, text): &(String, String)| {
+            parse(text).map_err(|error| self.wrong(name, error)).ok()
+        };
+        taken.iter().filter_map(judge).collect()
+    }
+
+    /// Takes a parameter that may be there once.
+    pub(super) fn one<T, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let mut all = self.all(name, parse);
+        if all.len() > 1 {
+            self.wrong(name, "can be there only once");
+        }
+        all.pop()
+    }
+
+    /// Takes the length of a page.
+    pub(super) fn limit(&mut self) -> usize {
+        let limit = self.one("limit", |text| {
+            let limit = text.parse().ok().filter(|limit| (1..=Limits::PAGE_MAX).contains(limit));
+            limit.ok_or_else(|| format!("must be 1..{}", Limits::PAGE_MAX))
+        });
+        limit.unwrap_or(LIMIT_DEFAULT)
+    }
+
+    /// Says what was wrong, if anything was.
+    pub(super) fn finish(self) -> Result<(), Problem> {
+        if self.errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Problem::of_fields(Code::BadQuery, self.errors))
+        }
+    }
+
+    fn wrong(&mut self, name: &str, message: impl Display) {
+        self.errors.push(FieldError::new(crate::fields::pointer("", name), message));
+    }
+}
+
+/// Reads which jobs are asked for.
+pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest), Problem> {
+    let known = [
+        "state",
+        "kind",
+        "tenant",
+        "category",
+        "q",
+        "due_after",
+        "due_before",
+        "created_after",
+        "created_before",
+        "limit",
+        "cursor",
+    ];
+    let mut parameters = Parameters::read(uri, &known)?;
+    let filter = Filter {
+        states: parameters.all("state", str::parse::<State>),
+        kinds: parameters.all("kind", KindName::parse),
+        tenant: parameters.one("tenant", Tenant::parse),
+        category: parameters.one("category", str::parse::<Category>),
+        text: parameters.one("q", |text| Ok::<_, String>(text.to_owned())),
+        due_after: parameters.one("due_after", rfc3339::parse),
+        due_before: parameters.one("due_before", rfc3339::parse),
+        created_after: parameters.one("created_after", rfc3339::parse),
+        created_before: parameters.one("created_before", rfc3339::parse),
+    };
+    let limit = parameters.limit();
+    let cursor = parameters.one("cursor", str::parse::<Cursor>);
+    parameters.finish()?;
+    let page = PageRequest { cursor, ..PageRequest::first(limit) };
+    Ok((filter, page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, jobs};
+    use axum::http::Uri;
+
+    fn uri(query: &str) -> Uri {
+        format!("/v1/jobs?{query}").parse().unwrap()
+    }
+
+    #[test]
+    fn every_filter_is_read() {
+        let query = "state=dead&state=scheduled&kind=a&kind=b&tenant=shop%201&category=timeout&q=x\
+                     &due_after=2026-01-01T00:00:00Z&due_before=2026-01-02T00:00:00Z\
+                     &created_after=2026-01-01T00:00:00Z&created_before=2026-01-02T00:00:00Z\
+                     &limit=7";
+        let (filter, page) = jobs(&uri(query)).unwrap();
+        assert_eq!((filter.states.len(), filter.kinds.len(), page.limit), (2, 2, 7));
+        assert_eq!(filter.tenant.unwrap().as_str(), "shop 1");
+        assert_eq!(
+            (filter.category.unwrap().as_str(), filter.text.unwrap()),
+            ("timeout", "x".into())
+        );
+        assert!(filter.due_after < filter.due_before);
+        assert!(filter.created_after < filter.created_before);
+        assert_eq!(jobs(&uri("")).unwrap().1.limit, 100);
+    }
+
+    #[track_caller]
+    fn check(query: &str, field: &str) {
+        let problem = jobs(&uri(query)).unwrap_err();
+        assert_eq!((problem.code, problem.errors[0].field.as_str()), (Code::BadQuery, field));
+    }
+
+    #[test]
+    fn a_bad_parameter_is_named() {
+        check("limit=0", "/limit");
+        check("limit=1001", "/limit");
+        check("limit=x", "/limit");
+        check("limit=1&limit=2", "/limit");
+        check("state=alive", "/state");
+        check("kind=A", "/kind");
+        check("category=odd", "/category");
+        check("due_after=soon", "/due_after");
+        check("cursor=abc", "/cursor");
+        check("tenant=", "/tenant");
+        check("stat=dead", "/stat");
+    }
+}

@@ -1,0 +1,267 @@
+//! Takes jobs in.
+
+use super::answer::RequestId;
+use super::body::{self, SMALL_BYTES_MAX};
+use super::query::Parameters;
+use crate::app::App;
+use crate::fields::pointer;
+use crate::job_document::JobDocument;
+use crate::problem::{Code, FieldError, Problem};
+use crate::submit::{parse, parse_batch, refused};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use rewheel_core::store::{IfRefused, Insert, Inserted, Sent, StoreError};
+use rewheel_core::{
+    Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, Version, When,
+};
+use rewheel_engine::Engine;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// `POST /v1/jobs`
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let engine = app.engine_for_work()?;
+    let bytes_max = engine.settings().payload_bytes_max;
+    let text = body::read(body, bytes_max.saturating_add(SMALL_BYTES_MAX)).await?;
+    let mut job = parse(&text, engine.new_id(), bytes_max)?;
+    take_key(&mut job, &headers)?;
+    let answers = insert(engine, Insert::new(std::slice::from_ref(&job))).await?;
+    match answers.into_iter().next() {
+        Some(Inserted::Created { due, leased }) => {
+            let stored = stored(&app, &job, due, leased).await?;
+            let document = JobDocument::new(&stored, &app.kind(&job.kind), due.max(stored.created));
+            let document = document.with_history(&stored, &[], &[]).with_duplicate(false);
+            Ok((StatusCode::CREATED, Json(document)).into_response())
+        }
+        Some(Inserted::Duplicate { job: id, state }) => {
+            let document = existing(&app, &job, id, state).await?;
+            let is_new = id == job.id;
+            let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+            Ok((status, Json(document.with_duplicate(!is_new))).into_response())
+        }
+        Some(Inserted::Refused(why)) => Err(refused("", &job, &why)),
+        Some(Inserted::LeftOut) | None => Err(no_answer()),
+    }
+}
+
+/// `POST /v1/jobs/batch`
+pub(super) async fn batch(
+    State(app): State<Arc<App>>,
+    Extension(id): Extension<RequestId>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let mut parameters = Parameters::read(&uri, &["partial"])?;
+    let is_partial = parameters.one("partial", |text| match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be true or false"),
+    });
+    parameters.finish()?;
+    if headers.contains_key(IDEMPOTENCY_KEY) {
+        let message = "have keys of their own: the header Idempotency-Key is for one job";
+        let errors = vec![FieldError::new("/jobs", message)];
+        return Err(Problem::of_fields(Code::InvalidField, errors));
+    }
+    let engine = app.engine_for_work()?;
+    let text = body::read(body, app.config().server.body_bytes_max).await?;
+    let entries = parse_batch(&text, || engine.new_id(), engine.settings().payload_bytes_max)?;
+    drop(text);
+    if is_partial == Some(true) {
+        let results = store_others(engine, entries, &id).await?;
+        Ok((StatusCode::OK, Json(json!({ "results": results }))).into_response())
+    } else {
+        let results = store_all(engine, entries).await?;
+        Ok((StatusCode::CREATED, Json(json!({ "results": results }))).into_response())
+    }
+}
+
+/// Stores all entries, or none.
+async fn store_all(
+    engine: &Engine,
+    entries: Vec<Result<NewJob, Problem>>,
+) -> Result<Vec<Value>, Problem> {
+    let (mut jobs, mut problems) = (Vec::with_capacity(entries.len()), Vec::new());
+    for entry in entries {
+        match entry {
+            Ok(job) => jobs.push(job),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if let Some(problem) = together(problems) {
+        return Err(problem);
+    }
+    let if_refused = IfRefused::StoreNothing;
+    let answers = insert(engine, Insert { if_refused, ..Insert::new(&jobs) }).await?;
+    let mut results = Vec::with_capacity(jobs.len());
+    let mut problems = Vec::new();
+    for (place, (job, answer)) in jobs.iter().zip(answers).enumerate() {
+        match result(place, job, answer) {
+            Ok(result) => results.push(result),
+            Err(Some(problem)) => problems.push(problem),
+            Err(None) => {}
+        }
+    }
+    match together(problems) {
+        Some(problem) => Err(problem),
+        None => Ok(results),
+    }
+}
+
+/// Stores the entries that can be, and says what is wrong with the others.
+async fn store_others(
+    engine: &Engine,
+    entries: Vec<Result<NewJob, Problem>>,
+    id: &RequestId,
+) -> Result<Vec<Value>, Problem> {
+    let jobs: Vec<NewJob> =
+        entries.iter().filter_map(|entry| entry.as_ref().ok()).cloned().collect();
+    let mut answers = insert(engine, Insert::new(&jobs)).await?.into_iter();
+    let entries = entries.into_iter().enumerate();
+    let results = entries.map(|(place, entry)| {
+        let stored = entry.map_err(Some).and_then(|job| match answers.next() {
+            Some(answer) => result(place, &job, answer),
+            None => Err(None),
+        });
+        stored.unwrap_or_else(
+            |problem| json!({ "problem": problem.unwrap_or_else(no_answer).document(&id.0) }),
+        )
+    });
+    Ok(results.collect())
+}
+
+/// What became of one entry; nothing is wrong with one that was only left out.
+fn result(place: usize, job: &NewJob, answer: Inserted) -> Result<Value, Option<Problem>> {
+    match answer {
+        Inserted::Created { .. } => Ok(json!({ "id": job.id.to_string(), "duplicate": false })),
+        Inserted::Duplicate { job: id, .. } => {
+            Ok(json!({ "id": id.to_string(), "duplicate": id != job.id }))
+        }
+        Inserted::Refused(why) => Err(Some(refused(&format!("/jobs/{place}"), job, &why))),
+        Inserted::LeftOut => Err(None),
+    }
+}
+
+/// Makes one problem of those of several entries: of the first one's sort, with all their fields.
+fn together(problems: Vec<Problem>) -> Option<Problem> {
+    let mut problems = problems.into_iter();
+    let mut first = problems.next()?;
+    let rest: Vec<FieldError> = problems.flat_map(|problem| problem.errors).collect();
+    if !rest.is_empty() {
+        first.errors.extend(rest);
+        let hint = first.hint.take();
+        first = Problem { hint, ..Problem::of_fields(first.code, first.errors) };
+    }
+    Some(first)
+}
+
+/// Stores jobs. Their ids are made already, so a lost answer is asked for again.
+async fn insert(engine: &Engine, insert: Insert<'_>) -> Result<Vec<Inserted>, Problem> {
+    debug_assert!(insert.jobs.len() <= Limits::SUBMIT_MAX, "the parser bounds a batch");
+    match engine.insert(&insert).await {
+        Err(StoreError::Ambiguous(error)) => {
+            tracing::warn!(%error, "the answer to an insert was lost: asking again");
+            Ok(engine.insert(&Insert { sent: Sent::Again, ..insert }).await?)
+        }
+        answer => Ok(answer?),
+    }
+}
+
+/// Takes the key from the header, where the body has none.
+fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(header) = headers.get(IDEMPOTENCY_KEY) else { return Ok(()) };
+    let wrong = |message: String| {
+        let errors = vec![FieldError::new(pointer("", "key"), message)];
+        Err(Problem::of_fields(Code::InvalidField, errors))
+    };
+    let parsed = header.to_str().ok().map(Key::parse);
+    match (parsed, &job.key) {
+        (Some(Ok(key)), None) => job.key = Some(key),
+        (Some(Ok(key)), Some(own)) if key == *own => {}
+        (Some(Ok(_)), Some(_)) => {
+            return wrong("differs from the header Idempotency-Key: send one of them".to_owned());
+        }
+        (Some(Err(why)), _) => return wrong(format!("(the header Idempotency-Key) {why}")),
+        (None, _) => return wrong("(the header Idempotency-Key) must be plain ASCII".to_owned()),
+    }
+    Ok(())
+}
+
+/// The job as the store has it, without asking for it: it may have ended by now.
+async fn stored(
+    app: &App,
+    job: &NewJob,
+    due: Timestamp,
+    leased: Option<Fence>,
+) -> Result<Job, Problem> {
+    let created = match job.due {
+        When::In(delay) => {
+            let delay = i64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+            Timestamp::from_millis(due.as_millis().saturating_sub(delay))
+        }
+        When::At(_) => app.now().await?,
+    };
+    let fresh = Version::new(1);
+    let (status, version) = match leased {
+        Some(_) => {
+            let holder = app.engine()?.status().holder;
+            (Status::Leased { holder, overdue: due, wanted: None }, fresh.next())
+        }
+        None => (Status::Scheduled, fresh),
+    };
+    Ok(Job {
+        id: job.id,
+        lane: job.lane(),
+        key: job.key.clone(),
+        shard_key: job.shard_key.clone(),
+        payload: Some(job.payload.clone()),
+        attempts_max: job.attempts_max,
+        attempt_timeout: job.attempt_timeout,
+        backoff: job.backoff,
+        traceparent: None,
+        created,
+        deadline: job.deadline.map(|deadline| deadline.resolve(created)),
+        due,
+        because: Because::Submitted,
+        status,
+        fence: leased.unwrap_or_default(),
+        version,
+        attempt: 0,
+        attempts_before: 0,
+        takeovers: 0,
+        takeovers_counted: 0,
+        failure: None,
+    })
+}
+
+/// The job that has the key. Of one that is not kept, only its id and how it ended are known.
+async fn existing(
+    app: &App,
+    job: &NewJob,
+    id: JobId,
+    state: rewheel_core::State,
+) -> Result<JobDocument, Problem> {
+    if let Some(document) = super::jobs::document(app, id).await? {
+        return Ok(document);
+    }
+    let now = app.now().await?;
+    let gone = stored(app, &NewJob { id, ..job.clone() }, now, None).await?;
+    let document = JobDocument::new(&gone, &app.kind(&job.kind), now);
+    Ok(document.with_history(&gone, &[], &[]).ended_as(state))
+}
+
+fn no_answer() -> Problem {
+    Problem::new(Code::Internal, "the store did not say what became of the job")
+}

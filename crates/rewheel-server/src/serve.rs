@@ -1,0 +1,208 @@
+//! Runs the server, from its first listen to its last answer.
+
+use crate::app::App;
+use crate::config::Config;
+use crate::rest;
+use rewheel::CancelToken;
+use rewheel_engine::{Engine, Shutdown, StartError};
+use rewheel_stores::{ConnectError, connect};
+use std::future::{Future, IntoFuture};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How long answers that are on their way may take once everything else has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// The server could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Everybody could reach it.
+    #[error(
+        "refusing to listen on {0}: whoever reaches the server controls it, and this release has \
+         no tokens; listen on a loopback address such as 127.0.0.1:7420"
+    )]
+    BeyondLoopback(SocketAddr),
+    /// The address is taken, or not this machine's.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] ConnectError),
+    /// The engine cannot start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The network failed.
+    #[error("serving failed")]
+    Io(#[from] std::io::Error),
+    /// Somebody could not wait for the end.
+    #[error("interrupted: jobs that were running will be run again")]
+    Interrupted,
+}
+
+/// What a server tells whoever started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// Requests are welcome at this address.
+    Ready(SocketAddr),
+    /// It shuts down.
+    Stopping,
+    /// It has shut down.
+    Stopped(Shutdown),
+}
+
+/// A server that has its address.
+#[derive(Debug)]
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Takes the address that the config names. Nothing is answered yet.
+    ///
+    /// # Errors
+    /// Says why it cannot be had, or should not.
+    pub async fn bind(config: Config) -> Result<Server, ServeError> {
+        let address = config.server.listen;
+        if !address.ip().is_loopback() {
+            return Err(ServeError::BeyondLoopback(address));
+        }
+        let taken = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(taken)?;
+        let address = listener.local_addr()?;
+        Ok(Server { app: Arc::new(App::new(config)), listener, address })
+    }
+
+    /// Returns the address, with the port that was found where the config says 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens the store, runs jobs and answers requests until `stop`, then ends in order.
+    ///
+    /// `/livez` answers from the beginning, `/readyz` once requests are welcome.
+    ///
+    /// # Errors
+    /// Says what could not be started.
+    ///
+    /// # Cancel safety
+    /// Dropping the future is a crash: leases run out, and others take over.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = ()>,
+        mut say: impl FnMut(&Said),
+    ) -> Result<(), ServeError> {
+        let Server { app, listener, address } = self;
+        let quiet = CancelToken::new();
+        let until = quiet.cancelled();
+        let serving = axum::serve(listener, rest::router(Arc::clone(&app)))
+            .with_graceful_shutdown(until)
+            .into_future();
+        tokio::pin!(serving);
+        let working = async {
+            let engine = start(app.config()).await?;
+            app.started(engine.clone());
+            say(&Said::Ready(address));
+            stop.await;
+            // Whoever balances the load looks at /readyz, which tells from here on.
+            app.stop();
+            say(&Said::Stopping);
+            let shutdown = engine.shutdown(app.config().server.shutdown_grace).await;
+            say(&Said::Stopped(shutdown));
+            Ok::<Engine, ServeError>(engine)
+        };
+        let engine = tokio::select! {
+            served = &mut serving => {
+                served?;
+                return Ok(());
+            }
+            worked = working => worked?,
+        };
+        quiet.cancel();
+        if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
+            tracing::warn!("connections were still open at the end");
+        }
+        if let Err(error) = engine.store().close().await {
+            tracing::warn!(%error, "closing the store failed");
+        }
+        Ok(())
+    }
+}
+
+/// Opens the store, and begins to work.
+async fn start(config: &Config) -> Result<Engine, ServeError> {
+    let store = connect(&config.store.url).await?;
+    let mut builder = Engine::builder(store).settings(config.engine.clone());
+    for (name, settings) in &config.kinds {
+        builder = builder.kind(name.as_str(), settings.clone());
+    }
+    Ok(builder.start().await?)
+}
+
+/// Runs a server until ctrl-c or SIGTERM. A second one ends it at once.
+///
+/// # Errors
+/// Says what could not be started, or that somebody could not wait for the end.
+pub async fn serve(config: Config, say: impl FnMut(&Said)) -> Result<(), ServeError> {
+    let mut signals = Signals::new()?;
+    let asked = CancelToken::new();
+    let server = Server::bind(config).await?;
+    let running = server.run(asked.cancelled(), say);
+    let impatience = async {
+        signals.next().await;
+        asked.cancel();
+        signals.next().await;
+    };
+    tokio::select! {
+        ran = running => ran,
+        () = impatience => Err(ServeError::Interrupted),
+    }
+}
+
+/// What people and machines send to end a process.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {})
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The REST interface, over a real listener.
+
+#[path = "rest/served.rs"]
+mod served;
+#[path = "rest/submit.rs"]
+mod submit;
+#[path = "rest/jobs.rs"]
+mod jobs;
+#[path = "rest/kinds.rs"]
+mod kinds;
+#[path = "rest/problems.rs"]
+mod problems;
+#[path = "rest/life.rs"]
+mod life;

@@ -1,0 +1,72 @@
+//! Looking at kinds, and writing them.
+
+use crate::served::{config, served};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_kind_is_written_and_shown() {
+    served(config(), async |api| {
+        let put = api.put("/v1/kinds/charge-card", r#"{"attempts_max":3,"sticky_max":"2s"}"#).await;
+        assert_eq!(put.status, 200, "{put:?}");
+        let shown = api.get("/v1/kinds/charge-card").await;
+        assert_eq!(shown.body, put.body);
+        assert_eq!(shown.body["kind"], "charge-card");
+        assert_eq!(shown.body["settings"]["attempts_max"], 3);
+        assert_eq!(shown.body["settings"]["sticky_max"], "2s");
+        assert_eq!(
+            (&shown.body["runner"], &shown.body["runnable"]),
+            (&json!("handler"), &json!(false))
+        );
+        assert_eq!(shown.body["jobs"], json!({"scheduled":0,"leased":0,"paused":0,"dead":0}));
+        let job = api.post("/v1/jobs", r#"{"kind":"charge-card","payload":1}"#).await;
+        assert_eq!((job.status, &job.body["attempts_max"]), (201, &json!(3)));
+        let counted = api.get("/v1/kinds/charge-card").await;
+        assert_eq!(counted.body["jobs"]["scheduled"], 1);
+        assert_eq!(counted.body["oldest_due"], job.body["due"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn kinds_are_listed_page_by_page() {
+    served(config(), async |api| {
+        for name in ["a", "b"] {
+            assert_eq!(api.put(&format!("/v1/kinds/{name}"), "{}").await.status, 200);
+        }
+        let first = api.get("/v1/kinds?limit=2").await;
+        let names = |answer: &crate::served::Answer| -> Vec<String> {
+            let items = answer.body["items"].as_array().unwrap();
+            items.iter().map(|kind| kind["kind"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            (names(&first), &first.body["next"]),
+            (vec!["a".into(), "b".into()], &json!("b"))
+        );
+        let second = api.get("/v1/kinds?limit=2&cursor=b").await;
+        assert_eq!((names(&second), &second.body["next"]), (vec!["mail".into()], &json!(null)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_file_names_is_the_files() {
+    served(config(), async |api| {
+        let answer = api.put("/v1/kinds/mail", "{}").await;
+        assert_eq!((answer.status, answer.problem()), (409, "managed_by_config"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bad_settings_change_nothing() {
+    served(config(), async |api| {
+        let answer = api.put("/v1/kinds/a", r#"{"atempts_max":1,"sticky_max":3}"#).await;
+        assert_eq!((answer.status, answer.problem()), (422, "invalid_field"));
+        assert_eq!(answer.blamed(), ["/atempts_max", "/sticky_max"]);
+        let answer = api.put("/v1/kinds/A", "{}").await;
+        assert_eq!((answer.status, answer.blamed()), (422, vec!["/kind"]));
+        let answer = api.get("/v1/kinds/a").await;
+        assert_eq!((answer.status, answer.problem()), (404, "not_found"));
+    })
+    .await;
+}
