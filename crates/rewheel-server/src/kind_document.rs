@@ -145,7 +145,7 @@ mod tests {
         let mut named: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         named.sort_unstable();
         assert_eq!(named, ["/atempts_max", "/attempt_timeout", "/backoff", "/runner"]);
-        let without = problem.errors.iter().all(|error| !error.message.contains("line"));
+        let without = problem.errors.iter().all(|error| !error.message.contains(" at line "));
         assert!(without, "{:?}", problem.errors);
     }
 

@@ -33,7 +33,7 @@ async fn every_route_answers_bad_input_with_a_problem() {
             (Method::GET, "/v1/jobs/", "", 404),
             (Method::DELETE, "/v1/jobs", "", 405),
             (Method::PATCH, &one, "{}", 405),
-            (Method::GET, "/v1/jobs/batch", "", 404),
+            (Method::GET, "/v1/jobs/batch", "", 405),
             (Method::POST, "/livez", "", 405),
             (Method::POST, "/readyz", "", 405),
             (Method::PUT, "/v1/kinds", "{}", 405),

@@ -1,5 +1,7 @@
 //! A server for one test, with a client.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use reqwest::{Client, Method, RequestBuilder};
 use rewheel_core::KindName;
 use rewheel_engine::KindSettings;
