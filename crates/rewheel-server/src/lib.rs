@@ -1,1 +1,3 @@
 //! Rewheel for every language.
+
+pub mod callback;
