@@ -1,12 +1,31 @@
 //! The moving parts of a durable retry engine.
 //!
-//! [`wheel`]: in which a job waits for its millisecond.
+//! An [`Engine`] takes jobs in, leases those that are due from its store, lets them wait for their
+//! millisecond in a [`wheel`], runs them, decides what follows, and settles it. Several engines
+//! share one store: each is a holder with a lease, and what a dead one had passes to the others.
+//!
+//! ```text
+//!  submit ─► store ─► claim ─► wheel ─► dispatch ─► decide ─► settle
+//!              ▲                 ▲                               │
+//!              └── not sticky ───┴────────── sticky ─────────────┘
+//! ```
 
 #![warn(missing_docs)]
 
 mod settings;
 mod runner;
+mod submit;
+mod claim;
 pub mod wheel;
+mod dispatch;
+mod attempt;
+mod settle;
+mod heartbeat;
+mod housekeeping;
+mod shared;
+mod engine;
 
+pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{EngineSettings, KindSettings, RunnerKind, SettingError};
+pub use self::submit::{Receipt, Submit, SubmitError};

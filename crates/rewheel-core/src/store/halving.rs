@@ -1,6 +1,7 @@
 //! Finds the items of a batch that a store refuses.
 
 use crate::store::{Answer, StoreError};
+use std::future::Future;
 
 /// Sends a batch. When the store refuses it for what is in it, sends its halves, and so on until
 /// each bad item is alone: it is answered with the refusal, all others with what the store said.
@@ -9,10 +10,13 @@ use crate::store::{Answer, StoreError};
 ///
 /// # Errors
 /// Passes on every error but [`StoreError::Rejected`].
-pub async fn halving<I, T>(
-    items: &[I],
-    mut send: impl AsyncFnMut(&[I]) -> Answer<Vec<T>>,
-) -> Answer<Vec<Result<T, StoreError>>> {
+pub async fn halving<'a, I, T, F>(
+    items: &'a [I],
+    mut send: impl FnMut(&'a [I]) -> F,
+) -> Answer<Vec<Result<T, StoreError>>>
+where
+    F: Future<Output = Answer<Vec<T>>>,
+{
     let mut answers = Vec::with_capacity(items.len());
     // The parts that are still to be sent, the next one last.
     let mut parts = vec![items];
@@ -53,13 +57,13 @@ mod tests {
     fn only_the_bad_items_are_refused_and_the_order_is_kept() {
         let items: Vec<u32> = (0..500).collect();
         let mut sent = 0;
-        let answers = ready(halving(&items, async |part: &[u32]| {
+        let answers = ready(halving(&items, |part: &[u32]| {
             sent += 1;
-            if part.iter().any(|item| [0, 77, 499].contains(item)) {
+            std::future::ready(if part.iter().any(|item| [0, 77, 499].contains(item)) {
                 Err(StoreError::Rejected("a bad item".into()))
             } else {
                 Ok(part.to_vec())
-            }
+            })
         }))
         .unwrap();
         for (item, answer) in items.iter().zip(&answers) {
@@ -74,9 +78,8 @@ mod tests {
 
     #[test]
     fn another_error_ends_it() {
-        let answer = ready(halving(&[1, 2], async |_: &[u32]| -> Result<Vec<()>, StoreError> {
-            Err(StoreError::Closed)
-        }));
+        let closed = |_: &[u32]| std::future::ready(Err::<Vec<()>, _>(StoreError::Closed));
+        let answer = ready(halving(&[1, 2], closed));
         assert!(matches!(answer, Err(StoreError::Closed)));
     }
 }

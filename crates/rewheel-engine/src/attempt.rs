@@ -1,0 +1,169 @@
+//! Runs one attempt of a job, from its start to what is to be settled.
+
+use crate::runner::{JobContext, Runner};
+use crate::shared::{Finished, KindEntry, Places, Shared, Waiting};
+use rewheel::{CancelToken, Category, Verdict, duration};
+use rewheel_core::store::{Ran, Settlement};
+use rewheel_core::{Decision, Failure, History, Keep, Report, decide};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long a handler that was told to stop may go on: enough to roll back a transaction.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// Runs a job that has its places, and hands what became of it to whoever settles.
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    waiting: Waiting,
+    kind: Arc<KindEntry>,
+    places: Places,
+) {
+    let lease = waiting.lease();
+    if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
+        shared.forget(lease);
+        return;
+    }
+    let started = shared.clock.now();
+    let report = report(&shared, &waiting, &kind).await;
+    let took = shared.clock.now().since(started);
+    let decision = decide_next(&shared, &waiting, &kind, &report);
+    let keep_job = match decision {
+        Decision::Succeed => kind.settings.keep_succeeded,
+        Decision::Retry { .. }
+        | Decision::Snooze { .. }
+        | Decision::Dead { .. }
+        | Decision::Fail { .. }
+        | Decision::Pause
+        | Decision::Cancel => shared.settings.keep_ended,
+    };
+    let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
+    let settlement = Settlement {
+        lease,
+        decision,
+        ran: Ran { started_ago: took, duration: took },
+        failure: failure(report),
+        hold: timeout + shared.settings.grace,
+        keep: Keep { job: keep_job, key: shared.settings.keep_keys },
+    };
+    // The other side ends only with the engine.
+    let _ = shared.to_settle.send(Finished { waiting, settlement, places });
+}
+
+/// A takeover counts against a suspect only from here on, so this must be durable first. A store
+/// that cannot say so costs the attempt nothing: the job is found overdue, or given back.
+async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
+    let lease = waiting.lease();
+    match shared.store.start(waiting.holder, &[lease]).await {
+        Ok(answers) => answers == [true],
+        Err(error) => {
+            tracing::warn!(job = %lease.job, %error, "start of a suspect could not be recorded");
+            let keep = shared.keep_ended();
+            let _ = shared.store.give_back(waiting.holder, &[lease], keep).await;
+            false
+        }
+    }
+}
+
+async fn report(shared: &Shared, waiting: &Waiting, kind: &KindEntry) -> Report {
+    let Some(runner) = &kind.runner else {
+        let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
+        return Report::Failed { verdict: Verdict::Retry, failure };
+    };
+    let now = shared.clock.now();
+    let left = waiting.deadline.map(|deadline| deadline.since(now));
+    if left.is_some_and(|left| left.is_zero()) {
+        return Report::Dead(Failure::of_deadline());
+    }
+    let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
+    let ends_in = left.map_or(timeout, |left| left.min(timeout));
+    let cancel = shared.cancel_token(waiting.lease());
+    let context = JobContext::new(Arc::new(waiting.job.clone()), ends_in, cancel.clone());
+    let cut = async {
+        tokio::select! {
+            biased;
+            () = shared.clock.sleep(ends_in) => {}
+            () = told_to_stop(shared, &cancel) => {}
+        }
+    };
+    tokio::select! {
+        biased;
+        report = guarded(&**runner, context) => report,
+        () = cut => cut_short(shared, waiting, ends_in, &cancel),
+    }
+}
+
+/// Ends some time after the handler was told to stop.
+async fn told_to_stop(shared: &Shared, cancel: &CancelToken) {
+    cancel.cancelled().await;
+    shared.clock.sleep(CANCEL_GRACE).await;
+}
+
+fn cut_short(
+    shared: &Shared,
+    waiting: &Waiting,
+    ends_in: Duration,
+    cancel: &CancelToken,
+) -> Report {
+    let now = shared.clock.now();
+    if waiting.deadline.is_some_and(|deadline| deadline.since(now).is_zero()) {
+        return Report::Dead(Failure::of_deadline());
+    }
+    let failure = if cancel.is_cancelled() {
+        Failure::new(Category::Cancelled, None, "it was told to stop, and did not")
+    } else {
+        let message = format!("no result within {}", duration::text(ends_in));
+        Failure::new(Category::Timeout, None, &message)
+    };
+    Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// Runs a handler whose panic is a failure of its job, and of nothing else.
+async fn guarded(runner: &dyn Runner, context: JobContext) -> Report {
+    let made = catch_unwind(AssertUnwindSafe(|| runner.run(context)));
+    let mut running = match made {
+        Ok(running) => running,
+        Err(panic) => return panicked(&*panic),
+    };
+    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+        Ok(poll) => poll,
+        Err(panic) => Poll::Ready(panicked(&*panic)),
+    })
+    .await
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let failure = Failure::new(Category::Panic, None, text.unwrap_or("the handler panicked"));
+    Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Report) -> Decision {
+    let now = shared.clock.now();
+    let job = &waiting.job;
+    let history = History {
+        attempt: job.attempt.saturating_sub(job.attempts_before) + 1,
+        previous: waiting.previous,
+        deadline_in: waiting.deadline.map(|deadline| deadline.since(now)),
+        failure_ratio: 1.0,
+    };
+    let mut decision = decide(report, &kind.policy(job), &history, &shared.random);
+    if let Decision::Retry { sticky, .. } = &mut decision {
+        // Who stops, or is in doubt, keeps nothing.
+        *sticky &= !shared.is_stopping() && !shared.is_doubtful();
+    }
+    decision
+}
+
+/// What is kept of an attempt in the job's history.
+fn failure(report: Report) -> Option<Failure> {
+    match report {
+        Report::Failed { failure, .. } | Report::Fail(failure) | Report::Dead(failure) => {
+            Some(failure)
+        }
+        Report::Done | Report::Pause | Report::Cancel | Report::Snooze(_) => None,
+    }
+}

@@ -1,0 +1,224 @@
+//! The loop that lets jobs wait for their millisecond, then gives them places.
+
+use crate::attempt;
+use crate::shared::{Command, Places, Shared, Waiting};
+use crate::wheel::{Tick, Timer, Wheel};
+use rewheel::Moment;
+use rewheel_core::{JobId, Lease, Priority, Wanted};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// At least so often the loop shows that it is alive, whatever else happens.
+const REST_MAX: Duration = Duration::from_secs(1);
+
+/// Jobs in the order in which they get places: by priority, then by due, then as they came.
+type Turn = (Reverse<Priority>, Moment, u64);
+
+pub(crate) struct Dispatch {
+    shared: Arc<Shared>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    wheel: Wheel<Waiting>,
+    timers: BTreeMap<JobId, Timer>,
+    ready: BTreeMap<Turn, Waiting>,
+    count: u64,
+    attempts: JoinSet<()>,
+    origin: Moment,
+    /// Jobs that go back to the store unstarted.
+    returning: mpsc::UnboundedSender<Vec<Waiting>>,
+}
+
+impl Dispatch {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        commands: mpsc::UnboundedReceiver<Command>,
+        returning: mpsc::UnboundedSender<Vec<Waiting>>,
+    ) -> Dispatch {
+        let origin = shared.clock.now();
+        Dispatch {
+            wheel: Wheel::new(shared.settings.wheel_max),
+            shared,
+            commands,
+            timers: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            count: 0,
+            attempts: JoinSet::new(),
+            origin,
+            returning,
+        }
+    }
+
+    pub(crate) async fn run(mut self) {
+        loop {
+            let rest = self.tick();
+            tokio::select! {
+                biased;
+                command = self.commands.recv() => match command {
+                    Some(command) => self.obey(command),
+                    None => return,
+                },
+                Some(_) = self.attempts.join_next() => {}
+                () = self.shared.clock.sleep(rest) => {}
+            }
+        }
+    }
+
+    /// Does everything that can be done now. Returns how long to rest.
+    fn tick(&mut self) -> Duration {
+        self.shared.tick();
+        while let Ok(command) = self.commands.try_recv() {
+            self.obey(command);
+        }
+        while self.attempts.try_join_next().is_some() {}
+        let now = self.shared.clock.now();
+        let due: Vec<Waiting> = self.wheel.expire(Tick::floor(now.since(self.origin))).collect();
+        for waiting in due {
+            self.timers.remove(&waiting.job.id);
+            self.queue(waiting);
+        }
+        self.start_ready();
+        self.give_back_late(now);
+        self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
+        self.shared.waiting.store(self.wheel.len(), Ordering::Relaxed);
+        match self.wheel.next_expiry() {
+            Some(tick) => self.moment_of(tick).since(self.shared.clock.now()).min(REST_MAX),
+            None => REST_MAX,
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Leased(jobs) => self.wait_for_all(jobs),
+            Command::Direct(waiting, places) => self.start(*waiting, places),
+            Command::Wanted(lease, wanted) => self.want(lease, wanted),
+            Command::Place => {}
+            Command::Drop => self.drop_all(),
+            Command::Stop => self.return_all(),
+        }
+    }
+
+    fn wait_for_all(&mut self, jobs: Vec<Waiting>) {
+        if self.shared.is_stopping() {
+            let _ = self.returning.send(jobs);
+            return;
+        }
+        let now = self.shared.clock.now();
+        let mut late = Vec::new();
+        for waiting in jobs {
+            if waiting.due.since(now).is_zero() {
+                self.queue(waiting);
+                continue;
+            }
+            let id = waiting.job.id;
+            match self.wheel.insert(Tick::ceil(waiting.due.since(self.origin)), waiting) {
+                Ok(timer) => drop(self.timers.insert(id, timer)),
+                Err(full) => late.push(full.into_value()),
+            }
+        }
+        if !late.is_empty() {
+            let _ = self.returning.send(late);
+        }
+    }
+
+    fn queue(&mut self, waiting: Waiting) {
+        self.count += 1;
+        let turn = (Reverse(waiting.job.lane.priority), waiting.due, self.count);
+        self.ready.insert(turn, waiting);
+    }
+
+    /// Gives places to those who wait, in their turn. A kind without a place does not hold up the
+    /// others.
+    fn start_ready(&mut self) {
+        if self.shared.is_doubtful() || self.shared.is_stopping() {
+            return;
+        }
+        let mut started = Vec::new();
+        for (turn, waiting) in &self.ready {
+            if self.shared.places.available_permits() == 0 {
+                break;
+            }
+            let Some(kind) = self.shared.kind(&waiting.job.lane.kind) else {
+                started.push((*turn, None));
+                continue;
+            };
+            if let Some(places) = self.shared.try_place(&kind) {
+                started.push((*turn, Some(places)));
+            }
+        }
+        for (turn, places) in started {
+            let Some(waiting) = self.ready.remove(&turn) else { continue };
+            match places {
+                Some(places) => self.start(waiting, places),
+                // Its kind is gone: whoever knows it may have it.
+                None => drop(self.returning.send(vec![waiting])),
+            }
+        }
+    }
+
+    fn start(&mut self, waiting: Waiting, places: Places) {
+        let Some(kind) = self.shared.kind(&waiting.job.lane.kind) else {
+            let _ = self.returning.send(vec![waiting]);
+            return;
+        };
+        self.attempts.spawn(attempt::run(Arc::clone(&self.shared), waiting, kind, places));
+    }
+
+    /// Those who waited for a place so long that their lease is in danger are better off elsewhere.
+    fn give_back_late(&mut self, now: Moment) {
+        let patience = self.shared.settings.grace / 2;
+        let late: Vec<Turn> = self
+            .ready
+            .iter()
+            .filter(|(_, waiting)| now.since(waiting.due) > patience)
+            .map(|(turn, _)| *turn)
+            .collect();
+        // A job that was late when it came is not late because of this node.
+        let jobs: Vec<Waiting> = late.iter().filter_map(|turn| self.ready.remove(turn)).collect();
+        if !jobs.is_empty() {
+            let _ = self.returning.send(jobs);
+        }
+    }
+
+    fn want(&mut self, lease: Lease, wanted: Wanted) {
+        let waiting = self.timers.remove(&lease.job).and_then(|timer| self.wheel.cancel(timer));
+        let waiting = waiting.or_else(|| {
+            let turn = self.ready.iter().find(|(_, w)| w.lease() == lease).map(|(turn, _)| *turn);
+            turn.and_then(|turn| self.ready.remove(&turn))
+        });
+        match (waiting, wanted) {
+            // Giving it back obeys.
+            (Some(waiting), _) => drop(self.returning.send(vec![waiting])),
+            (None, Wanted::Cancel) => self.shared.cancel(lease),
+            // What runs may finish; it is paused when it is settled.
+            (None, Wanted::Pause) => {}
+        }
+    }
+
+    fn take_all(&mut self) -> Vec<Waiting> {
+        let timers = std::mem::take(&mut self.timers);
+        let mut all: Vec<Waiting> =
+            timers.into_values().filter_map(|timer| self.wheel.cancel(timer)).collect();
+        all.extend(std::mem::take(&mut self.ready).into_values());
+        all
+    }
+
+    fn drop_all(&mut self) {
+        for waiting in self.take_all() {
+            self.shared.forget(waiting.lease());
+        }
+        self.shared.cancel_all();
+    }
+
+    fn return_all(&mut self) {
+        let all = self.take_all();
+        let _ = self.returning.send(all);
+    }
+
+    fn moment_of(&self, tick: Tick) -> Moment {
+        self.origin.plus(tick.since_start())
+    }
+}

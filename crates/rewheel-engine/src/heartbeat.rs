@@ -1,0 +1,136 @@
+//! The loop that keeps this holder alive, and buries those that are not.
+
+use crate::shared::{Command, Shared};
+use rewheel::{CancelToken, Moment};
+use rewheel_core::store::{Burial, StoreError};
+use rewheel_core::{HolderId, NewHolder, Vigil};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) struct Heartbeat {
+    shared: Arc<Shared>,
+    vigil: Vigil,
+    origin: Moment,
+    /// When the last renewal was sent that succeeded.
+    renewed: Moment,
+    ticks: u64,
+}
+
+impl Heartbeat {
+    pub(crate) fn new(shared: Arc<Shared>) -> Heartbeat {
+        let now = shared.clock.now();
+        let vigil = Vigil::new(shared.settings.lease_ttl);
+        Heartbeat { vigil, origin: now, renewed: now, ticks: 0, shared }
+    }
+
+    pub(crate) async fn run(mut self, stop: CancelToken) {
+        while !stop.is_cancelled() {
+            let rest = self.tick().await;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.shared.clock.sleep(rest) => {}
+            }
+        }
+    }
+
+    /// Renews once. Returns how long to rest: a third of a life, less after a failure.
+    async fn tick(&mut self) -> Duration {
+        let third = self.shared.settings.lease_ttl / 3;
+        let ticks = self.shared.ticks();
+        if ticks == self.ticks && ticks > 0 {
+            // A holder whose dispatch stands still must not keep its jobs from others.
+            tracing::error!("lease is not renewed: the dispatch loop stands still");
+            self.note_failure();
+            return third / 3;
+        }
+        let sent = self.shared.clock.now();
+        let holder = self.shared.holder();
+        match self.shared.store.renew(holder).await {
+            Ok(renewed) => {
+                self.ticks = ticks;
+                self.renewed = sent;
+                if self.shared.set_doubtful(false) {
+                    tracing::info!(%holder, "lease renewed: work goes on");
+                    self.shared.look.notify_one();
+                }
+                for wish in renewed.wanted {
+                    let command = Command::Wanted(wish.lease, wish.wanted);
+                    let _ = self.shared.to_dispatch.send(command);
+                }
+                self.watch_others(holder).await;
+                third
+            }
+            Err(StoreError::HolderDead(_)) => {
+                self.join_again(holder).await;
+                third / 3
+            }
+            Err(error) => {
+                tracing::warn!(%error, "lease renewal failed");
+                self.note_failure();
+                third / 3
+            }
+        }
+    }
+
+    fn note_failure(&mut self) {
+        self.vigil.failed();
+        let silent = self.shared.clock.now().since(self.renewed);
+        if silent >= self.shared.settings.lease_ttl && self.shared.set_doubtful(true) {
+            tracing::error!("lease ran out: nothing new is started until it is renewed");
+            self.shared.cancel_all();
+        }
+    }
+
+    /// Others took this holder for dead. What it holds may be theirs by now: only fences can tell.
+    async fn join_again(&mut self, dead: HolderId) {
+        let _ = self.shared.to_dispatch.send(Command::Drop);
+        let fresh = crate::submit::new_holder_id(&self.shared.random);
+        let joining = new_holder(fresh, &self.shared);
+        match self.shared.store.join(&joining).await {
+            Ok(_) => {
+                tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
+                self.shared.set_holder(fresh);
+                self.renewed = self.shared.clock.now();
+                self.vigil = Vigil::new(self.shared.settings.lease_ttl);
+                self.shared.set_doubtful(false);
+                self.shared.look.notify_one();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "joining again failed");
+                self.note_failure();
+            }
+        }
+    }
+
+    async fn watch_others(&mut self, by: HolderId) {
+        let holders = match self.shared.store.holders().await {
+            Ok(holders) => holders,
+            Err(error) => {
+                tracing::warn!(%error, "holders cannot be read");
+                self.vigil.failed();
+                return;
+            }
+        };
+        let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
+        let now = self.shared.clock.now().since(self.origin);
+        for silent in self.vigil.renewed(now, &others) {
+            match self.shared.store.bury(by, silent.id, silent.renewals).await {
+                Ok(Burial::Buried) => {
+                    tracing::warn!(holder = %silent.id, name = silent.name, "holder is dead");
+                    self.sweep(by).await;
+                }
+                Ok(Burial::Alive | Burial::Dead) => {}
+                Err(error) => tracing::warn!(%error, "burying failed"),
+            }
+        }
+    }
+
+    async fn sweep(&self, by: HolderId) {
+        crate::housekeeping::sweep(&self.shared, by).await;
+    }
+}
+
+pub(crate) fn new_holder(id: HolderId, shared: &Shared) -> NewHolder {
+    NewHolder { id, name: shared.settings.name.clone(), lease_ttl: shared.settings.lease_ttl }
+}

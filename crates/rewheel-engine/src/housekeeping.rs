@@ -1,0 +1,135 @@
+//! The loop that does what nobody waits for: sweeps, deadlines, forgotten jobs, retention.
+
+use crate::shared::{Shared, Waiting};
+use rewheel::CancelToken;
+use rewheel_core::store::{Prune, StoreError};
+use rewheel_core::{HolderId, JobEvent, Lease, Limits};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A claim whose answer takes longer than this is taken to be lost.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many rounds of housekeeping pass between two looks for forgotten jobs.
+const AUDIT_EVERY: u32 = 6;
+
+pub(crate) struct Housekeeping {
+    shared: Arc<Shared>,
+    rounds: u32,
+}
+
+impl Housekeeping {
+    pub(crate) fn new(shared: Arc<Shared>) -> Housekeeping {
+        Housekeeping { shared, rounds: 0 }
+    }
+
+    pub(crate) async fn run(mut self, stop: CancelToken) {
+        while !stop.is_cancelled() {
+            if !self.shared.is_doubtful()
+                && let Err(error) = self.tick().await
+            {
+                tracing::warn!(%error, "housekeeping failed");
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.shared.clock.sleep(self.shared.settings.housekeeping) => {}
+            }
+        }
+    }
+
+    async fn tick(&mut self) -> Result<(), StoreError> {
+        let store = &self.shared.store;
+        self.shared.learn(&store.kinds().await?);
+        sweep(&self.shared, self.shared.holder()).await;
+        while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
+        let prune =
+            Prune { limit: Limits::BATCH_MAX, audit_older_than: self.shared.settings.keep_audit };
+        while store.prune(&prune).await?.finished == Limits::BATCH_MAX as u64 {}
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(AUDIT_EVERY) {
+            self.audit().await?;
+        }
+        Ok(())
+    }
+
+    /// Gives back what the store says is ours and we know nothing of: the answer to its claim was
+    /// lost.
+    async fn audit(&self) -> Result<(), StoreError> {
+        let (store, holder) = (&self.shared.store, self.shared.holder());
+        let mut after = None;
+        loop {
+            let held = store.held(holder, STATEMENT_TIMEOUT, after, Limits::BATCH_MAX).await?;
+            let forgotten: Vec<Lease> =
+                held.iter().copied().filter(|lease| !self.shared.holds(*lease)).collect();
+            if !forgotten.is_empty() {
+                tracing::warn!(jobs = forgotten.len(), "jobs were leased without an answer");
+                store.give_back(holder, &forgotten, self.shared.keep_ended()).await?;
+            }
+            after = held.last().map(|lease| lease.job);
+            if held.len() < Limits::BATCH_MAX {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Frees what the dead had. A failure is for the next round to repair.
+pub(crate) async fn sweep(shared: &Shared, by: HolderId) {
+    loop {
+        match shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended()).await {
+            Ok(events) => {
+                events.iter().for_each(tell);
+                if events.len() < Limits::BATCH_MAX {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "sweep failed");
+                return;
+            }
+        }
+    }
+}
+
+async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
+    // A running attempt is cut at its deadline: what it became is on its way.
+    let grace = Duration::from_secs(5).min(shared.settings.grace);
+    let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
+    events.iter().for_each(tell);
+    Ok(events.len())
+}
+
+fn tell(event: &JobEvent) {
+    tracing::info!(job = %event.job, kind = %event.kind, from = %event.from, to = %event.to,
+        cause = ?event.cause, "job changed");
+}
+
+/// Returns jobs to the store that were not started here, until nobody sends any more.
+pub(crate) async fn give_back(
+    shared: Arc<Shared>,
+    mut returning: mpsc::UnboundedReceiver<Vec<Waiting>>,
+) {
+    while let Some(jobs) = returning.recv().await {
+        let mut rest = jobs;
+        while let Some(first) = rest.first() {
+            let holder = first.holder;
+            let (these, others) = rest.into_iter().partition(|job| job.holder == holder);
+            rest = others;
+            return_for(&shared, holder, these).await;
+        }
+    }
+}
+
+async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
+    let leases: Vec<Lease> = jobs.iter().map(Waiting::lease).collect();
+    for part in leases.chunks(Limits::BATCH_MAX) {
+        // What cannot be given back now is found by the audit, or overdue, or swept.
+        if let Err(error) = shared.store.give_back(holder, part, shared.keep_ended()).await {
+            tracing::warn!(%error, jobs = part.len(), "giving back failed");
+        }
+        part.iter().for_each(|lease| shared.forget(*lease));
+    }
+    shared.look.notify_one();
+}

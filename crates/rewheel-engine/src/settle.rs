@@ -1,0 +1,111 @@
+//! The loop that settles what attempts became, many at a time.
+
+use crate::shared::{Command, Finished, Shared};
+use rewheel::Backoff;
+use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
+use rewheel_core::{HolderId, Limits};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Between two tries to reach a store that is away. Results are safe meanwhile: their places are
+/// not free, so that no more than those come.
+const AWAY: Backoff = Backoff::exponential(Duration::from_millis(20)).max(Duration::from_secs(2));
+
+pub(crate) struct Settles {
+    shared: Arc<Shared>,
+    finished: mpsc::UnboundedReceiver<Finished>,
+}
+
+impl Settles {
+    pub(crate) fn new(shared: Arc<Shared>, finished: mpsc::UnboundedReceiver<Finished>) -> Settles {
+        Settles { shared, finished }
+    }
+
+    /// Settles until nobody can finish any more.
+    pub(crate) async fn run(mut self) {
+        let mut batch = Vec::with_capacity(Limits::BATCH_MAX);
+        while self.finished.recv_many(&mut batch, Limits::BATCH_MAX).await > 0 {
+            self.settle(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    async fn settle(&self, batch: Vec<Finished>) {
+        // A holder that died and joined again has results under both names.
+        let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
+        for finished in batch {
+            let holder = finished.waiting.holder;
+            match by_holder.iter_mut().find(|(known, _)| *known == holder) {
+                Some((_, some)) => some.push(finished),
+                None => by_holder.push((holder, vec![finished])),
+            }
+        }
+        for (holder, some) in by_holder {
+            self.settle_for(holder, some).await;
+        }
+        let _ = self.shared.to_dispatch.send(Command::Place);
+        self.shared.look.notify_one();
+    }
+
+    async fn settle_for(&self, holder: HolderId, batch: Vec<Finished>) {
+        let settlements: Vec<Settlement> =
+            batch.iter().map(|finished| finished.settlement.clone()).collect();
+        let mut tries = 0;
+        let answers = loop {
+            let store = &self.shared.store;
+            let sent =
+                halving(&settlements, async |part: &[Settlement]| store.settle(holder, part).await);
+            match sent.await {
+                Ok(answers) => break answers,
+                Err(error) if error.is_transient() => {
+                    tries += 1;
+                    let delay = AWAY.delay(tries, &self.shared.random);
+                    tracing::warn!(%error, results = settlements.len(), "settle failed");
+                    self.shared.clock.sleep(delay).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, results = settlements.len(), "results are lost");
+                    break settlements.iter().map(|_| Ok(Settled::Lost)).collect();
+                }
+            }
+        };
+        for (finished, answer) in batch.into_iter().zip(answers) {
+            self.after(finished, answer);
+        }
+    }
+
+    fn after(&self, finished: Finished, answer: Result<Settled, StoreError>) {
+        let Finished { mut waiting, settlement, places } = finished;
+        // Only now: a place that is free before its result is durable lets in more than can be kept.
+        drop(places);
+        let lease = settlement.lease;
+        let decision = settlement.decision.as_str();
+        match answer {
+            Ok(
+                Settled::Applied(Outcome::Kept { fence, due_in })
+                | Settled::AlreadyApplied(Outcome::Kept { fence, due_in }),
+            ) => {
+                waiting.job.fence = fence;
+                waiting.job.attempt += 1;
+                waiting.previous = settlement.decision.wait().map(|(after, _)| after);
+                waiting.job.failure = settlement.failure;
+                waiting.due = self.shared.clock.now().plus(due_in);
+                self.shared.hold(waiting.lease());
+                let _ = self.shared.to_dispatch.send(Command::Leased(vec![waiting]));
+            }
+            Ok(Settled::Applied(outcome) | Settled::AlreadyApplied(outcome)) => {
+                tracing::debug!(job = %lease.job, decision, ?outcome, "settled");
+                self.shared.forget(lease);
+            }
+            Ok(Settled::Lost) => {
+                tracing::warn!(job = %lease.job, fence = lease.fence.get(), decision,
+                    "result dropped: the lease was superseded");
+                self.shared.forget(lease);
+            }
+            Err(error) => {
+                tracing::error!(job = %lease.job, %error, "the store refuses a result");
+                self.shared.forget(lease);
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What the loops of one engine share.
+
+use crate::runner::Runner;
+use crate::settings::{EngineSettings, KindSettings};
+use rewheel::{CancelToken, Clock, Moment, Random};
+use rewheel_core::store::Store;
+use rewheel_core::{
+    Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Policy, Timestamp, Wanted,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Asked for kinds that have no handler.
+pub(crate) type RunnerSource =
+    dyn Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + Send + Sync;
+
+/// One engine, seen from its loops.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) settings: EngineSettings,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    /// Handlers of this program; they outlast every change of settings.
+    pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
+    pub(crate) source: Option<Box<RunnerSource>>,
+    pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
+    pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
+    /// Wakes the claim loop: there is room, or there may be work.
+    pub(crate) look: Notify,
+    holder: Mutex<HolderId>,
+    held: Mutex<BTreeMap<JobId, Held>>,
+    /// Jobs that are due and wait for a place.
+    pub(crate) ready: AtomicUsize,
+    /// Jobs that wait in the wheel.
+    pub(crate) waiting: AtomicUsize,
+    ticks: AtomicU64,
+    stopping: AtomicBool,
+    doubtful: AtomicBool,
+}
+
+/// A kind that this engine knows.
+pub(crate) struct KindEntry {
+    pub(crate) settings: KindSettings,
+    pub(crate) runner: Option<Arc<dyn Runner>>,
+    /// Places of this kind alone.
+    pub(crate) places: Option<Arc<Semaphore>>,
+}
+
+impl KindEntry {
+    /// Returns how a job is retried: by its own settings, and the kind's where it has none.
+    pub(crate) fn policy(&self, job: &Job) -> Policy {
+        Policy {
+            attempts_max: job.attempts_max.unwrap_or(self.settings.attempts_max),
+            backoff: job.backoff.unwrap_or(self.settings.backoff),
+            retry_after_max: self.settings.retry_after_max,
+            sticky_max: self.settings.sticky_max,
+            on_give_up: self.settings.on_give_up,
+        }
+    }
+}
+
+/// The right to run one attempt.
+pub(crate) struct Places {
+    _any: OwnedSemaphorePermit,
+    _kind: Option<OwnedSemaphorePermit>,
+}
+
+/// A job in this engine's hands.
+struct Held {
+    fence: Fence,
+    cancel: CancelToken,
+}
+
+/// A job that waits in this engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) job: Job,
+    pub(crate) holder: HolderId,
+    /// When it may run, by the engine's own clock.
+    pub(crate) due: Moment,
+    /// When nobody wants it any more, by the engine's own clock.
+    pub(crate) deadline: Option<Moment>,
+    /// The wait before it, for backoffs that build on it.
+    pub(crate) previous: Option<Duration>,
+}
+
+impl Waiting {
+    pub(crate) fn lease(&self) -> Lease {
+        Lease { job: self.job.id, fence: self.job.fence }
+    }
+}
+
+/// What the dispatch loop is told.
+pub(crate) enum Command {
+    /// Jobs were leased.
+    Leased(Vec<Waiting>),
+    /// A job was leased by its own insert, and has a place.
+    Direct(Box<Waiting>, Places),
+    /// A person wants something of a job.
+    Wanted(Lease, Wanted),
+    /// The holder is dead: nothing is this engine's any more.
+    Drop,
+    /// A place is free.
+    Place,
+    /// Give back what has not started.
+    Stop,
+}
+
+/// An attempt that is over, to be settled.
+pub(crate) struct Finished {
+    pub(crate) waiting: Waiting,
+    pub(crate) settlement: rewheel_core::store::Settlement,
+    pub(crate) places: Places,
+}
+
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) settings: EngineSettings,
+    pub(crate) random: Random,
+    pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
+    pub(crate) source: Option<Box<RunnerSource>>,
+    pub(crate) holder: HolderId,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        parts: Parts,
+        to_dispatch: mpsc::UnboundedSender<Command>,
+        to_settle: mpsc::UnboundedSender<Finished>,
+    ) -> Shared {
+        Shared {
+            places: Arc::new(Semaphore::new(parts.settings.places)),
+            store: parts.store,
+            settings: parts.settings,
+            clock: Clock::system(),
+            random: parts.random,
+            handlers: parts.handlers,
+            source: parts.source,
+            kinds: RwLock::default(),
+            to_dispatch,
+            to_settle,
+            look: Notify::new(),
+            holder: Mutex::new(parts.holder),
+            held: Mutex::default(),
+            ready: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            ticks: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn holder(&self) -> HolderId {
+        *lock(&self.holder)
+    }
+
+    pub(crate) fn set_holder(&self, holder: HolderId) {
+        *lock(&self.holder) = holder;
+    }
+
+    pub(crate) fn kind(&self, name: &KindName) -> Option<Arc<KindEntry>> {
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Returns the kinds that this engine can run.
+    pub(crate) fn runnable(&self) -> Vec<KindName> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds
+            .iter()
+            .filter(|(_, kind)| kind.runner.is_some())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Takes the kinds as the store has them. Settings that this version cannot read leave the kind
+    /// without a runner here: another version may know better.
+    pub(crate) fn learn(&self, kinds: &[Kind]) {
+        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut fresh = BTreeMap::new();
+        for kind in kinds {
+            let settings = match serde_json::from_str::<KindSettings>(&kind.settings) {
+                Ok(settings) => settings,
+                Err(error) => {
+                    tracing::warn!(kind = %kind.name, %error, "settings of a kind cannot be read");
+                    continue;
+                }
+            };
+            let entry = match known.remove(&kind.name) {
+                Some(entry) if entry.settings == settings => entry,
+                _ => Arc::new(self.entry(&kind.name, settings)),
+            };
+            fresh.insert(kind.name.clone(), entry);
+        }
+        *known = fresh;
+    }
+
+    fn entry(&self, name: &KindName, settings: KindSettings) -> KindEntry {
+        let handler = self.handlers.get(name).cloned();
+        let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
+        let places = settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most)));
+        KindEntry { settings, runner, places }
+    }
+
+    /// Takes a place for an attempt of a kind, if there is one.
+    pub(crate) fn try_place(&self, kind: &KindEntry) -> Option<Places> {
+        let any = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let kind = match &kind.places {
+            Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
+            None => None,
+        };
+        Some(Places { _any: any, _kind: kind })
+    }
+
+    /// How long ended jobs and their keys are kept, where the kind does not say.
+    pub(crate) fn keep_ended(&self) -> Keep {
+        Keep { job: self.settings.keep_ended, key: self.settings.keep_keys }
+    }
+
+    /// Notes that a job is in this engine's hands.
+    pub(crate) fn hold(&self, lease: Lease) {
+        let held = Held { fence: lease.fence, cancel: CancelToken::new() };
+        lock(&self.held).insert(lease.job, held);
+    }
+
+    /// Notes that it no longer is; a newer lease of it stays.
+    pub(crate) fn forget(&self, lease: Lease) {
+        let mut held = lock(&self.held);
+        if held.get(&lease.job).is_some_and(|held| held.fence <= lease.fence) {
+            held.remove(&lease.job);
+        }
+    }
+
+    pub(crate) fn holds(&self, lease: Lease) -> bool {
+        lock(&self.held).get(&lease.job).is_some_and(|held| held.fence == lease.fence)
+    }
+
+    pub(crate) fn cancel_token(&self, lease: Lease) -> CancelToken {
+        let held = lock(&self.held);
+        held.get(&lease.job).map(|held| held.cancel.clone()).unwrap_or_default()
+    }
+
+    /// Tells a handler to stop.
+    pub(crate) fn cancel(&self, lease: Lease) {
+        if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence) {
+            held.cancel.cancel();
+        }
+    }
+
+    /// Tells every handler to stop.
+    pub(crate) fn cancel_all(&self) {
+        for held in lock(&self.held).values() {
+            held.cancel.cancel();
+        }
+    }
+
+    /// Returns how many jobs are in this engine's hands.
+    pub(crate) fn held_count(&self) -> usize {
+        lock(&self.held).len()
+    }
+
+    /// Returns what is in this engine's hands.
+    pub(crate) fn leases(&self) -> Vec<Lease> {
+        lock(&self.held).iter().map(|(job, held)| Lease { job: *job, fence: held.fence }).collect()
+    }
+
+    /// Returns how many attempts have a place.
+    pub(crate) fn running(&self) -> usize {
+        self.settings.places.saturating_sub(self.places.available_permits())
+    }
+
+    /// Returns how many jobs wait here for their time or for a place.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.ready.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tick(&self) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.look.notify_one();
+    }
+
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Acquire)
+    }
+
+    /// Returns whether that is news.
+    pub(crate) fn set_doubtful(&self, doubtful: bool) -> bool {
+        self.doubtful.swap(doubtful, Ordering::AcqRel) != doubtful
+    }
+
+    /// Translates what a store says is left until an instant of its clock.
+    pub(crate) fn waiting(
+        &self,
+        job: Job,
+        holder: HolderId,
+        due_in: Duration,
+        deadline_in: Option<Duration>,
+    ) -> Waiting {
+        let now = self.clock.now();
+        Waiting {
+            job,
+            holder,
+            due: now.plus(due_in),
+            deadline: deadline_in.map(|left| now.plus(left)),
+            previous: None,
+        }
+    }
+
+    /// Returns what is left until an instant of the store's clock, as it was said to be `now`.
+    pub(crate) fn left(until: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+        until.map(|until| until.since(now))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that can panic happens under these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,278 @@
+//! Takes jobs in: one typed job at a time, or batches of any.
+
+use crate::engine::Engine;
+use crate::runner::{Codec, JobKind, Json};
+use crate::shared::{Command, Places, Shared};
+use rewheel::Backoff;
+use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
+use rewheel_core::{
+    Because, Fence, HolderId, Job, JobId, Key, KindName, NameError, NewJob, Priority,
+    PriorityError, ShardKey, Status, Tenant, Timestamp, Version, When,
+};
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A job was not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// A field of it breaks the rules.
+    #[error("{field} {why}")]
+    Field {
+        /// Which.
+        field: &'static str,
+        /// The rule.
+        why: String,
+    },
+    /// The store refuses it.
+    #[error("refused: {0}")]
+    Refused(#[from] Refusal),
+    /// The store cannot say; nothing was promised. Submit again with the same key.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine shuts down.
+    #[error("the engine is shutting down")]
+    Stopping,
+}
+
+/// A job that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its id; that of the earlier one if it is a duplicate.
+    pub id: JobId,
+    /// Whether its key was known: nothing was stored.
+    pub duplicate: bool,
+}
+
+/// A job on its way in. Await it.
+#[must_use = "nothing is submitted until it is awaited"]
+#[derive(Debug)]
+pub struct Submit<'a> {
+    engine: &'a Engine,
+    job: Result<NewJob, SubmitError>,
+}
+
+impl<'a> Submit<'a> {
+    pub(crate) fn typed<T: JobKind>(engine: &'a Engine, job: &T) -> Submit<'a> {
+        let payload = Json.encode(job).map_err(|why| field("payload", why));
+        let new = payload.and_then(|payload| new_job(engine, T::NAME, payload));
+        Submit { engine, job: new }
+    }
+
+    pub(crate) fn raw(engine: &'a Engine, kind: &str, payload: Vec<u8>) -> Submit<'a> {
+        Submit { engine, job: new_job(engine, kind, payload) }
+    }
+
+    /// Makes submitting it again harmless: for this tenant and kind, only one job has this key.
+    pub fn key(self, key: &str) -> Submit<'a> {
+        self.with(|job| {
+            job.key = Some(Key::parse(key).map_err(|why| name("key", why))?);
+            Ok(())
+        })
+    }
+
+    /// Says on whose behalf it runs.
+    pub fn tenant(self, tenant: &str) -> Submit<'a> {
+        self.with(|job| {
+            job.tenant = Some(Tenant::parse(tenant).map_err(|why| name("tenant", why))?);
+            Ok(())
+        })
+    }
+
+    /// Keeps it with others of the same shard key.
+    pub fn shard_key(self, key: &str) -> Submit<'a> {
+        self.with(|job| {
+            job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
+            Ok(())
+        })
+    }
+
+    /// Says how urgent it is: 9 runs first, 5 unless set.
+    pub fn priority(self, priority: u8) -> Submit<'a> {
+        self.with(|job| {
+            let wrong = |why: PriorityError| field("priority", why.to_string());
+            job.priority = Priority::new(priority).map_err(wrong)?;
+            Ok(())
+        })
+    }
+
+    /// Lets it wait first.
+    pub fn delay(self, delay: Duration) -> Submit<'a> {
+        self.with(|job| {
+            job.due = When::In(delay);
+            Ok(())
+        })
+    }
+
+    /// Says when nobody will want it any more.
+    pub fn deadline_in(self, left: Duration) -> Submit<'a> {
+        self.with(|job| {
+            job.deadline = Some(When::In(left));
+            Ok(())
+        })
+    }
+
+    /// Says how many attempts it gets.
+    pub fn attempts_max(self, attempts_max: u32) -> Submit<'a> {
+        self.with(|job| {
+            if attempts_max == 0 {
+                return Err(field("attempts_max", "must be 1 or more".to_owned()));
+            }
+            job.attempts_max = Some(attempts_max);
+            Ok(())
+        })
+    }
+
+    /// Says how long one attempt may take.
+    pub fn attempt_timeout(self, timeout: Duration) -> Submit<'a> {
+        self.with(|job| {
+            if timeout.is_zero() {
+                return Err(field("attempt_timeout", "must be longer than 0s".to_owned()));
+            }
+            job.attempt_timeout = Some(timeout);
+            Ok(())
+        })
+    }
+
+    /// Says how long to wait between attempts.
+    pub fn backoff(self, backoff: Backoff) -> Submit<'a> {
+        self.with(|job| {
+            job.backoff = Some(backoff);
+            Ok(())
+        })
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> Submit<'a> {
+        if let Ok(job) = &mut self.job
+            && let Err(wrong) = set(job)
+        {
+            self.job = Err(wrong);
+        }
+        self
+    }
+
+    async fn send(self) -> Result<Receipt, SubmitError> {
+        let job = self.job?;
+        let bytes_max = self.engine.settings().payload_bytes_max;
+        if job.payload.len() > bytes_max {
+            let bytes = job.payload.len();
+            return Err(SubmitError::Refused(Refusal::TooLarge { bytes, bytes_max }));
+        }
+        let jobs = [job];
+        let answers = self.engine.insert(&Insert::new(&jobs)).await?;
+        match answers.into_iter().next() {
+            Some(Inserted::Created { .. }) => Ok(Receipt { id: jobs[0].id, duplicate: false }),
+            Some(Inserted::Duplicate { job, .. }) => {
+                Ok(Receipt { id: job, duplicate: job != jobs[0].id })
+            }
+            Some(Inserted::Refused(why)) => Err(SubmitError::Refused(why)),
+            Some(Inserted::LeftOut) | None => Err(SubmitError::Stopping),
+        }
+    }
+}
+
+impl<'a> IntoFuture for Submit<'a> {
+    type Output = Result<Receipt, SubmitError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
+
+fn new_job(engine: &Engine, kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
+    let kind = KindName::parse(kind).map_err(|why| name("kind", why))?;
+    Ok(NewJob::new(engine.new_id(), kind, payload))
+}
+
+fn field(field: &'static str, why: String) -> SubmitError {
+    SubmitError::Field { field, why }
+}
+
+fn name(of: &'static str, why: NameError) -> SubmitError {
+    field(of, why.to_string())
+}
+
+/// Inserts jobs, the only one directly into a free place if there is one.
+pub(crate) async fn insert(
+    shared: &Arc<Shared>,
+    insert: &Insert<'_>,
+) -> Result<Vec<Inserted>, StoreError> {
+    let direct = direct(shared, insert);
+    let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
+    let answers = shared.store.insert(&asked).await?;
+    if let (Some((direct, places)), [job], [Inserted::Created { due, leased: Some(fence) }]) =
+        (direct, insert.jobs, answers.as_slice())
+    {
+        let job = leased_job(job, direct, *due, *fence);
+        let deadline_in = Shared::left(job.deadline, *due);
+        let waiting = shared.waiting(job, direct.holder, Duration::ZERO, deadline_in);
+        shared.hold(waiting.lease());
+        let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), places));
+    }
+    Ok(answers)
+}
+
+/// Finds a place for a job that could run at once.
+fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
+    let [job] = insert.jobs else { return None };
+    let is_first = insert.sent == Sent::First && insert.if_refused == IfRefused::StoreOthers;
+    let is_now = job.due == When::In(Duration::ZERO);
+    if !is_first || !is_now || shared.is_stopping() || shared.is_doubtful() {
+        return None;
+    }
+    let kind = shared.kind(&job.kind).filter(|kind| kind.runner.is_some())?;
+    let places = shared.try_place(&kind)?;
+    let direct = Direct {
+        holder: shared.holder(),
+        attempt_timeout: kind.settings.attempt_timeout,
+        grace: shared.settings.grace,
+    };
+    Some((direct, places))
+}
+
+/// The job as the store has it now, without asking for it.
+fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fence) -> Job {
+    let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
+    Job {
+        id: job.id,
+        lane: job.lane(),
+        key: job.key.clone(),
+        shard_key: job.shard_key.clone(),
+        payload: Some(job.payload.clone()),
+        attempts_max: job.attempts_max,
+        attempt_timeout: job.attempt_timeout,
+        backoff: job.backoff,
+        traceparent: job.traceparent.clone(),
+        created: due,
+        deadline: job.deadline.map(|deadline| deadline.resolve(due)),
+        due,
+        because: Because::Submitted,
+        status: Status::Leased {
+            holder: direct.holder,
+            overdue: due.plus(timeout).plus(direct.grace),
+            wanted: None,
+        },
+        fence,
+        version: Version::new(1),
+        attempt: 0,
+        attempts_before: 0,
+        takeovers: 0,
+        takeovers_counted: 0,
+        failure: None,
+    }
+}
+
+/// Makes an id. The time in it only orders ids; nothing is decided by it.
+pub(crate) fn new_id<T>(make: impl FnOnce(Timestamp) -> T) -> T {
+    #[expect(clippy::disallowed_methods, reason = "ids of a later moment sort later")]
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    make(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(0)))
+}
+
+/// Makes the id of a holder, fresh at each start.
+pub(crate) fn new_holder_id(random: &rewheel::Random) -> HolderId {
+    new_id(|now| HolderId::new(now, random))
+}
