@@ -20,11 +20,16 @@ const BODY_READ_BYTES_MAX: usize = 64 * 1024;
 /// A callee that answered does not hold a place while it trickles out the rest.
 const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Judges an answer.
-pub(super) async fn judge(callback: &Callback, mut response: Response, at: SystemTime) -> Report {
+/// Judges the answer to a call that was made at `at`, when `left` was left of the attempt.
+pub(super) async fn judge(
+    callback: &Callback,
+    mut response: Response,
+    at: SystemTime,
+    left: Duration,
+) -> Report {
     let status = response.status();
     let class = classify(callback, status, response.headers(), at);
-    let body = read_body(&mut response).await;
+    let body = read_body(&mut response, BODY_READ_TIMEOUT.min(left / 2)).await;
     match class.verdict {
         Verdict::Done => Report::Done,
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
@@ -54,8 +59,9 @@ fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: Sy
     }
 }
 
-/// Returns the beginning of the body. An error only ends it: the status has said what matters.
-async fn read_body(response: &mut Response) -> Vec<u8> {
+/// Returns the beginning of the body. An error only ends it: the status has said what matters, and
+/// must be told before the attempt is cut.
+async fn read_body(response: &mut Response, most: Duration) -> Vec<u8> {
     let mut shown = Vec::new();
     let mut bytes = 0;
     let reading = async {
@@ -69,7 +75,7 @@ async fn read_body(response: &mut Response) -> Vec<u8> {
         }
     };
     // What was read until then is enough.
-    let _ = tokio::time::timeout(BODY_READ_TIMEOUT, reading).await;
+    let _ = tokio::time::timeout(most, reading).await;
     shown
 }
 

@@ -5,7 +5,7 @@ use super::client::Clients;
 use super::request::{Now, request};
 use super::settings::Callback;
 use reqwest::Client;
-use rewheel::{CancelToken, Verdict};
+use rewheel::{CancelToken, Clock, Verdict};
 use rewheel_core::{Job, KindName, Report};
 use rewheel_engine::{JobContext, Reporting, Runner};
 use std::sync::Arc;
@@ -56,8 +56,13 @@ impl CallbackRunner {
         let origin = request.url().origin().ascii_serialization();
         let (client, callback) = (self.client.clone(), Arc::clone(&self.callback));
         let call = async move {
+            let clock = Clock::system();
+            let started = clock.now();
             match client.execute(request).await {
-                Ok(response) => answer::judge(&callback, response, at).await,
+                Ok(response) => {
+                    let left = ends_in.saturating_sub(clock.now().since(started));
+                    answer::judge(&callback, response, at, left).await
+                }
                 Err(error) => answer::judge_error(error, ends_in, &origin),
             }
         };
