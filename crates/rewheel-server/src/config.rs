@@ -7,6 +7,7 @@ pub use self::place::ConfigError;
 
 use self::environment::Overrides;
 use self::place::File;
+use crate::runners;
 use rewheel::duration;
 use rewheel_core::KindName;
 use rewheel_engine::{EngineSettings, KindSettings};
@@ -140,6 +141,10 @@ impl Config {
             let kind = KindName::parse(&name)
                 .map_err(|error| wrong(&key, &format!("`{name}` cannot be a kind: it {error}")))?;
             settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
+            if let Some(error) = runners::check(&settings) {
+                let key = format!("{key}{}", error.field.replace('/', "."));
+                return Err(wrong(&key, &error.message));
+            }
             kinds.insert(kind, settings);
         }
         Ok(Config { server: sections.server, store: sections.store, engine, kinds })

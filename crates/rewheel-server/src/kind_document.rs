@@ -2,7 +2,7 @@
 
 use crate::fields::Fields;
 use crate::problem::{Code, FieldError, Problem};
-use crate::rfc3339;
+use crate::{rfc3339, runners};
 use rewheel_core::store::Tally;
 use rewheel_core::{Kind, State};
 use rewheel_engine::{KindSettings, RunnerKind};
@@ -94,7 +94,10 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
         let (name, why) = error.split_once(": ").unwrap_or(("", &error));
         wrong(format!("/{name}"), why.to_owned())
     })?;
-    Ok(settings)
+    match runners::check(&settings) {
+        Some(error) => Err(Problem::of_fields(Code::InvalidField, vec![error])),
+        None => Ok(settings),
+    }
 }
 
 /// The names of all settings: of those that may be left out, too.
@@ -147,6 +150,16 @@ mod tests {
         assert_eq!(named, ["/atempts_max", "/attempt_timeout", "/backoff", "/runner"]);
         let without = problem.errors.iter().all(|error| !error.message.contains(" at line "));
         assert!(without, "{:?}", problem.errors);
+    }
+
+    #[test]
+    fn a_callback_is_checked_too() {
+        let blamed = |text: &str| parse_settings(text).unwrap_err().errors.remove(0).field;
+        assert_eq!(blamed(r#"{"runner":"callback"}"#), "/callback");
+        let bad = r#"{"runner":"callback","callback":{"url":"http://10.0.0.1/"}}"#;
+        assert_eq!(blamed(bad), "/callback/url");
+        let good = r#"{"runner":"callback","callback":{"url":"https://pay.example/"}}"#;
+        assert!(parse_settings(good).is_ok());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Rewheel for every language.
 //!
 //! A [`Server`] answers REST over an engine and its store; [`config`] says what can be set. What a
-//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`].
+//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`]. Jobs run by a
+//! [`callback`].
 
 #![warn(missing_docs)]
 
@@ -12,6 +13,8 @@ mod fields;
 pub mod submit;
 pub mod job_document;
 pub mod kind_document;
+pub mod callback;
+mod runners;
 mod app;
 mod rest;
 mod serve;

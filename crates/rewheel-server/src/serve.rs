@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::config::Config;
-use crate::rest;
+use crate::{rest, runners};
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
@@ -141,7 +141,8 @@ impl Server {
 /// Opens the store, and begins to work.
 async fn start(config: &Config) -> Result<Engine, ServeError> {
     let store = connect(&config.store.url).await?;
-    let mut builder = Engine::builder(store).settings(config.engine.clone());
+    let mut builder =
+        Engine::builder(store).settings(config.engine.clone()).runners(runners::source());
     for (name, settings) in &config.kinds {
         builder = builder.kind(name.as_str(), settings.clone());
     }

@@ -12,3 +12,5 @@ mod kinds;
 mod problems;
 #[path = "rest/life.rs"]
 mod life;
+#[path = "rest/callback.rs"]
+mod callback;

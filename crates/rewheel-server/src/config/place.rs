@@ -92,7 +92,12 @@ impl File {
 
     /// Starts an error about a key, with its line if the file has it.
     pub(super) fn error(&self, key: &str) -> ConfigError {
-        let found = DeTable::parse(&self.text).ok().and_then(|table| find(table.get_ref(), key));
+        let table = DeTable::parse(&self.text).ok();
+        // A part of a list has no key of its own, and what is missing has none at all.
+        let mut parts: Vec<&str> = key.match_indices('.').map(|(at, _)| &key[..at]).collect();
+        parts.push(key);
+        let found =
+            table.and_then(|table| parts.iter().rev().find_map(|part| find(table.get_ref(), part)));
         let line = found.map(|span| self.line(span.start));
         // A key that is checked without being set has a default that clashes with another's.
         let place = line.map(|line| format!("{}:{line}", self.name));

@@ -44,7 +44,7 @@ fn every_section_is_read() {
         runner = "callback"
         attempts_max = 4
         [kinds.charge-card.callback]
-        url = "http://127.0.0.1:9/hook"
+        url = "https://pay.example/hook"
     "#;
     let config = load(text, &[]).unwrap();
     assert_eq!((config.server.listen.port(), config.store.url.as_str()), (0, "memory://"));
@@ -54,7 +54,7 @@ fn every_section_is_read() {
     assert_eq!(config.engine.keep_keys, Config::default().engine.keep_keys);
     let kind = &config.kinds[&KindName::parse("charge-card").unwrap()];
     assert_eq!((kind.runner, kind.attempts_max), (RunnerKind::Callback, 4));
-    assert_eq!(kind.callback.as_ref().unwrap()["url"], "http://127.0.0.1:9/hook");
+    assert_eq!(kind.callback.as_ref().unwrap()["url"], "https://pay.example/hook");
 }
 
 #[test]
@@ -113,6 +113,14 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
         "rewheel.toml:2: kinds.Charge: `Charge` cannot be a kind: it must",
     );
     check("[kinds.a]\nbackoff = \"often\"", &[], "rewheel.toml:2: kinds.a.backoff: ");
+}
+
+#[test]
+fn a_mistake_in_a_callback_is_named_with_its_line() {
+    let text = "[kinds.a]\nrunner = \"callback\"";
+    check(text, &[], "rewheel.toml:1: kinds.a.callback: is missing");
+    let text = format!("{text}\n[kinds.a.callback]\nurl = \"http://10.0.0.1/\"");
+    check(&text, &[], "rewheel.toml:4: kinds.a.callback.url: ");
 }
 
 #[test]

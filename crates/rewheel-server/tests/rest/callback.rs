@@ -1,0 +1,60 @@
+//! A job's way from REST to whoever does the work.
+
+use crate::served::{Answer, Api, config, served};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use serde_json::json;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::net::TcpListener;
+
+/// Asks until a job has ended. Each question is a round trip, so this does not spin.
+async fn ended(api: &Api, id: &str) -> Answer {
+    loop {
+        let shown = api.get(&format!("/v1/jobs/{id}")).await;
+        if shown.body["finished"].is_string() {
+            return shown;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_callback_that_fails_first_is_made_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let hook = post(move || async move {
+        let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
+        if first { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
+    });
+    let callee = axum::serve(listener, Router::new().route("/hook", hook)).into_future();
+    let test = served(config(), async |api| {
+        let settings = json!({
+            "runner": "callback", "backoff": "fixed 1ms",
+            "callback": {"url": url, "allow": ["127.0.0.0/8"]},
+        });
+        let put = api.put("/v1/kinds/hook", &settings.to_string()).await;
+        assert_eq!((put.status, &put.body["runnable"]), (200, &json!(true)), "{put:?}");
+        let job = api.post("/v1/jobs", r#"{"kind":"hook","payload":1}"#).await;
+        let leased = (&job.body["state"], &job.body["attempt"], &job.body["version"]);
+        assert_eq!(leased, (&json!("leased"), &json!(1), &json!(2)), "{job:?}");
+        let done = ended(&api, job.body["id"].as_str().unwrap()).await;
+        assert_eq!((&done.body["state"], &done.body["attempt"]), (&json!("succeeded"), &json!(2)));
+        let failed = &done.body["attempts"][0];
+        assert_eq!((&failed["attempt"], &failed["code"]), (&json!(1), &json!("503")));
+        assert_eq!((&failed["decision"], &failed["delay"]), (&json!("retry"), &json!("1ms")));
+        let again = api.post("/v1/jobs", r#"{"kind":"hook","payload":1}"#).await;
+        assert_eq!(
+            ended(&api, again.body["id"].as_str().unwrap()).await.body["state"],
+            "succeeded"
+        );
+    });
+    tokio::select! {
+        () = test => {}
+        _ = callee => unreachable!("the callee outlives the test"),
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+}
