@@ -1,3 +1,55 @@
 //! The `rewheel` command.
 
-fn main() {}
+mod args;
+mod trouble;
+mod output;
+mod client;
+mod local;
+mod serve;
+mod submit;
+mod jobs;
+mod kinds;
+mod doctor;
+mod migrate;
+
+use self::args::{Args, Command, JobsCommand};
+use self::output::Output;
+use self::trouble::{Trouble, exit};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let output = Output::new(args.json);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return output.trouble(&Trouble::new(exit::FAILED, error)),
+    };
+    let done = runtime.block_on(run(args, output));
+    // Whoever interrupts a server does not want to wait for what it was doing.
+    runtime.shutdown_background();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => output.trouble(&trouble),
+    }
+}
+
+async fn run(args: Args, output: Output) -> Result<(), Trouble> {
+    let client = || client::Client::new(&args.server);
+    match args.command {
+        Command::Serve(serve) => serve::run(serve, output).await,
+        Command::Submit(submit) if submit.store.is_some() => submit::locally(&submit, output).await,
+        Command::Submit(submit) => submit::remotely(&submit, &client()?, output).await,
+        Command::Jobs(JobsCommand::List(list)) => jobs::list(&list, &client()?, output).await,
+        Command::Jobs(JobsCommand::Show { id }) => jobs::show(&id, &client()?, output).await,
+        Command::Jobs(JobsCommand::Cancel { ids }) => {
+            jobs::change("cancel", &ids, &client()?, output).await
+        }
+        Command::Jobs(JobsCommand::Retry { ids }) => {
+            jobs::change("retry", &ids, &client()?, output).await
+        }
+        Command::Kinds => kinds::run(&client()?, output).await,
+        Command::Doctor(doctor) => doctor::run(doctor, output).await,
+        Command::Migrate { store } => migrate::run(&store, output).await,
+    }
+}

@@ -1,0 +1,209 @@
+//! What the command line may say.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A durable retry engine: jobs that are tried until they succeed.
+#[derive(Debug, Parser)]
+#[command(name = "rewheel", version, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// The server to talk to
+    #[arg(
+        long,
+        global = true,
+        env = "REWHEEL_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7420"
+    )]
+    pub(crate) server: String,
+
+    /// Print JSON, the same documents as the REST interface
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run jobs, and answer REST
+    Serve(Serve),
+    /// Submit a job, and print its id
+    Submit(Box<Submit>),
+    /// Look at jobs, and change them
+    #[command(subcommand)]
+    Jobs(JobsCommand),
+    /// List the kinds, and how many jobs each has
+    Kinds,
+    /// Check a store: whether every job is accounted for, and what weakens its promises
+    Doctor(Doctor),
+    /// Bring the tables of a store up to date
+    Migrate {
+        /// The store: sqlite://rewheel.db
+        #[arg(long, value_name = "URL")]
+        store: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// The config file; rewheel.toml of this folder if there is one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where jobs are kept: sqlite://rewheel.db
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// The address to listen on: 127.0.0.1:7420
+    #[arg(long, value_name = "ADDRESS", value_parser = rewheel_server::config::parse_listen)]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Submit {
+    /// What sort of work it is
+    pub(crate) kind: String,
+
+    /// The input as JSON: itself, @file, or - for what is piped in
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) payload: String,
+
+    /// What makes submitting it again harmless
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+
+    /// On whose behalf
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+
+    /// What decides, with the tenant, on which shard it lives
+    #[arg(long)]
+    pub(crate) shard_key: Option<String>,
+
+    /// From 0 to 9; 9 runs first
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) priority: Option<i64>,
+
+    /// How long to wait first: 1h30m
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) delay: Option<String>,
+
+    /// When it may first run: 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) due: Option<String>,
+
+    /// When nobody will want it any more
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
+
+    /// How many attempts it gets
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub(crate) attempts_max: Option<i64>,
+
+    /// How long one attempt may take
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) attempt_timeout: Option<String>,
+
+    /// How long to wait between attempts: "exponential 100ms x2 max 30s jitter full"
+    #[arg(long)]
+    pub(crate) backoff: Option<String>,
+
+    /// Write into this store, without a server
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobsCommand {
+    /// List jobs, the newest first
+    List(Box<List>),
+    /// Show one job with its attempts, and what people did to it
+    Show {
+        /// Its id
+        id: String,
+    },
+    /// Stop jobs
+    Cancel {
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Let jobs run now; a dead letter goes back to work
+    Retry {
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct List {
+    /// In this state; may be there several times
+    #[arg(long)]
+    pub(crate) state: Vec<String>,
+
+    /// Of this kind; may be there several times
+    #[arg(long)]
+    pub(crate) kind: Vec<String>,
+
+    /// On this behalf
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+
+    /// With a last failure of this category
+    #[arg(long)]
+    pub(crate) category: Option<String>,
+
+    /// With this text in the id, the key or the last failure
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) q: Option<String>,
+
+    /// Due at this time or later
+    #[arg(long, value_name = "TIME")]
+    pub(crate) due_after: Option<String>,
+
+    /// Due before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) due_before: Option<String>,
+
+    /// Submitted at this time or later
+    #[arg(long, value_name = "TIME")]
+    pub(crate) created_after: Option<String>,
+
+    /// Submitted before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) created_before: Option<String>,
+
+    /// How many at most: 1 to 1000
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit: Option<String>,
+
+    /// Where the last page ended
+    #[arg(long)]
+    pub(crate) cursor: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Doctor {
+    /// The store; that of the config if not set
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// The config file; rewheel.toml of this folder if there is one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Args;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,94 @@
+//! Talks to a server.
+
+use crate::trouble::{Trouble, exit};
+use reqwest::{Method, Url};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Longer than any answer takes; a batch of ten thousand jobs included.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server, seen from the command line.
+#[derive(Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: Url,
+}
+
+/// A document that a server sent.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// As it was sent: a payload is shown the way it was written.
+    pub(crate) text: String,
+    pub(crate) value: Value,
+}
+
+impl Client {
+    pub(crate) fn new(server: &str) -> Result<Client, Trouble> {
+        let wrong = |why: &str| {
+            let message = format!("--server {server}: {why}");
+            Trouble::usage(message).hint("it looks like http://127.0.0.1:7420")
+        };
+        let base = Url::parse(server).map_err(|error| wrong(&error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+            return Err(wrong("must be an http or https URL"));
+        }
+        let mut builder = reqwest::Client::builder().timeout(TIMEOUT);
+        if matches!(base.host_str(), Some("127.0.0.1" | "localhost" | "[::1]")) {
+            // No proxy can reach this machine's own loopback.
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| Trouble::new(exit::FAILED, error))?;
+        Ok(Client { http, base })
+    }
+
+    /// Asks for a document. Parts of the path are escaped.
+    pub(crate) async fn get(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Document, Trouble> {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.send(Method::GET, url, String::new()).await
+    }
+
+    /// Asks for something to be done.
+    pub(crate) async fn post(&self, path: &[&str], body: String) -> Result<Document, Trouble> {
+        self.send(Method::POST, self.url(path), body).await
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().push("v1").extend(path);
+        }
+        url
+    }
+
+    async fn send(&self, method: Method, url: Url, body: String) -> Result<Document, Trouble> {
+        let request = self.http.request(method, url);
+        let request = request.header("content-type", "application/json").body(body);
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| self.unreachable(error))?;
+        let value = serde_json::from_str::<Value>(&text);
+        match value {
+            Ok(value) if status.is_success() => Ok(Document { text, value }),
+            Ok(problem) => Err(Trouble::of_answer(status.as_u16(), problem)),
+            Err(_) => {
+                let message = format!("{} does not answer like a Rewheel server", self.base);
+                Err(Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message)))
+            }
+        }
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> Trouble {
+        let error = anyhow::Error::new(error.without_url());
+        let error = error.context(format!("the server {} cannot be reached", self.base));
+        Trouble::new(exit::UNAVAILABLE, error)
+            .hint("`rewheel serve` starts one; --server or REWHEEL_SERVER names another")
+    }
+}

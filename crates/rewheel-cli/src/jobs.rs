@@ -1,0 +1,187 @@
+//! Shows jobs, and changes them.
+
+use crate::args::List;
+use crate::client::Client;
+use crate::output::{Output, table};
+use crate::trouble::{Trouble, exit};
+use serde_json::Value;
+
+/// Longer texts would push the other columns off the screen.
+const CELL_CHARS_MAX: usize = 40;
+
+pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), Trouble> {
+    let page = client.get(&["jobs"], &query(args)).await?;
+    let items = page.value.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+    output.answer(page.text, || {
+        let names = ["ID", "KIND", "STATE", "ATTEMPT", "DUE", "KEY", "FAILURE"];
+        table(&names, items.iter().map(row))
+    });
+    if let Some(next) = page.value.get("next").and_then(Value::as_str) {
+        output.note(format_args!("there are more: --cursor {next}"));
+    }
+    Ok(())
+}
+
+pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), Trouble> {
+    let job = client.get(&["jobs", id], &[]).await?;
+    let value = job.value;
+    output.answer(job.text, || described(&value));
+    Ok(())
+}
+
+/// Changes jobs one by one, and says what became of each.
+pub(crate) async fn change(
+    verb: &str,
+    ids: &[String],
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    let mut failures = Vec::new();
+    for id in ids {
+        match client.post(&["jobs", id, verb], String::new()).await {
+            Ok(job) => {
+                let value = job.value;
+                output.answer(job.text, || changed(&value));
+            }
+            Err(trouble) if ids.len() == 1 => return Err(trouble),
+            Err(trouble) => {
+                output.trouble(&trouble);
+                failures.push(trouble);
+            }
+        }
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{} of {} jobs could not {verb}", failures.len(), ids.len());
+    Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
+}
+
+fn query(args: &List) -> Vec<(&str, &str)> {
+    let mut query = Vec::new();
+    query.extend(args.state.iter().map(|state| ("state", state.as_str())));
+    query.extend(args.kind.iter().map(|kind| ("kind", kind.as_str())));
+    let single = [
+        ("tenant", &args.tenant),
+        ("category", &args.category),
+        ("q", &args.q),
+        ("due_after", &args.due_after),
+        ("due_before", &args.due_before),
+        ("created_after", &args.created_after),
+        ("created_before", &args.created_before),
+        ("limit", &args.limit),
+        ("cursor", &args.cursor),
+    ];
+    query.extend(single.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
+    query
+}
+
+fn row(job: &Value) -> Vec<String> {
+    let attempt = format!("{}/{}", text(job, "attempt"), text(job, "attempts_max"));
+    vec![
+        text(job, "id"),
+        text(job, "kind"),
+        text(job, "state"),
+        attempt,
+        text(job, "due"),
+        short(&text(job, "key")),
+        short(&failure(job)),
+    ]
+}
+
+/// A job for a person: its fields, its input, what went wrong, what others did.
+fn described(job: &Value) -> String {
+    let names = [
+        "id",
+        "kind",
+        "state",
+        "wanted",
+        "key",
+        "tenant",
+        "shard_key",
+        "priority",
+        "attempt",
+        "attempts_max",
+        "takeovers",
+        "fence",
+        "holder",
+        "version",
+        "due",
+        "deadline",
+        "attempt_timeout",
+        "backoff",
+        "created",
+        "finished",
+    ];
+    let mut rows: Vec<Vec<String>> = names
+        .iter()
+        .filter(|name| !job[**name].is_null())
+        .map(|name| vec![(*name).to_owned(), text(job, name)])
+        .collect();
+    rows.push(vec!["because".to_owned(), text(&job["due_because"], "text")]);
+    if !job["failure"].is_null() {
+        rows.push(vec!["failure".to_owned(), failure(job)]);
+    }
+    rows.push(vec!["payload".to_owned(), job["payload"].to_string()]);
+    let mut parts = vec![table(&[], rows)];
+    let list = |name: &str| job[name].as_array().filter(|list| !list.is_empty());
+    if let Some(attempts) = list("attempts") {
+        let names = ["ATTEMPT", "STARTED", "DURATION", "FAILURE", "DECISION", "DELAY"];
+        let row = |attempt: &Value| {
+            vec![
+                text(attempt, "attempt"),
+                text(attempt, "started"),
+                text(attempt, "duration"),
+                said(attempt),
+                text(attempt, "decision"),
+                text(attempt, "delay"),
+            ]
+        };
+        parts.push(table(&names, attempts.iter().map(row)));
+    }
+    if let Some(audit) = list("audit") {
+        let row = |entry: &Value| {
+            let change = format!("{} -> {}", entry["before"], entry["after"]);
+            vec![text(entry, "at"), text(entry, "who"), text(entry, "what"), change]
+        };
+        parts.push(table(&["AT", "WHO", "WHAT", "CHANGE"], audit.iter().map(row)));
+    }
+    parts.join("\n\n")
+}
+
+fn changed(job: &Value) -> String {
+    match job["wanted"].as_str() {
+        Some(wanted) => {
+            format!("{} {} ({wanted} is wanted of its holder)", text(job, "id"), text(job, "state"))
+        }
+        None => format!("{} {}", text(job, "id"), text(job, "state")),
+    }
+}
+
+fn failure(job: &Value) -> String {
+    if job["failure"].is_null() { String::new() } else { said(&job["failure"]) }
+}
+
+fn said(failure: &Value) -> String {
+    let words = [text(failure, "category"), text(failure, "code"), text(failure, "message")];
+    words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ")
+}
+
+fn text(value: &Value, name: &str) -> String {
+    match &value[name] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other.to_string()
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    if first.chars().count() <= CELL_CHARS_MAX {
+        return first.to_owned();
+    }
+    let kept: String = first.chars().take(CELL_CHARS_MAX - 1).collect();
+    format!("{kept}…")
+}

@@ -1,0 +1,39 @@
+//! Opens a store without a server.
+
+use crate::trouble::{Trouble, exit};
+use rewheel_core::store::Store;
+use rewheel_server::config::Config;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a config file is called where nobody says otherwise.
+const CONFIG: &str = "rewheel.toml";
+
+/// Reads the config: the file that is named, or the one of this folder if there is one.
+pub(crate) fn config(named: Option<&Path>) -> Result<Config, Trouble> {
+    let found = Path::new(CONFIG).exists().then(|| PathBuf::from(CONFIG));
+    let path = named.map(Path::to_owned).or(found);
+    // A name or a value that is no text cannot be one of ours.
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Ok(Config::load(path.as_deref(), env)?)
+}
+
+/// Opens a store that is there already.
+pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, Trouble> {
+    if let Some(path) = file(url)
+        && !path.exists()
+    {
+        let message = format!("there is no store at {url}");
+        return Err(Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
+            .hint("`rewheel migrate --store URL` makes one; is this the right folder?"));
+    }
+    Ok(rewheel_stores::connect(url).await?)
+}
+
+/// Returns the file that a URL names, if its store is a file.
+fn file(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite://")?;
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    (!path.is_empty()).then(|| PathBuf::from(path))
+}

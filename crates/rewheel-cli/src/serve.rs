@@ -1,0 +1,31 @@
+//! Runs a server until somebody ends it.
+
+use crate::args::Serve;
+use crate::local;
+use crate::output::Output;
+use crate::trouble::Trouble;
+use rewheel_server::Said;
+use tracing_subscriber::EnvFilter;
+
+pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
+    let mut config = local::config(args.config.as_deref())?;
+    if let Some(store) = args.store {
+        config.store.url = store;
+    }
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    log();
+    let say = move |said: &Said| match said {
+        Said::Ready(address) => output.note(format_args!("listening on http://{address}")),
+        Said::Stopping => output.note("shutting down; interrupt again to stop at once"),
+        Said::Stopped(shutdown) => output.note(shutdown),
+    };
+    Ok(rewheel_server::serve(config, say).await?)
+}
+
+/// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for.
+fn log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,135 @@
+//! Submits a job, through a server or straight into a store.
+
+use crate::args::Submit;
+use crate::client::Client;
+use crate::local;
+use crate::output::Output;
+use crate::trouble::{Trouble, exit};
+use rewheel::Random;
+use rewheel_core::JobId;
+use rewheel_core::store::{Insert, Inserted, Sent, Store, StoreError};
+use rewheel_engine::KindSettings;
+use rewheel_server::job_document::JobDocument;
+use rewheel_server::submit::{parse, refused};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::io::Read;
+
+/// The body of `POST /v1/jobs`.
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    kind: &'a str,
+    payload: Box<RawValue>,
+    key: Option<&'a str>,
+    tenant: Option<&'a str>,
+    shard_key: Option<&'a str>,
+    priority: Option<i64>,
+    delay: Option<&'a str>,
+    due: Option<&'a str>,
+    deadline: Option<&'a str>,
+    attempts_max: Option<i64>,
+    attempt_timeout: Option<&'a str>,
+    backoff: Option<&'a str>,
+}
+
+/// Submits through a server.
+pub(crate) async fn remotely(
+    args: &Submit,
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    let answer = client.post(&["jobs"], body(args)?).await?;
+    let is_known = answer.value.get("duplicate") == Some(&Value::Bool(true));
+    let id = answer.value.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    output.answer(answer.text, || id);
+    if is_known {
+        output.note("its key is known: this is the job that has it");
+    }
+    Ok(())
+}
+
+/// Submits into a store. Whatever server or engine shares it finds the job at its next poll.
+pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble> {
+    let config = local::config(None)?;
+    let text = body(args)?;
+    let url = args.store.as_deref().unwrap_or(&config.store.url);
+    let store = local::open(url).await?;
+    let id = JobId::new(store.now().await?, &Random::thread());
+    let job = parse(&text, id, config.engine.payload_bytes_max)?;
+    let jobs = [job];
+    let answers = match store.insert(&Insert::new(&jobs)).await {
+        Err(StoreError::Ambiguous(_)) => {
+            store.insert(&Insert { sent: Sent::Again, ..Insert::new(&jobs) }).await?
+        }
+        answers => answers?,
+    };
+    let known = match answers.into_iter().next() {
+        Some(Inserted::Created { .. }) => id,
+        Some(Inserted::Duplicate { job, .. }) => job,
+        Some(Inserted::Refused(why)) => return Err(refused("", &jobs[0], &why).into()),
+        Some(Inserted::LeftOut) | None => {
+            let error = anyhow::Error::msg("the store did not say what became of the job");
+            return Err(Trouble::new(exit::FAILED, error));
+        }
+    };
+    let document = document(store.as_ref(), known).await?;
+    let document = document.map(|document| document.with_duplicate(known != id));
+    let text =
+        serde_json::to_string(&document).map_err(|error| Trouble::new(exit::FAILED, error))?;
+    output.answer(text, || known.to_string());
+    if known != id {
+        output.note("its key is known: this is the job that has it");
+    }
+    Ok(store.close().await?)
+}
+
+async fn document(store: &dyn Store, id: JobId) -> Result<Option<JobDocument>, Trouble> {
+    let Some(job) = store.get(id).await? else { return Ok(None) };
+    let kinds = store.kinds().await?;
+    let kind = kinds.iter().find(|kind| kind.name == job.lane.kind);
+    let settings: Option<KindSettings> =
+        kind.and_then(|kind| serde_json::from_str(&kind.settings).ok());
+    let document = JobDocument::new(&job, &settings.unwrap_or_default(), store.now().await?);
+    Ok(Some(document.with_history(&job, &store.attempts(id).await?, &[])))
+}
+
+fn body(args: &Submit) -> Result<String, Trouble> {
+    let body = Body {
+        kind: &args.kind,
+        payload: payload(&args.payload)?,
+        key: args.key.as_deref(),
+        tenant: args.tenant.as_deref(),
+        shard_key: args.shard_key.as_deref(),
+        priority: args.priority,
+        delay: args.delay.as_deref(),
+        due: args.due.as_deref(),
+        deadline: args.deadline.as_deref(),
+        attempts_max: args.attempts_max,
+        attempt_timeout: args.attempt_timeout.as_deref(),
+        backoff: args.backoff.as_deref(),
+    };
+    serde_json::to_string(&body).map_err(|error| Trouble::new(exit::FAILED, error))
+}
+
+/// Reads the input: itself, a file, or what is piped in.
+fn payload(given: &str) -> Result<Box<RawValue>, Trouble> {
+    let unreadable = |what: &str, error: std::io::Error| {
+        Trouble::usage(format!("the payload cannot be read from {what}: {error}"))
+    };
+    let text = if given == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| unreadable("what is piped in", error))?;
+        text
+    } else if let Some(path) = given.strip_prefix('@') {
+        std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?
+    } else {
+        given.to_owned()
+    };
+    RawValue::from_string(text.trim().to_owned()).map_err(|error| {
+        Trouble::usage(format!("the payload is not JSON: {error}"))
+            .hint(r#"a text needs its quotes: rewheel submit KIND '"text"'"#)
+    })
+}

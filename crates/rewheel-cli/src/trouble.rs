@@ -1,0 +1,141 @@
+//! Why a command failed, and what the shell is told.
+
+use rewheel_core::store::StoreError;
+use rewheel_engine::StartError;
+use rewheel_server::ServeError;
+use rewheel_server::config::ConfigError;
+use rewheel_server::problem::Problem;
+use rewheel_stores::ConnectError;
+use serde_json::{Value, json};
+
+/// What a shell sees of a command that ended.
+pub(crate) mod exit {
+    /// It failed, or the doctor found something.
+    pub(crate) const FAILED: u8 = 1;
+    /// What was asked makes no sense.
+    pub(crate) const USAGE: u8 = 2;
+    /// A part of it failed.
+    pub(crate) const PARTLY: u8 = 3;
+    /// The server does not know who asks, or refuses them.
+    pub(crate) const AUTH: u8 = 4;
+    /// There is no such thing.
+    pub(crate) const NOT_FOUND: u8 = 5;
+    /// The state of things does not allow it.
+    pub(crate) const CONFLICT: u8 = 6;
+    /// The server or the store is not there.
+    pub(crate) const UNAVAILABLE: u8 = 7;
+    /// Somebody interrupted it.
+    pub(crate) const INTERRUPTED: u8 = 130;
+}
+
+/// A command failed.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    /// What the shell is told.
+    pub(crate) code: u8,
+    /// What happened.
+    pub(crate) error: anyhow::Error,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+    /// What the server said, where it was the server.
+    pub(crate) problem: Option<Value>,
+}
+
+impl Trouble {
+    pub(crate) fn new(code: u8, error: impl Into<anyhow::Error>) -> Trouble {
+        Trouble { code, error: error.into(), hint: None, problem: None }
+    }
+
+    pub(crate) fn usage(message: String) -> Trouble {
+        Trouble::new(exit::USAGE, anyhow::Error::msg(message))
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Trouble {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Takes what a server answered.
+    pub(crate) fn of_answer(status: u16, problem: Value) -> Trouble {
+        let text = |name: &str| problem.get(name).and_then(Value::as_str).map(str::to_owned);
+        let detail = text("detail").unwrap_or_else(|| format!("the server answered {status}"));
+        let hint = text("hint");
+        let error = anyhow::Error::msg(with_errors(&detail, &problem));
+        Trouble { code: of_status(status), error, hint, problem: Some(problem) }
+    }
+
+    /// Returns it as a problem document, for whoever asked for JSON.
+    pub(crate) fn document(&self) -> Value {
+        self.problem
+            .clone()
+            .unwrap_or_else(|| json!({ "detail": format!("{:#}", self.error), "hint": self.hint }))
+    }
+}
+
+/// Lists the fields that are wrong, where the detail does not say it all.
+fn with_errors(detail: &str, problem: &Value) -> String {
+    let errors = problem.get("errors").and_then(Value::as_array);
+    let mut text = detail.to_owned();
+    if let Some(errors) = errors.filter(|errors| errors.len() > 1) {
+        for error in errors {
+            let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("");
+            text.push_str(&format!("\n  {} {}", part("field"), part("message")));
+        }
+    }
+    text
+}
+
+fn of_status(status: u16) -> u8 {
+    match status {
+        401 | 403 => exit::AUTH,
+        404 => exit::NOT_FOUND,
+        409 | 412 => exit::CONFLICT,
+        502..=504 | 507 => exit::UNAVAILABLE,
+        _ => exit::FAILED,
+    }
+}
+
+impl From<Problem> for Trouble {
+    fn from(problem: Problem) -> Trouble {
+        let document = serde_json::to_value(problem.document("")).unwrap_or_default();
+        Trouble::of_answer(problem.code.status(), document)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Problem::from(error).into()
+    }
+}
+
+impl From<ConnectError> for Trouble {
+    fn from(error: ConnectError) -> Trouble {
+        match error {
+            ConnectError::Url { .. } | ConnectError::Setting { .. } => {
+                Trouble::new(exit::USAGE, error)
+            }
+            ConnectError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ConfigError> for Trouble {
+    fn from(error: ConfigError) -> Trouble {
+        Trouble::new(exit::USAGE, error)
+    }
+}
+
+impl From<ServeError> for Trouble {
+    fn from(error: ServeError) -> Trouble {
+        match error {
+            ServeError::BeyondLoopback(_) => Trouble::new(exit::USAGE, error),
+            ServeError::Listen { .. } => Trouble::new(exit::FAILED, error)
+                .hint("another server may have it: choose another with --listen 127.0.0.1:0"),
+            ServeError::Io(_) => Trouble::new(exit::FAILED, error),
+            ServeError::Store(error) => error.into(),
+            ServeError::Start(StartError::Store(error)) => error.into(),
+            ServeError::Start(error) => Trouble::new(exit::USAGE, error),
+            ServeError::Interrupted => Trouble::new(exit::INTERRUPTED, error),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The command as a shell sees it.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Ran {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        Ran {
+            code: output.status.code().unwrap(),
+            out: text(&output.stdout),
+            err: text(&output.stderr),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// A folder with a server in it.
+struct Served {
+    folder: TempDir,
+    server: Child,
+    stderr: BufReader<ChildStderr>,
+    url: String,
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rewheel"));
+    command.current_dir(folder).env_remove("REWHEEL_SERVER").env_remove("RUST_LOG");
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> Ran {
+    Ran::of(&command(folder).args(args).stdin(Stdio::null()).output().unwrap())
+}
+
+impl Served {
+    /// Starts a server with a kind `mail` that nobody runs.
+    fn start() -> Served {
+        let folder = tempfile::tempdir().unwrap();
+        let config = "[kinds.mail]\nattempts_max = 3\n";
+        std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
+        let mut server = command(folder.path())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(server.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}"));
+        let url = url.to_owned();
+        Served { folder, server, stderr, url }
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        let mut all = args.to_vec();
+        all.extend(["--server", &self.url]);
+        run(self.folder.path(), &all)
+    }
+
+    /// Ends the server, and returns the rest of what it said.
+    fn end(mut self) -> (Ran, TempDir) {
+        let pid = self.server.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let mut err = String::new();
+        self.stderr.read_to_string(&mut err).unwrap();
+        let code = self.server.wait().unwrap().code().unwrap();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        (Ran { code, out: String::new(), err }, folder)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn a_job_is_submitted_listed_shown_and_cancelled() {
+    let served = Served::start();
+    let submitted =
+        served.run(&["submit", "mail", r#"{"to":"a"}"#, "--key", "k", "--priority", "7"]);
+    assert_eq!((submitted.code, submitted.err.as_str()), (0, ""));
+    let id = submitted.out.as_str();
+    let again = served.run(&["submit", "mail", r#"{"to":"a"}"#, "--key", "k"]);
+    assert_eq!((again.code, again.out.as_str()), (0, id));
+    assert!(again.err.contains("key is known"), "{again:?}");
+
+    let list = served.run(&["jobs", "list", "--state", "scheduled", "--kind", "mail"]);
+    assert!(list.out.contains(id) && list.out.contains("STATE"), "{list:?}");
+    let shown = served.run(&["jobs", "show", id]);
+    assert!(shown.out.contains("submitted to run at once") && shown.out.contains(r#"{"to":"a"}"#));
+    let json = served.run(&["jobs", "show", id, "--json"]).json();
+    assert_eq!((&json["priority"], &json["attempts_max"]), (&7.into(), &3.into()));
+
+    let kinds = served.run(&["kinds"]);
+    assert!(kinds.out.contains("mail") && kinds.out.contains("not runnable"), "{kinds:?}");
+    let cancelled = served.run(&["jobs", "cancel", id]);
+    assert_eq!((cancelled.code, cancelled.out), (0, format!("{id} cancelled")));
+    let conflict = served.run(&["jobs", "retry", id]);
+    assert_eq!(conflict.code, 6, "{conflict:?}");
+    let partly = served.run(&["jobs", "cancel", id, "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e"]);
+    assert_eq!(partly.code, 3, "{partly:?}");
+}
+
+#[test]
+fn mistakes_have_their_exit_codes() {
+    let served = Served::start();
+    let unknown = served.run(&["submit", "post", "1"]);
+    assert_eq!(unknown.code, 1);
+    assert!(unknown.err.starts_with("error: kind `post` does not exist\nhint: "), "{unknown:?}");
+    let field = served.run(&["submit", "mail", "1", "--priority", "10", "--delay", "-5s"]);
+    assert_eq!(field.code, 1);
+    assert!(field.err.contains("/priority must be 0..9") && field.err.contains("/delay must not"));
+    let json = served.run(&["submit", "mail", "1", "--priority", "10", "--json"]);
+    let problem: Value = serde_json::from_str(&json.err).unwrap();
+    assert_eq!((json.code, &problem["code"]), (1, &"invalid_field".into()));
+    assert_eq!(served.run(&["submit", "mail", "not json"]).code, 2);
+    assert_eq!(served.run(&["submit", "mail", "@nowhere.json"]).code, 2);
+    assert_eq!(served.run(&["submit"]).code, 2);
+    assert_eq!(served.run(&["jobs", "show", "17"]).code, 5);
+    let folder = tempfile::tempdir().unwrap();
+    let alone = run(folder.path(), &["kinds", "--server", "http://127.0.0.1:1"]);
+    assert_eq!(alone.code, 7, "{alone:?}");
+    assert!(alone.err.contains("hint: `rewheel serve` starts one"));
+    assert_eq!(run(folder.path(), &["kinds", "--server", "nonsense"]).code, 2);
+}
+
+#[test]
+fn a_payload_comes_from_a_file_or_a_pipe() {
+    let served = Served::start();
+    let folder = served.folder.path();
+    std::fs::write(folder.join("payload.json"), "{\"from\":  \"file\"}\n").unwrap();
+    let job = served.run(&["submit", "mail", "@payload.json", "--json"]);
+    assert!(job.out.contains(r#""payload":{"from":  "file"}"#), "{job:?}");
+    let mut piped = command(folder)
+        .args(["submit", "mail", "-", "--json", "--server", &served.url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(b"[1,2]").unwrap();
+    let ran = Ran::of(&piped.wait_with_output().unwrap());
+    assert_eq!(ran.json()["payload"], serde_json::json!([1, 2]));
+}
+
+#[test]
+fn an_interrupted_server_says_what_it_gave_back() {
+    let served = Served::start();
+    assert_eq!(served.run(&["submit", "mail", "1"]).code, 0);
+    let (ended, folder) = served.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.err.contains("gave back 0"), "{ended:?}");
+    let doctor = run(folder.path(), &["doctor", "--json"]);
+    assert_eq!((doctor.code, &doctor.json()["ok"]), (0, &true.into()), "{doctor:?}");
+    assert_eq!(doctor.json()["books"]["live"], 1);
+}
+
+#[test]
+fn a_store_is_used_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = ["--store", "sqlite://rewheel.db"];
+    let with = |args: &[&str]| run(folder.path(), &[args, &store].concat());
+    let none = with(&["doctor"]);
+    assert_eq!(none.code, 7, "{none:?}");
+    assert!(!folder.path().join("rewheel.db").exists(), "looking must not make a store");
+    assert_eq!(with(&["migrate"]).code, 0);
+    let unknown = with(&["submit", "mail", "1"]);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    assert!(unknown.err.contains("kind `mail` does not exist"));
+    let doctor = with(&["doctor"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert!(doctor.out.contains("all 0 jobs are accounted for"));
+    let weak = run(folder.path(), &["doctor", "--store", "sqlite://rewheel.db?synchronous=normal"]);
+    assert_eq!(weak.code, 1, "{weak:?}");
+    assert_eq!(run(folder.path(), &["doctor", "--store", "mongodb://x"]).code, 2);
+}
+
+#[test]
+fn jobs_are_submitted_beside_a_server() {
+    let served = Served::start();
+    let beside = |args: &[&str]| run(served.folder.path(), args);
+    let store = "sqlite://rewheel.db";
+    let job = beside(&["submit", "mail", "1", "--key", "k", "--store", store]);
+    assert_eq!(job.code, 0, "{job:?}");
+    let json = beside(&["submit", "mail", "1", "--key", "k", "--store", store, "--json"]).json();
+    assert_eq!((&json["id"], &json["duplicate"]), (&job.out.as_str().into(), &true.into()));
+    assert_eq!(served.run(&["jobs", "show", &job.out]).code, 0);
+}
+
+#[test]
+fn a_bad_config_is_told_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rewheel.toml"), "[engine]\nplace = 1\n").unwrap();
+    let bad = run(folder.path(), &["serve"]);
+    assert_eq!(bad.code, 2);
+    assert!(bad.err.starts_with("error: rewheel.toml:2: engine.place: unknown key"), "{bad:?}");
+    std::fs::write(folder.path().join("rewheel.toml"), "").unwrap();
+    let open = run(folder.path(), &["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(open.code, 2, "{open:?}");
+    assert!(open.err.contains("refusing to listen on 0.0.0.0:0"));
+    assert!(!folder.path().join("rewheel.db").exists());
+    assert_eq!(
+        run(folder.path(), &["serve", "--store", "nonsense", "--listen", "127.0.0.1:0"]).code,
+        2
+    );
+}
