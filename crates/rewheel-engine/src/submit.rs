@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
-use rewheel::Backoff;
+use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
     Because, Fence, Job, JobId, Key, KindName, NameError, NewJob, Priority, PriorityError,
@@ -178,6 +178,25 @@ impl<'a> IntoFuture for Submit<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
+    }
+}
+
+impl<T: JobKind + Sync> Spill<T> for Engine {
+    type Receipt = Receipt;
+    type Error = SubmitError;
+
+    async fn spill(&self, job: T) -> Result<Receipt, SubmitError> {
+        self.submit(job).await
+    }
+}
+
+/// A job with the key that the call itself used.
+impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
+    type Receipt = Receipt;
+    type Error = SubmitError;
+
+    async fn spill(&self, (job, key): (T, K)) -> Result<Receipt, SubmitError> {
+        self.submit(job).key(key.as_ref()).await
     }
 }
 
