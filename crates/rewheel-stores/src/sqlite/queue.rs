@@ -141,12 +141,15 @@ impl Queue {
             waiting = self.0.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         let mut group: Vec<_> = waiting.life.drain(..).collect();
-        let mut weight = 0;
+        let mut weight: usize = 0;
         while let Some(next) = waiting.work.front() {
-            weight += next.weight();
-            if weight > weight_max && !group.is_empty() {
+            let heavier = weight.saturating_add(next.weight());
+            // One is served whatever it weighs: behind those of `life`, which never end in a large
+            // fleet, it would wait for ever, and all others behind it.
+            if heavier > weight_max && weight > 0 {
                 break;
             }
+            weight = heavier;
             group.extend(waiting.work.pop_front());
         }
         Some(group)
