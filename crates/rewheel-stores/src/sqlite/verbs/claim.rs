@@ -153,7 +153,7 @@ pub(in super::super) fn start(
     let mut statement = statement.get();
     let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
-        let values = (lease.job.to_bytes(), number, lease.fence.get());
+        let values = (lease.job.to_bytes(), number, count(lease.fence.get()));
         answers.push(statement.execute(values)? == 1);
     }
     Ok(answers)
