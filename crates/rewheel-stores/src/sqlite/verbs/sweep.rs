@@ -125,7 +125,8 @@ pub(in super::super) fn deadlines(
     {
         let statement = tx.sql(include_str!("../sql/deadlines.sql"))?;
         let mut statement = statement.get();
-        let mut rows = statement.query((now, now.saturating_sub(millis(grace)), count(limit as u64)))?;
+        let mut rows =
+            statement.query((now, now.saturating_sub(millis(grace)), count(limit as u64)))?;
         while let Some(row) = rows.next()? {
             let live = Live {
                 seq: row.get(0)?,
