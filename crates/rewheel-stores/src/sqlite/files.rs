@@ -33,10 +33,17 @@ impl Files {
 
     /// Opens the file to write, makes it if it is not there, and brings its tables up to date.
     pub(super) fn open_writer(&self) -> Answer<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = self.open(flags)?;
+        self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens the file again. One that is gone is not made: what was acknowledged is in the old one.
+    pub(super) fn reopen_writer(&self) -> Answer<Connection> {
+        self.open_writer_with(OpenFlags::empty())
+    }
+
+    fn open_writer_with(&self, flags: OpenFlags) -> Answer<Connection> {
+        let connection =
+            self.open(flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| self.explain(error.into()))?;
         let mut tries = 0;
         loop {
@@ -113,4 +120,20 @@ fn tune(connection: &Connection) -> Result<(), Trouble> {
     connection.pragma_update(None, "temp_store", "memory")?;
     rusqlite::vtab::array::load_module(connection)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Files, SqliteOptions};
+
+    #[test]
+    fn a_file_that_is_gone_is_not_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rewheel.db");
+        let files = Files::new(path.clone(), &SqliteOptions::default());
+        drop(files.open_writer().unwrap());
+        assert!(files.reopen_writer().is_ok());
+        std::fs::remove_file(&path).unwrap();
+        assert!(files.reopen_writer().is_err() && !path.exists());
+    }
 }

@@ -35,7 +35,7 @@ impl Writer {
             }
             lanes.forget();
             // A connection whose write to the disk failed may remember pages that never got there.
-            if let Ok(fresh) = self.files.open_writer() {
+            if let Ok(fresh) = self.files.reopen_writer() {
                 drop(statements);
                 self.connection = fresh;
             }
