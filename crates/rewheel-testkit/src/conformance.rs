@@ -59,6 +59,7 @@ macro_rules! store_conformance {
             }
             keys {
                 answers_with_the_job_that_has_the_key,
+                answers_with_the_job_after_its_deadline,
                 only_the_payload_must_be_the_same,
                 knows_the_key_of_a_job_at_work,
                 knows_the_key_of_a_dead_letter,
@@ -475,7 +476,6 @@ macro_rules! store_conformance {
             }
             extremes {
                 an_attempt_may_take_for_ever,
-                a_direct_attempt_may_take_for_ever,
                 a_retry_may_wait_for_ever,
                 the_longest_times_do_not_wrap,
                 the_largest_numbers_match_nothing,

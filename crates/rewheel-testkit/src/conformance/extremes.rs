@@ -33,6 +33,7 @@ pub async fn an_attempt_may_take_for_ever(subject: &Subject) {
         assert_eq!(overdue, END_OF_TIME);
         assert_eq!(subject.succeed(holder, leased.lease()).await, applied(State::Succeeded));
     }
+    leases_for_ever_at_once(subject).await;
 }
 
 fn applied(state: State) -> Settled {
@@ -40,8 +41,7 @@ fn applied(state: State) -> Settled {
 }
 
 /// A job that is leased by its insert may take for ever too.
-pub async fn a_direct_attempt_may_take_for_ever(subject: &Subject) {
-    subject.kinds(&["charge"]).await;
+async fn leases_for_ever_at_once(subject: &Subject) {
     let holder = subject.holder().await;
     let direct = Some(Direct { holder, attempt_timeout: Duration::MAX, grace: Duration::MAX });
     let jobs = [subject.job("charge")];
