@@ -83,6 +83,7 @@ CREATE TABLE dead (
     payload            BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX dead_id ON dead (id);
+CREATE INDEX dead_lane ON dead (lane);
 CREATE INDEX dead_unannounced ON dead (ended_ms) WHERE announced_ms IS NULL;
 
 -- Succeeded, failed, cancelled: kept for a while, then pruned.

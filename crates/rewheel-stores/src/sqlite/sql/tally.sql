@@ -3,4 +3,4 @@ SELECT lane, 'scheduled', count(*), min(due_ms) FROM jobs INDEXED BY jobs_due WH
 UNION ALL
 SELECT lane, state, count(*), NULL FROM jobs WHERE state <> 'scheduled' GROUP BY lane, state
 UNION ALL
-SELECT lane, 'dead', count(*), NULL FROM dead GROUP BY lane;
+SELECT lane, 'dead', count(*), NULL FROM dead INDEXED BY dead_lane GROUP BY lane;
