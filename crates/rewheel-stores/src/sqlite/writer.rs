@@ -8,6 +8,7 @@ use super::{Files, error::Trouble};
 use rewheel_core::Timestamp;
 use rewheel_core::store::{ClockOffset, StoreError};
 use rusqlite::Connection;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Rows that one commit carries. A commit costs one write to the disk however many it carries; at
@@ -40,8 +41,9 @@ impl Writer {
                 self.connection = fresh;
             }
         }
-        // Leaves one plain file behind. Nothing depends on it: the next one to open the file would
-        // do it.
+        // Leaves one plain file behind. Nothing depends on it, so it does not wait for others that
+        // read: the next one to open the file would do it.
+        let _ = self.connection.busy_timeout(Duration::ZERO);
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 
