@@ -44,12 +44,10 @@ impl Files {
     fn open_writer_with(&self, flags: OpenFlags) -> Answer<Connection> {
         let connection =
             self.open(flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| self.explain(error.into()))?;
         let mut tries = 0;
         loop {
-            let prepared = self.prepare(&connection).and_then(|()| migrate(&connection));
             tries += 1;
-            match prepared {
+            match self.prepare(&connection) {
                 Ok(()) => return Ok(connection),
                 // SQLite waits for a lock, but not for those of a file that is just being made.
                 Err(Trouble::Sql(error)) if is_busy(&error) && tries < BUSY_TRIES => {
@@ -72,7 +70,10 @@ impl Files {
         Connection::open_with_flags(&self.path, flags).map_err(|error| self.explain(error.into()))
     }
 
+    /// Makes it ready to write, and brings its tables up to date.
     fn prepare(&self, connection: &Connection) -> Result<(), Trouble> {
+        // The caller waits: both together would wait so long each time that it tries.
+        connection.busy_timeout(Duration::ZERO)?;
         // Only a file that is still empty takes it.
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         let mode: String =
@@ -87,6 +88,7 @@ impl Files {
             )));
         }
         connection.pragma_update(None, "synchronous", self.synchronous.as_str())?;
+        migrate(connection)?;
         tune(connection)
     }
 
