@@ -167,3 +167,43 @@ impl Queue {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Queue, Transaction, Trouble, Urgency};
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Waker};
+
+    fn nothing(_: &mut Transaction<'_, '_>) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    /// Lets a verb wait in the queue, whose answer nobody waits for.
+    fn push(queue: &Queue, urgency: Urgency, weight: usize) {
+        let ask: Pin<&mut _> = pin!(queue.ask(urgency, weight, nothing));
+        assert!(ask.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+
+    #[test]
+    fn the_heaviest_is_served_beside_those_whose_life_depends_on_it() {
+        let queue = Queue::new();
+        for weight in [usize::MAX, 1, usize::MAX] {
+            push(&queue, Urgency::Work, weight);
+        }
+        for served in [2, 2, 2] {
+            push(&queue, Urgency::Life, 1);
+            assert_eq!(queue.take(10).map(|group| group.len()), Some(served));
+        }
+    }
+
+    #[test]
+    fn those_that_are_light_enough_are_served_together() {
+        let queue = Queue::new();
+        for weight in [0, 4, 4, 4, 1] {
+            push(&queue, Urgency::Work, weight);
+        }
+        for served in [3, 2] {
+            assert_eq!(queue.take(10).map(|group| group.len()), Some(served));
+        }
+    }
+}
