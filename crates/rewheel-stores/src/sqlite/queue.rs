@@ -16,7 +16,7 @@ const WAITING_MAX: usize = 1_024;
 pub(super) enum Urgency {
     /// In turn.
     Work,
-    /// Before all others: a holder's life depends on it.
+    /// Before all others: a holder's life or work depends on it.
     Life,
 }
 
