@@ -152,6 +152,14 @@ impl SqliteStore {
         self.shared.writes.ask(Urgency::Life, 1, work).await
     }
 
+    /// Asks for a read that the work depends on: it does not wait behind people's questions.
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
+    ) -> Answer<T> {
+        self.shared.reads.ask(Urgency::Life, 1, work).await
+    }
+
     /// Asks for a read.
     async fn read<T: Send + 'static>(
         &self,

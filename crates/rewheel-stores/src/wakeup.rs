@@ -22,6 +22,11 @@ impl Wakeup {
         self.0.waiting.notify_waiters();
     }
 
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> u64 {
+        self.0.count.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn watch(&self) -> Box<dyn Watch> {
         let seen = self.0.count.load(Ordering::SeqCst);
         Box::new(Watcher { shared: Arc::clone(&self.0), seen })

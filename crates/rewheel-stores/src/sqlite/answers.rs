@@ -39,7 +39,7 @@ impl WorkStore for SqliteStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         let (mut kinds, after) = (kinds.to_vec(), after.cloned());
-        self.read(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
+        self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -79,7 +79,7 @@ impl WorkStore for SqliteStore {
         after: Option<JobId>,
         limit: usize,
     ) -> Answer<Vec<Lease>> {
-        self.read(move |tx| claim::held(tx, holder, older_than, after, limit)).await
+        self.look(move |tx| claim::held(tx, holder, older_than, after, limit)).await
     }
 }
 
@@ -99,7 +99,7 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn holders(&self) -> Answer<Vec<Holder>> {
-        self.read(|tx| lease::holders(tx)).await
+        self.look(|tx| lease::holders(tx)).await
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
