@@ -1,3 +1,4 @@
 //! Rewheel for every language.
 
 pub mod callback;
+pub mod demo;

@@ -1,5 +1,7 @@
 //! Callbacks against real HTTP servers on this machine.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, State};
