@@ -16,7 +16,6 @@ use rewheel_core::{
     KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
 };
 use std::time::Duration;
-use tokio::sync::watch;
 
 #[async_trait]
 impl SubmitStore for SqliteStore {
@@ -215,24 +214,12 @@ impl Store for SqliteStore {
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        Box::new(Woken(self.shared.woken.subscribe()))
+        self.shared.woken.watch()
     }
 
     async fn close(&self) -> Answer<()> {
         // Joining threads blocks; they end within the statement they are at.
         self.close_and_wait();
         Ok(())
-    }
-}
-
-struct Woken(watch::Receiver<u64>);
-
-#[async_trait]
-impl Watch for Woken {
-    async fn changed(&mut self) {
-        // A store that is gone has nothing to tell: whoever waits goes on polling.
-        if self.0.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }

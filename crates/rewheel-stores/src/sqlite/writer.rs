@@ -4,10 +4,10 @@ use super::error::{echo, judge, judge_commit};
 use super::queue::{Queue, Request};
 use super::transaction::{Lanes, Statements, Transaction};
 use super::{Files, error::Trouble};
+use crate::wakeup::Wakeup;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{ClockOffset, StoreError};
 use rusqlite::Connection;
-use tokio::sync::watch;
 
 /// Rows that one commit carries. A commit costs one write to the disk however many it carries; at
 /// this size that is a few percent of it, and those who come later wait some ten milliseconds.
@@ -18,7 +18,7 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) queue: Queue,
     pub(super) clock: ClockOffset,
-    pub(super) woken: watch::Sender<u64>,
+    pub(super) woken: Wakeup,
 }
 
 impl Writer {
@@ -50,7 +50,7 @@ impl Writer {
             let flush = Flush { statements, now: crate::clock::now(&self.clock) };
             match flush.run(group, lanes) {
                 Ok(false) => {}
-                Ok(true) => self.woken.send_modify(|count| *count += 1),
+                Ok(true) => self.woken.wake(),
                 Err(CommitFailed) => return false,
             }
         }
