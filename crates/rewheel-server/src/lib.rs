@@ -1,1 +1,4 @@
 //! Rewheel for every language.
+
+pub mod callback;
+pub mod demo;

@@ -1,0 +1,17 @@
+//! Runs jobs by calling somebody over HTTP.
+//!
+//! [`Callback`] is what an operator says about the call, [`Clients`] are the connections, and
+//! [`CallbackRunner`] makes one call per attempt.
+
+mod settings;
+mod template;
+mod address;
+mod client;
+mod request;
+mod answer;
+mod runner;
+
+pub use self::address::{Allow, RefusedAddress};
+pub use self::client::Clients;
+pub use self::runner::CallbackRunner;
+pub use self::settings::{Callback, CallbackError};

@@ -1,0 +1,140 @@
+//! Judges what a callee answered.
+
+use super::address::RefusedAddress;
+use super::settings::Callback;
+use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+use rewheel::{Category, Class, Classify, RetryAfter, Verdict, duration};
+use rewheel_core::{Failure, Report};
+use std::error::Error;
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+/// What a person needs to see of an answer.
+const BODY_SHOWN_BYTES_MAX: usize = 1_000;
+
+/// A connection can only be used again once the answer was read. Reading on costs less than a new
+/// connection up to about here.
+const BODY_READ_BYTES_MAX: usize = 64 * 1024;
+
+/// A callee that answered does not hold a place while it trickles out the rest.
+const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Judges the answer to a call that was made at `at`, when `left` was left of the attempt.
+pub(super) async fn judge(
+    callback: &Callback,
+    mut response: Response,
+    at: SystemTime,
+    left: Duration,
+) -> Report {
+    let status = response.status();
+    let class = classify(callback, status, response.headers(), at);
+    let body = read_body(&mut response, BODY_READ_TIMEOUT.min(left / 2)).await;
+    match class.verdict {
+        Verdict::Done => Report::Done,
+        verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
+            let failure = Failure::of(&class, &message(status, &body));
+            Report::Failed { verdict, failure }
+        }
+    }
+}
+
+fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: SystemTime) -> Class {
+    let status = status.as_u16();
+    if callback.success.contains(status) {
+        return Class::DONE;
+    }
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    // The callee's own clock, where it tells it: both dates then come from one.
+    let now = text(DATE).and_then(RetryAfter::parse_date).unwrap_or(at);
+    let class = Class::of_response(status, text(RETRY_AFTER), now);
+    match (class.verdict, callback.retry_after_max) {
+        // A redirect, or a success that this kind does not count as one: the callee would say the
+        // same again.
+        (Verdict::Done, _) => Class::stop(Category::Rejected).with_code(status),
+        (Verdict::RetryAfter(delay), Some(max)) => {
+            Class { verdict: Verdict::RetryAfter(delay.min(max)), ..class }
+        }
+        (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop, _) => class,
+    }
+}
+
+/// Returns the beginning of the body. An error only ends it: the status has said what matters, and
+/// must be told before the attempt is cut.
+async fn read_body(response: &mut Response, most: Duration) -> Vec<u8> {
+    let mut shown = Vec::new();
+    let mut bytes = 0;
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = BODY_SHOWN_BYTES_MAX - shown.len();
+            shown.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            bytes += chunk.len();
+            if bytes > BODY_READ_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // What was read until then is enough.
+    let _ = tokio::time::timeout(most, reading).await;
+    shown
+}
+
+fn message(status: StatusCode, body: &[u8]) -> String {
+    let body = String::from_utf8_lossy(body);
+    match body.trim() {
+        "" => status.to_string(),
+        body => format!("{status}: {body}"),
+    }
+}
+
+/// Judges a call that got no answer.
+pub(super) fn judge_error(error: reqwest::Error, ends_in: Duration, origin: &str) -> Report {
+    let error = error.without_url();
+    if let Some(refused) = cause::<RefusedAddress>(&error) {
+        let failure = Failure::new(Category::Rejected, None, &format!("{origin}: {refused}"));
+        return Report::Failed { verdict: Verdict::Stop, failure };
+    }
+    if error.is_builder() {
+        let failure = Failure::new(Category::Rejected, None, &reason(&error));
+        return Report::Failed { verdict: Verdict::Stop, failure };
+    }
+    let failure = if error.is_timeout() {
+        let message = if error.is_connect() {
+            format!("no connection to {origin} in time")
+        } else {
+            format!("no answer from {origin} within {}", duration::text(ends_in))
+        };
+        Failure::new(Category::Timeout, None, &message)
+    } else {
+        // The operating system's name for it, where it was the operating system.
+        let class = cause::<std::io::Error>(&error).map(Classify::classify);
+        let code = class.and_then(|class| class.code).map(|code| code.to_string());
+        let message = format!("no answer from {origin}: {}", reason(&error));
+        Failure::new(Category::Io, code.as_deref(), &message)
+    };
+    Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// Finds an error of one type among the causes of another.
+fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    chain(error).find_map(|error| error.downcast_ref())
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// Puts the causes into one line, the outermost first. Some repeat what they were caused by.
+fn reason(error: &reqwest::Error) -> String {
+    let mut line = String::new();
+    for cause in chain(error).skip(1) {
+        let text = cause.to_string();
+        if line.ends_with(&text) {
+            continue;
+        }
+        let separator = if line.is_empty() { "" } else { ": " };
+        // Writing to a string cannot fail.
+        let _ = write!(line, "{separator}{text}");
+    }
+    if line.is_empty() { error.to_string() } else { line }
+}

@@ -1,0 +1,85 @@
+//! Makes the HTTP request of one attempt.
+
+use super::address;
+use super::settings::Callback;
+use super::template::NoUrl;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Request};
+use rewheel::Category;
+use rewheel_core::{Failure, Job, Timestamp};
+use std::fmt::Display;
+use std::time::{Duration, SystemTime};
+
+/// What an attempt brings to a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// Which attempt it is.
+    pub(super) attempt: u32,
+    /// How long it may take.
+    pub(super) ends_in: Duration,
+    /// When it starts, as others see it.
+    pub(super) at: SystemTime,
+}
+
+/// Makes the request, or says why there cannot be one: then no further attempt could have one.
+pub(super) fn request(callback: &Callback, job: &Job, now: Now) -> Result<Request, Failure> {
+    let url = callback.url.render(job).map_err(|error| match error {
+        NoUrl::BadPayload(why) => Failure::new(Category::BadPayload, None, &why),
+        NoUrl::Rejected(why) => Failure::new(Category::Rejected, None, &why),
+    })?;
+    // A name is checked when it is resolved; an address never is.
+    if let Some(address) = address::of_host(&url) {
+        callback
+            .allow
+            .check(address)
+            .map_err(|refused| Failure::new(Category::Rejected, None, &refused.to_string()))?;
+    }
+    let mut request = Request::new(callback.method.clone(), url);
+    *request.timeout_mut() = Some(now.ends_in);
+    *request.headers_mut() = callback.headers.clone();
+    add_headers(request.headers_mut(), job, now);
+    if callback.method != Method::GET {
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().entry(CONTENT_TYPE).or_insert(json);
+        *request.body_mut() = Some(job.payload.clone().unwrap_or_default().into());
+    }
+    Ok(request)
+}
+
+fn add_headers(headers: &mut HeaderMap, job: &Job, now: Now) {
+    let mut add = |name: &'static str, value: &dyn Display| {
+        // Names and keys have no control characters; a text that still cannot be a header is left
+        // out rather than keeping the job from its callee.
+        if let Ok(value) = HeaderValue::try_from(value.to_string().into_bytes()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    add("webhook-id", &job.id);
+    add("webhook-timestamp", &unix_seconds(now.at));
+    match &job.key {
+        Some(key) => add("idempotency-key", key),
+        None => add("idempotency-key", &job.id),
+    }
+    add("rewheel-kind", &job.lane.kind);
+    add("rewheel-attempt", &now.attempt);
+    add("rewheel-fence", &job.fence);
+    if let Some(deadline) = job.deadline.and_then(rfc3339) {
+        add("rewheel-deadline", &deadline);
+    }
+    if let Some(tenant) = &job.lane.tenant {
+        add("rewheel-tenant", tenant);
+    }
+    if let Some(traceparent) = &job.traceparent {
+        add("traceparent", traceparent);
+    }
+}
+
+fn unix_seconds(at: SystemTime) -> u64 {
+    at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Nothing for an instant that no calendar has.
+fn rfc3339(at: Timestamp) -> Option<String> {
+    let at = jiff::Timestamp::from_millisecond(at.as_millis()).ok()?;
+    Some(format!("{at:.3}"))
+}

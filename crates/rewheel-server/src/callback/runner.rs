@@ -1,0 +1,89 @@
+//! Runs an attempt by one HTTP call.
+
+use super::answer;
+use super::client::Clients;
+use super::request::{Now, request};
+use super::settings::Callback;
+use reqwest::Client;
+use rewheel::{CancelToken, Clock, Verdict};
+use rewheel_core::{Job, KindName, Report};
+use rewheel_engine::{JobContext, Reporting, Runner};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Carries the jobs of one kind to whoever its settings name.
+#[derive(Clone, Debug)]
+pub struct CallbackRunner {
+    kind: KindName,
+    callback: Arc<Callback>,
+    client: Client,
+}
+
+impl CallbackRunner {
+    /// Makes the runner of a kind, over the connections that all of them share.
+    ///
+    /// # Errors
+    /// If this machine cannot make an HTTP client.
+    pub fn new(
+        kind: KindName,
+        callback: Callback,
+        clients: &Clients,
+    ) -> reqwest::Result<CallbackRunner> {
+        let client = clients.of(callback.allow())?;
+        Ok(CallbackRunner { kind, callback: Arc::new(callback), client })
+    }
+
+    /// Makes one call, which takes at most `ends_in`.
+    ///
+    /// Whoever cancels it takes the attempt back: it is reported as if it had not been, though the
+    /// callee may have seen it.
+    pub fn call(
+        &self,
+        job: &Job,
+        attempt: u32,
+        ends_in: Duration,
+        cancel: &CancelToken,
+    ) -> Reporting {
+        debug_assert_eq!(job.lane.kind, self.kind, "a runner runs the jobs of its own kind");
+        let at = wall_clock();
+        let request = match request(&self.callback, job, Now { attempt, ends_in, at }) {
+            Ok(request) => request,
+            Err(failure) => {
+                let report = Report::Failed { verdict: Verdict::Stop, failure };
+                return Box::pin(std::future::ready(report));
+            }
+        };
+        let origin = request.url().origin().ascii_serialization();
+        let (client, callback) = (self.client.clone(), Arc::clone(&self.callback));
+        let call = async move {
+            let clock = Clock::system();
+            let started = clock.now();
+            match client.execute(request).await {
+                Ok(response) => {
+                    let left = ends_in.saturating_sub(clock.now().since(started));
+                    answer::judge(&callback, response, at, left).await
+                }
+                Err(error) => answer::judge_error(error, ends_in, &origin),
+            }
+        };
+        let cancelled = cancel.cancelled();
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                report = call => report,
+                () = cancelled => Report::Snooze(Duration::ZERO),
+            }
+        })
+    }
+}
+
+impl Runner for CallbackRunner {
+    fn run(&self, context: JobContext) -> Reporting {
+        self.call(context.job(), context.attempt(), context.ends_in(), context.cancel())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the callee compares it with its own clock")]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}

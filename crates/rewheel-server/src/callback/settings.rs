@@ -1,0 +1,286 @@
+//! What an operator says about a callback.
+
+use super::address::Allow;
+use super::template::UrlTemplate;
+use ipnet::IpNet;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use rewheel::{StatusSet, duration};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// More headers than any callee asks for, fewer than any server refuses.
+const HEADERS_MAX: usize = 32;
+
+/// A few networks; more is a firewall's work.
+const ALLOW_MAX: usize = 32;
+
+/// The methods that carry work to somebody.
+const METHODS: [Method; 5] =
+    [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::GET];
+
+/// Headers that the connection decides, or that every callback has.
+const HEADERS_TAKEN: [&str; 10] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "idempotency-key",
+    "te",
+    "traceparent",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// How the jobs of a kind are carried to somebody, checked.
+///
+/// ```
+/// use rewheel_server::callback::Callback;
+/// use serde_json::json;
+///
+/// let callback = Callback::parse(&json!({"url": "https://pay.example/hook/{payload.order}"}))?;
+/// assert_eq!(callback.method(), "POST");
+///
+/// let error = Callback::parse(&json!({"url": "ftp://pay.example"})).unwrap_err();
+/// assert_eq!(error.to_string(), "url: must begin with http:// or https://");
+/// assert_eq!(error.pointer(), "/url");
+/// # Ok::<(), rewheel_server::callback::CallbackError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Callback {
+    pub(super) url: UrlTemplate,
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) success: StatusSet,
+    pub(super) allow: Allow,
+    pub(super) retry_after_max: Option<Duration>,
+}
+
+/// The names of the wire, before any of the values is looked at: an error inside a value can then
+/// name its field.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    url: Option<Value>,
+    method: Option<Value>,
+    headers: Option<Value>,
+    success: Option<Value>,
+    allow: Option<Value>,
+    retry_after_max: Option<Value>,
+}
+
+impl Callback {
+    /// Reads the `callback` of a kind's settings. `${NAME}` in a header is a variable of this
+    /// process's environment.
+    ///
+    /// # Errors
+    /// The first field that cannot work.
+    pub fn parse(settings: &Value) -> Result<Callback, CallbackError> {
+        Callback::parse_with(settings, &|name| std::env::var(name).ok())
+    }
+
+    /// As [`parse`](Callback::parse), with another environment.
+    ///
+    /// # Errors
+    /// The first field that cannot work.
+    pub fn parse_with(
+        settings: &Value,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Callback, CallbackError> {
+        let fields = Fields::deserialize(settings).map_err(|error| not_fields(settings, &error))?;
+        let allow = match &fields.allow {
+            Some(allow) => parse_allow(&typed::<Vec<String>>("allow", allow)?)?,
+            None => Allow::default(),
+        };
+        let Some(url) = &fields.url else {
+            return Err(CallbackError::of("url", "is required"));
+        };
+        Ok(Callback {
+            url: parse_url(&typed::<String>("url", url)?, &allow)?,
+            method: match &fields.method {
+                Some(method) => parse_method(&typed::<String>("method", method)?)?,
+                None => Method::POST,
+            },
+            headers: match &fields.headers {
+                Some(headers) => parse_headers(&typed("headers", headers)?, variable)?,
+                None => HeaderMap::new(),
+            },
+            success: match &fields.success {
+                Some(success) => parse_success(&typed::<Vec<String>>("success", success)?)?,
+                None => StatusSet::SUCCESS,
+            },
+            allow,
+            retry_after_max: match &fields.retry_after_max {
+                Some(max) => {
+                    Some(parse_retry_after_max(&typed::<String>("retry_after_max", max)?)?)
+                }
+                None => None,
+            },
+        })
+    }
+
+    /// Returns the HTTP method.
+    pub fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    /// Returns the addresses that it may reach although they are not public.
+    pub fn allow(&self) -> &Allow {
+        &self.allow
+    }
+}
+
+/// Finds the field that nobody knows: serde only tells its name.
+fn not_fields(settings: &Value, error: &serde_json::Error) -> CallbackError {
+    let message = error.to_string();
+    let is_blamed = |name: &&String| message.starts_with(&format!("unknown field `{name}`"));
+    let path = settings.as_object().and_then(|fields| fields.keys().find(is_blamed));
+    CallbackError { path: path.cloned().into_iter().collect(), message }
+}
+
+fn typed<T: for<'de> Deserialize<'de>>(
+    field: &'static str,
+    value: &Value,
+) -> Result<T, CallbackError> {
+    T::deserialize(value).map_err(|error| CallbackError::of(field, error))
+}
+
+fn parse_url(text: &str, allow: &Allow) -> Result<UrlTemplate, CallbackError> {
+    let url = UrlTemplate::parse(text).map_err(|why| CallbackError::of("url", why))?;
+    if let Some(address) = url.address() {
+        allow.check(address).map_err(|refused| CallbackError::of("url", refused))?;
+    }
+    Ok(url)
+}
+
+fn parse_method(text: &str) -> Result<Method, CallbackError> {
+    METHODS.into_iter().find(|method| method.as_str() == text).ok_or_else(|| {
+        let names = METHODS.each_ref().map(Method::as_str).join(", ");
+        CallbackError::of("method", format!("`{text}` is not one of {names}"))
+    })
+}
+
+fn parse_headers(
+    headers: &BTreeMap<String, String>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<HeaderMap, CallbackError> {
+    if headers.len() > HEADERS_MAX {
+        return Err(CallbackError::of("headers", format!("must be at most {HEADERS_MAX}")));
+    }
+    let mut parsed = HeaderMap::new();
+    for (name, value) in headers {
+        let wrong = |why: String| CallbackError::within("headers", name, why);
+        let name = HeaderName::try_from(name.as_str())
+            .map_err(|_| wrong("is not the name of a header".to_owned()))?;
+        if is_taken(&name) {
+            return Err(wrong("cannot be set: every callback has its own".to_owned()));
+        }
+        let value = substitute(value, variable).map_err(wrong)?;
+        let mut value = HeaderValue::try_from(value)
+            .map_err(|_| wrong("has a character that a header cannot carry".to_owned()))?;
+        // Whatever prints a callback does not print its secrets.
+        value.set_sensitive(true);
+        parsed.insert(name, value);
+    }
+    Ok(parsed)
+}
+
+fn is_taken(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    HEADERS_TAKEN.contains(&name) || name.starts_with("webhook-") || name.starts_with("rewheel-")
+}
+
+/// Replaces each `${NAME}` by the variable of that name.
+fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, tail) = after.split_once('}').ok_or("has a `${` without its `}`")?;
+        let value =
+            variable(name).ok_or_else(|| format!("environment variable `{name}` is not set"))?;
+        result.push_str(before);
+        result.push_str(&value);
+        rest = tail;
+    }
+    result.push_str(rest);
+    Ok(result)
+}
+
+fn parse_success(statuses: &[String]) -> Result<StatusSet, CallbackError> {
+    let mut success = StatusSet::EMPTY;
+    for (index, text) in statuses.iter().enumerate() {
+        let set = text.parse().map_err(|error| CallbackError::within("success", index, error))?;
+        success = success.union(set);
+    }
+    if success.is_empty() {
+        return Err(CallbackError::of("success", "is empty: no answer would ever be a success"));
+    }
+    Ok(success)
+}
+
+fn parse_allow(networks: &[String]) -> Result<Allow, CallbackError> {
+    if networks.len() > ALLOW_MAX {
+        return Err(CallbackError::of("allow", format!("must be at most {ALLOW_MAX}")));
+    }
+    let parse = |(index, text): (usize, &String)| {
+        let alone = || text.parse::<IpAddr>().map(IpNet::from).ok();
+        text.parse::<IpNet>().ok().or_else(alone).ok_or_else(|| {
+            let why = format!("`{text}` is not a network such as 10.0.0.0/8, nor an address");
+            CallbackError::within("allow", index, why)
+        })
+    };
+    let networks: Result<Vec<IpNet>, CallbackError> =
+        networks.iter().enumerate().map(parse).collect();
+    Ok(Allow::new(networks?))
+}
+
+fn parse_retry_after_max(text: &str) -> Result<Duration, CallbackError> {
+    duration::parse(text).map_err(|error| CallbackError::of("retry_after_max", error))
+}
+
+/// A callback that cannot work, and the field that is to blame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackError {
+    path: Vec<String>,
+    message: String,
+}
+
+impl CallbackError {
+    fn of(field: &str, why: impl fmt::Display) -> CallbackError {
+        CallbackError { path: vec![field.to_owned()], message: why.to_string() }
+    }
+
+    fn within(field: &str, part: impl fmt::Display, why: impl fmt::Display) -> CallbackError {
+        CallbackError { path: vec![field.to_owned(), part.to_string()], message: why.to_string() }
+    }
+
+    /// Returns where it is, as a JSON pointer from the callback on; empty for the callback itself.
+    pub fn pointer(&self) -> String {
+        let escape = |part: &String| format!("/{}", part.replace('~', "~0").replace('/', "~1"));
+        self.path.iter().map(escape).collect()
+    }
+
+    /// Returns what is wrong there.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for CallbackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path.join("."))?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CallbackError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Checks what a callback's settings may say.
+
+use super::Callback;
+use serde_json::{Value, json};
+
+fn parse(settings: &Value) -> Result<Callback, String> {
+    let variable = |name: &str| (name == "PAY_TOKEN").then(|| "s3cret".to_owned());
+    Callback::parse_with(settings, &variable).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn refuse(settings: Value, expected: &str) {
+    let error = parse(&settings).unwrap_err();
+    assert!(error.starts_with(expected), "{settings} answered {error:?}, not {expected:?}");
+}
+
+#[test]
+fn everything_the_wire_names_is_read() {
+    let callback = parse(&json!({
+        "url": "http://127.0.0.1:8080/hook/{tenant}",
+        "method": "PUT",
+        "headers": {"authorization": "Bearer ${PAY_TOKEN}", "X-Team": "pay"},
+        "success": ["2xx", "409"],
+        "allow": ["127.0.0.0/8", "::1"],
+        "retry_after_max": "1h",
+    }))
+    .unwrap();
+    assert_eq!(callback.method(), "PUT");
+    assert_eq!(callback.headers["authorization"], "Bearer s3cret");
+    assert_eq!(callback.headers["x-team"], "pay");
+    assert!(callback.success.contains(204) && callback.success.contains(409));
+    assert!(callback.allow().check("::1".parse().unwrap()).is_ok());
+    assert_eq!(callback.retry_after_max.unwrap().as_secs(), 3_600);
+}
+
+#[test]
+fn only_the_url_is_required() {
+    let callback = parse(&json!({"url": "https://pay.example"})).unwrap();
+    assert_eq!(callback.method(), "POST");
+    assert!(callback.success.contains(299) && !callback.success.contains(300));
+    refuse(json!({}), "url: is required");
+}
+
+#[test]
+fn what_is_not_known_is_named() {
+    for field in ["failover", "secrets", "urls"] {
+        let mut settings = json!({"url": "https://pay.example"});
+        settings[field] = json!([]);
+        refuse(settings, &format!("{field}: unknown field `{field}`"));
+    }
+    refuse(json!("https://pay.example"), "invalid type: string");
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_field() {
+    let with = |field: &str, value: Value| {
+        let mut settings = json!({"url": "https://pay.example"});
+        settings[field] = value;
+        settings
+    };
+    refuse(with("url", json!(7)), "url: invalid type");
+    refuse(with("method", json!("post")), "method: `post` is not one of POST, PUT");
+    refuse(with("method", json!("CONNECT")), "method: `CONNECT` is not one of");
+    refuse(with("headers", json!(["a"])), "headers: invalid type");
+    refuse(with("headers", json!({"a b": "c"})), "headers.a b: is not the name of a header");
+    refuse(with("headers", json!({"a": "b\r\nc: d"})), "headers.a: has a character");
+    refuse(with("headers", json!({"Host": "a"})), "headers.Host: cannot be set");
+    refuse(with("headers", json!({"webhook-id": "a"})), "headers.webhook-id: cannot be set");
+    refuse(with("headers", json!({"Rewheel-Fence": "9"})), "headers.Rewheel-Fence: cannot be set");
+    refuse(with("headers", json!({"a": "${b"})), "headers.a: has a `${` without its `}`");
+    refuse(with("success", json!([])), "success: is empty");
+    refuse(with("success", json!("2xx")), "success: invalid type");
+    refuse(with("success", json!(["2xx", "6xx"])), "success.1: `6xx` is no set");
+    refuse(with("allow", json!(["10.0.0.0/33"])), "allow.0: `10.0.0.0/33` is not a network");
+    refuse(with("allow", json!(["pay.example"])), "allow.0: `pay.example` is not a network");
+    refuse(with("retry_after_max", json!("1x")), "retry_after_max: `1x` is not a duration");
+}
+
+#[test]
+fn a_missing_variable_is_named() {
+    let settings = json!({"url": "https://pay.example", "headers": {"a": "${PAY_TOKEN} ${NOPE}"}});
+    refuse(settings, "headers.a: environment variable `NOPE` is not set");
+}
+
+#[test]
+fn an_error_points_to_its_place() {
+    let settings = json!({"url": "https://pay.example", "allow": ["::1", "?"]});
+    assert_eq!(Callback::parse(&settings).unwrap_err().pointer(), "/allow/1");
+    assert_eq!(Callback::parse(&json!({"uri": 1})).unwrap_err().pointer(), "/uri");
+    assert_eq!(Callback::parse(&json!(7)).unwrap_err().pointer(), "");
+}
+
+#[test]
+fn a_literal_address_is_checked_at_once() {
+    refuse(json!({"url": "http://[::1]/"}), "url: ::1 is refused (loopback)");
+    refuse(json!({"url": "http://0x7f.1/{id}"}), "url: 127.0.0.1 is refused (loopback)");
+    assert!(parse(&json!({"url": "http://0x7f.1/", "allow": ["127.0.0.1"]})).is_ok());
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let headers = json!({"authorization": "Bearer ${PAY_TOKEN}"});
+    let callback = parse(&json!({"url": "https://pay.example", "headers": headers})).unwrap();
+    let printed = format!("{callback:?}");
+    assert!(printed.contains("authorization") && !printed.contains("s3cret"), "{printed}");
+}

@@ -1,0 +1,193 @@
+//! Makes a job's URL from a template.
+
+use super::address;
+use reqwest::Url;
+use rewheel_core::Job;
+use serde_json::Value;
+use std::fmt::{self, Write};
+use std::net::IpAddr;
+
+/// Longer than any URL that servers accept without being told to.
+const URL_BYTES_MAX: usize = 8 * 1024;
+
+/// What stands for every value while a template is checked.
+const SAMPLE: &str = "x";
+
+/// A URL with places that each job fills in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UrlTemplate {
+    parts: Vec<Part>,
+    address: Option<IpAddr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Place(Place),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Id,
+    Kind,
+    Tenant,
+    /// A JSON pointer into the payload.
+    Payload(String),
+}
+
+/// Why a job has no URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoUrl {
+    /// The payload does not have what the template asks for.
+    BadPayload(String),
+    /// The values do not make a URL.
+    Rejected(String),
+}
+
+impl UrlTemplate {
+    /// Reads a template; says what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<UrlTemplate, String> {
+        let parts = parse_parts(text)?;
+        let mut template = UrlTemplate { parts, address: None };
+        let sample = template.fill(|_| Ok::<_, String>(SAMPLE.to_owned()))?;
+        let url = parse_url(&sample)?;
+        template.address = address::of_host(&url);
+        Ok(template)
+    }
+
+    /// Returns the address that every job goes to, where the template spells one out.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
+    /// Makes the URL of one job.
+    pub(super) fn render(&self, job: &Job) -> Result<Url, NoUrl> {
+        let mut payload = None;
+        let text = self.fill(|place| match place {
+            Place::Id => Ok(job.id.to_string()),
+            Place::Kind => Ok(job.lane.kind.to_string()),
+            Place::Tenant => {
+                Ok(job.lane.tenant.as_ref().map_or_else(String::new, ToString::to_string))
+            }
+            Place::Payload(pointer) => {
+                if payload.is_none() {
+                    let bytes = job.payload.as_deref().unwrap_or_default();
+                    let value = serde_json::from_slice::<Value>(bytes);
+                    payload = Some(value.map_err(|error| bad_payload(pointer, &error))?);
+                }
+                scalar(payload.as_ref().and_then(|payload| payload.pointer(pointer)))
+                    .map_err(|why| bad_payload(pointer, &why))
+            }
+        })?;
+        parse_url(&text).map_err(|why| NoUrl::Rejected(format!("the url of this job {why}")))
+    }
+
+    /// Puts the parts together: text as it is, values percent-encoded.
+    fn fill<E>(&self, mut value: impl FnMut(&Place) -> Result<String, E>) -> Result<String, E> {
+        let mut url = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => url.push_str(text),
+                Part::Place(place) => push_encoded(&mut url, &value(place)?),
+            }
+        }
+        Ok(url)
+    }
+}
+
+fn parse_parts(text: &str) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, after) = rest.split_at(at);
+        if !before.is_empty() {
+            parts.push(Part::Text(before.to_owned()));
+        }
+        let inside = after.strip_prefix('{').ok_or("has a `}` without its `{`")?;
+        let (name, tail) = inside.split_once('}').ok_or("has a `{` without its `}`")?;
+        parts.push(Part::Place(parse_place(name)?));
+        rest = tail;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest.to_owned()));
+    }
+    Ok(parts)
+}
+
+fn parse_place(name: &str) -> Result<Place, String> {
+    match name {
+        "id" => Ok(Place::Id),
+        "kind" => Ok(Place::Kind),
+        "tenant" => Ok(Place::Tenant),
+        _ => match name.strip_prefix("payload.") {
+            Some(path) if path.split('.').all(|step| !step.is_empty()) => {
+                let escape =
+                    |step: &str| format!("/{}", step.replace('~', "~0").replace('/', "~1"));
+                Ok(Place::Payload(path.split('.').map(escape).collect()))
+            }
+            _ => Err(format!("`{{{name}}}` is not {{id}}, {{kind}}, {{tenant}} or {{payload.…}}")),
+        },
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, String> {
+    if text.len() > URL_BYTES_MAX {
+        return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
+    }
+    if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+        return Err("has a space or a control character".to_owned());
+    }
+    let url = Url::parse(text).map_err(|error| format!("is not a url: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must have no user or password: use headers".to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("must have no fragment: it is not sent".to_owned());
+    }
+    if has_dot_segment(text) {
+        return Err("must have no `.` or `..` in its path: they would lead elsewhere".to_owned());
+    }
+    Ok(url)
+}
+
+/// Looks at the path before it is resolved. A tenant named `..` would otherwise reach a path that
+/// nobody meant, however it is encoded: URLs take `%2e` for a dot.
+fn has_dot_segment(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    path.split(['/', '\\']).any(|segment| {
+        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+        plain == "." || plain == ".."
+    })
+}
+
+fn scalar(value: Option<&Value>) -> Result<String, &'static str> {
+    match value {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Number(number)) => Ok(number.to_string()),
+        Some(Value::Bool(bool)) => Ok(bool.to_string()),
+        Some(Value::Null) | None => Err("there is none"),
+        Some(Value::Array(_) | Value::Object(_)) => Err("it is not a text, a number or a boolean"),
+    }
+}
+
+fn bad_payload(pointer: &str, why: &dyn fmt::Display) -> NoUrl {
+    NoUrl::BadPayload(format!("the url needs {pointer} of the payload: {why}"))
+}
+
+/// Leaves only what means itself everywhere in a URL.
+fn push_encoded(url: &mut String, value: &str) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            url.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
