@@ -1,5 +1,6 @@
 //! What the command line may say.
 
+use crate::bench::BenchArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Kinds,
     /// Check a store: whether every job is accounted for, and what weakens its promises
     Doctor(Doctor),
+    /// Measure this machine
+    Bench(Box<BenchArgs>),
     /// Bring the tables of a store up to date
     Migrate {
         /// The store: sqlite://rewheel.db
@@ -60,6 +63,10 @@ pub(crate) struct Serve {
     /// The address to listen on: 127.0.0.1:7420
     #[arg(long, value_name = "ADDRESS", value_parser = rewheel_server::config::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
+
+    /// Also run a flaky callee, and jobs that are retried before your eyes
+    #[arg(long)]
+    pub(crate) demo: bool,
 }
 
 #[derive(Debug, ClapArgs)]

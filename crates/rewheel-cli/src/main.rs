@@ -10,6 +10,7 @@ mod submit;
 mod jobs;
 mod kinds;
 mod doctor;
+mod bench;
 mod migrate;
 
 use self::args::{Args, Command, JobsCommand};
@@ -50,6 +51,13 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
         }
         Command::Kinds => kinds::run(&client()?, output).await,
         Command::Doctor(doctor) => doctor::run(doctor, output).await,
+        Command::Bench(args) => {
+            let failed = |error: anyhow::Error| Trouble::new(exit::FAILED, error);
+            let report = bench::run(&args).await.map_err(failed)?;
+            let document = serde_json::to_string(&report).map_err(|error| failed(error.into()))?;
+            output.answer(document, || report.to_string());
+            Ok(())
+        }
         Command::Migrate { store } => migrate::run(&store, output).await,
     }
 }

@@ -4,7 +4,7 @@ use crate::args::Serve;
 use crate::local;
 use crate::output::Output;
 use crate::trouble::Trouble;
-use rewheel_server::Said;
+use rewheel_server::{Said, Show};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
@@ -15,13 +15,15 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
     }
+    let show = if args.demo { Show::Demo } else { Show::Nothing };
     log();
     let say = move |said: &Said| match said {
         Said::Ready(address) => output.note(format_args!("listening on http://{address}")),
+        Said::Showing(what) => output.note(what),
         Said::Stopping => output.note("shutting down; interrupt again to stop at once"),
         Said::Stopped(shutdown) => output.note(shutdown),
     };
-    Ok(rewheel_server::serve(config, say).await?)
+    Ok(rewheel_server::serve(config, show, say).await?)
 }
 
 /// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for.

@@ -92,7 +92,7 @@ impl Claims {
         }
         let holder = self.shared.holder();
         let claim = Claim { holder, visits: &visits, horizon, limit };
-        let leased = self.shared.store.claim(&claim).await?;
+        let leased = self.shared.ask(self.shared.store.claim(&claim)).await?;
         let count = leased.len();
         let jobs: Vec<Waiting> = leased
             .into_iter()
@@ -110,7 +110,10 @@ impl Claims {
     }
 
     async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
-        let heads = self.shared.store.lanes(kinds, self.after.as_ref(), LANES_READ).await?;
+        let heads = {
+            let call = self.shared.store.lanes(kinds, self.after.as_ref(), LANES_READ);
+            self.shared.ask(call).await?
+        };
         let full = heads.len() >= LANES_READ;
         self.after = heads.last().filter(|_| full).map(|head| head.lane.clone());
         Ok(heads)

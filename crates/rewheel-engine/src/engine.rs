@@ -8,7 +8,7 @@ use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
 use crate::shared::{Command, Parts, RunnerSource, Shared};
-use crate::submit::{self, Submit};
+use crate::submit::{self, IdTime, Submit};
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Answer, Insert, Inserted, Store, StoreError};
 use rewheel_core::{Actor, HolderId, JobId, KindName, NameError, NewKind};
@@ -141,6 +141,8 @@ impl Engine {
             store,
             settings: EngineSettings::default(),
             random: Random::thread(),
+            id_time: IdTime::Machine,
+            self_audit: true,
             handlers: Vec::new(),
             kinds: BTreeMap::new(),
             source: None,
@@ -168,7 +170,7 @@ impl Engine {
 
     /// Makes an id for a new job.
     pub fn new_id(&self) -> JobId {
-        submit::new_id(|now| JobId::new(now, &self.inner.shared.random))
+        self.inner.shared.new_id()
     }
 
     /// Returns the store.
@@ -243,11 +245,12 @@ impl Engine {
         let holder = shared.holder();
         let left = shared.leases();
         if !left.is_empty()
-            && let Err(error) = shared.store.give_back(holder, &left, shared.keep_ended()).await
+            && let Err(error) =
+                shared.ask(shared.store.give_back(holder, &left, shared.keep_ended())).await
         {
             tracing::warn!(%error, jobs = left.len(), "giving back failed: others will find them");
         }
-        if let Err(error) = shared.store.leave(holder).await {
+        if let Err(error) = shared.ask(shared.store.leave(holder)).await {
             tracing::warn!(%error, "leaving failed: others will find out");
         }
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
@@ -293,6 +296,8 @@ pub struct EngineBuilder {
     store: Arc<dyn Store>,
     settings: EngineSettings,
     random: Random,
+    id_time: IdTime,
+    self_audit: bool,
     handlers: Vec<(String, Arc<dyn Runner>)>,
     kinds: BTreeMap<String, KindSettings>,
     source: Option<Box<RunnerSource>>,
@@ -305,9 +310,17 @@ impl EngineBuilder {
         self
     }
 
-    /// Makes chance repeatable, in tests.
+    /// Makes chance repeatable, in tests: ids carry no time then.
     pub fn random(mut self, random: Random) -> EngineBuilder {
         self.random = random;
+        self.id_time = IdTime::None;
+        self
+    }
+
+    /// Leaves out the search for jobs that were leased without an answer, so that a test can show
+    /// that they are found overdue.
+    pub fn without_self_audit(mut self) -> EngineBuilder {
+        self.self_audit = false;
         self
     }
 
@@ -391,11 +404,16 @@ impl EngineBuilder {
         }
         let (store, random) = (self.store, self.random);
         store.put_kinds(&named, &Actor::new("engine")).await?;
-        let holder = submit::new_holder_id(&random);
-        let source = self.source;
-        let settings = self.settings;
-        let parts = Parts { store, settings, random, handlers, source, holder };
-        start(parts).await
+        start(Parts {
+            store,
+            settings: self.settings,
+            random,
+            id_time: self.id_time,
+            self_audit: self.self_audit,
+            handlers,
+            source: self.source,
+        })
+        .await
     }
 }
 
@@ -409,8 +427,8 @@ async fn start(parts: Parts) -> Result<Engine, StartError> {
     let (to_dispatch, commands) = mpsc::unbounded_channel();
     let (to_settle, finished) = mpsc::unbounded_channel();
     let (returning, returned) = mpsc::unbounded_channel();
-    let holder = parts.holder;
     let shared = Arc::new(Shared::new(parts, to_dispatch, to_settle));
+    let holder = shared.holder();
     shared.learn(&shared.store.kinds().await?);
     shared.store.join(&new_holder(holder, &shared)).await?;
     let stop = CancelToken::new();

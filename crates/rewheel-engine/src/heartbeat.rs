@@ -46,7 +46,7 @@ impl Heartbeat {
         }
         let sent = self.shared.clock.now();
         let holder = self.shared.holder();
-        match self.shared.store.renew(holder).await {
+        match self.shared.ask(self.shared.store.renew(holder)).await {
             Ok(renewed) => {
                 self.ticks = ticks;
                 self.renewed = sent;
@@ -85,9 +85,9 @@ impl Heartbeat {
     /// Others took this holder for dead. What it holds may be theirs by now: only fences can tell.
     async fn join_again(&mut self, dead: HolderId) {
         let _ = self.shared.to_dispatch.send(Command::Drop);
-        let fresh = crate::submit::new_holder_id(&self.shared.random);
+        let fresh = self.shared.new_holder_id();
         let joining = new_holder(fresh, &self.shared);
-        match self.shared.store.join(&joining).await {
+        match self.shared.ask(self.shared.store.join(&joining)).await {
             Ok(_) => {
                 tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
                 self.shared.set_holder(fresh);
@@ -104,7 +104,7 @@ impl Heartbeat {
     }
 
     async fn watch_others(&mut self, by: HolderId) {
-        let holders = match self.shared.store.holders().await {
+        let holders = match self.shared.ask(self.shared.store.holders()).await {
             Ok(holders) => holders,
             Err(error) => {
                 tracing::warn!(%error, "holders cannot be read");
@@ -115,7 +115,8 @@ impl Heartbeat {
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.vigil.renewed(now, &others) {
-            match self.shared.store.bury(by, silent.id, silent.renewals).await {
+            let call = self.shared.store.bury(by, silent.id, silent.renewals);
+            match self.shared.ask(call).await {
                 Ok(Burial::Buried) => {
                     tracing::warn!(holder = %silent.id, name = silent.name, "holder is dead");
                     self.sweep(by).await;

@@ -8,9 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A claim whose answer takes longer than this is taken to be lost.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How many rounds of housekeeping pass between two looks for forgotten jobs.
 const AUDIT_EVERY: u32 = 6;
 
@@ -41,14 +38,14 @@ impl Housekeeping {
 
     async fn tick(&mut self) -> Result<(), StoreError> {
         let store = &self.shared.store;
-        self.shared.learn(&store.kinds().await?);
+        self.shared.learn(&self.shared.ask(store.kinds()).await?);
         sweep(&self.shared, self.shared.holder()).await;
         while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
         let prune =
             Prune { limit: Limits::BATCH_MAX, audit_older_than: self.shared.settings.keep_audit };
-        while store.prune(&prune).await?.finished == Limits::BATCH_MAX as u64 {}
+        while self.shared.ask(store.prune(&prune)).await?.finished == Limits::BATCH_MAX as u64 {}
         self.rounds = self.rounds.wrapping_add(1);
-        if self.rounds.is_multiple_of(AUDIT_EVERY) {
+        if self.rounds.is_multiple_of(AUDIT_EVERY) && self.shared.audits_itself() {
             self.audit().await?;
         }
         Ok(())
@@ -60,12 +57,15 @@ impl Housekeeping {
         let (store, holder) = (&self.shared.store, self.shared.holder());
         let mut after = None;
         loop {
-            let held = store.held(holder, STATEMENT_TIMEOUT, after, Limits::BATCH_MAX).await?;
+            let older_than = self.shared.settings.statement_timeout * 2;
+            let call = store.held(holder, older_than, after, Limits::BATCH_MAX);
+            let held = self.shared.ask(call).await?;
             let forgotten: Vec<Lease> =
                 held.iter().copied().filter(|lease| !self.shared.holds(*lease)).collect();
             if !forgotten.is_empty() {
                 tracing::warn!(jobs = forgotten.len(), "jobs were leased without an answer");
-                store.give_back(holder, &forgotten, self.shared.keep_ended()).await?;
+                let call = store.give_back(holder, &forgotten, self.shared.keep_ended());
+                self.shared.ask(call).await?;
             }
             after = held.last().map(|lease| lease.job);
             if held.len() < Limits::BATCH_MAX {
@@ -78,7 +78,7 @@ impl Housekeeping {
 /// Frees what the dead had. A failure is for the next round to repair.
 pub(crate) async fn sweep(shared: &Shared, by: HolderId) {
     loop {
-        match shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended()).await {
+        match shared.ask(shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended())).await {
             Ok(events) => {
                 events.iter().for_each(tell);
                 if events.len() < Limits::BATCH_MAX {
@@ -96,7 +96,7 @@ pub(crate) async fn sweep(shared: &Shared, by: HolderId) {
 async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     // A running attempt is cut at its deadline: what it became is on its way.
     let grace = Duration::from_secs(5).min(shared.settings.grace);
-    let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
+    let events = shared.ask(shared.store.deadlines(grace, Limits::BATCH_MAX)).await?;
     events.iter().for_each(tell);
     Ok(events.len())
 }
@@ -126,7 +126,8 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     let leases: Vec<Lease> = jobs.iter().map(Waiting::lease).collect();
     for part in leases.chunks(Limits::BATCH_MAX) {
         // What cannot be given back now is found by the audit, or overdue, or swept.
-        if let Err(error) = shared.store.give_back(holder, part, shared.keep_ended()).await {
+        let call = shared.store.give_back(holder, part, shared.keep_ended());
+        if let Err(error) = shared.ask(call).await {
             tracing::warn!(%error, jobs = part.len(), "giving back failed");
         }
         part.iter().for_each(|lease| shared.forget(*lease));

@@ -27,6 +27,9 @@ pub struct EngineSettings {
     /// How long after its due and its attempt timeout a job is overdue.
     #[serde(with = "duration::serde")]
     pub grace: Duration,
+    /// A statement whose answer takes longer than this is taken to be lost.
+    #[serde(with = "duration::serde")]
+    pub statement_timeout: Duration,
     /// The largest payload that may be submitted.
     pub payload_bytes_max: usize,
     /// How often to look for deadlines, forgotten jobs and what need not be kept.
@@ -53,6 +56,7 @@ impl Default for EngineSettings {
             wheel_max: 20_000,
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(30),
+            statement_timeout: Duration::from_secs(10),
             payload_bytes_max: Limits::PAYLOAD_BYTES_MAX_DEFAULT,
             housekeeping: Duration::from_secs(5),
             keep_ended: Limits::KEEP_DEFAULT,

@@ -2,12 +2,14 @@
 
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
+use crate::submit::IdTime;
 use rewheel::{CancelToken, Clock, Moment, Random};
-use rewheel_core::store::Store;
+use rewheel_core::store::{Answer, Store, StoreError};
 use rewheel_core::{
     Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Policy, Timestamp, Wanted,
 };
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -23,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) settings: EngineSettings,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
+    id_time: IdTime,
+    self_audit: bool,
     /// Handlers of this program; they outlast every change of settings.
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
@@ -122,9 +126,10 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: EngineSettings,
     pub(crate) random: Random,
+    pub(crate) id_time: IdTime,
+    pub(crate) self_audit: bool,
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
-    pub(crate) holder: HolderId,
 }
 
 impl Shared {
@@ -133,25 +138,53 @@ impl Shared {
         to_dispatch: mpsc::UnboundedSender<Command>,
         to_settle: mpsc::UnboundedSender<Finished>,
     ) -> Shared {
+        let holder = HolderId::new(parts.id_time.now(), &parts.random);
         Shared {
             places: Arc::new(Semaphore::new(parts.settings.places)),
             store: parts.store,
             settings: parts.settings,
             clock: Clock::system(),
             random: parts.random,
+            id_time: parts.id_time,
+            self_audit: parts.self_audit,
             handlers: parts.handlers,
             source: parts.source,
             kinds: RwLock::default(),
             to_dispatch,
             to_settle,
             look: Notify::new(),
-            holder: Mutex::new(parts.holder),
+            holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             ticks: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn new_id(&self) -> JobId {
+        JobId::new(self.id_time.now(), &self.random)
+    }
+
+    /// Makes the id of a holder, fresh at each life.
+    pub(crate) fn new_holder_id(&self) -> HolderId {
+        HolderId::new(self.id_time.now(), &self.random)
+    }
+
+    /// Whether to look for jobs that were leased without an answer.
+    pub(crate) fn audits_itself(&self) -> bool {
+        self.self_audit
+    }
+
+    /// Asks the store, but does not wait for ever.
+    pub(crate) async fn ask<T>(&self, call: impl Future<Output = Answer<T>>) -> Answer<T> {
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.clock.sleep(self.settings.statement_timeout) => {
+                Err(StoreError::Ambiguous("no answer within the statement timeout".into()))
+            }
         }
     }
 

@@ -3,11 +3,11 @@
 use crate::engine::Engine;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
-use rewheel::Backoff;
+use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
-    Because, Fence, HolderId, Job, JobId, Key, KindName, NameError, NewJob, Priority,
-    PriorityError, ShardKey, Status, Tenant, Timestamp, Version, When,
+    Because, Fence, Job, JobId, Key, KindName, NameError, NewJob, Priority, PriorityError,
+    ShardKey, Status, Tenant, Timestamp, Version, When,
 };
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -181,6 +181,25 @@ impl<'a> IntoFuture for Submit<'a> {
     }
 }
 
+impl<T: JobKind + Sync> Spill<T> for Engine {
+    type Receipt = Receipt;
+    type Error = SubmitError;
+
+    async fn spill(&self, job: T) -> Result<Receipt, SubmitError> {
+        self.submit(job).await
+    }
+}
+
+/// A job with the key that the call itself used.
+impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
+    type Receipt = Receipt;
+    type Error = SubmitError;
+
+    async fn spill(&self, (job, key): (T, K)) -> Result<Receipt, SubmitError> {
+        self.submit(job).key(key.as_ref()).await
+    }
+}
+
 fn new_job(engine: &Engine, kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
     let kind = KindName::parse(kind).map_err(|why| name("kind", why))?;
     Ok(NewJob::new(engine.new_id(), kind, payload))
@@ -201,7 +220,7 @@ pub(crate) async fn insert(
 ) -> Result<Vec<Inserted>, StoreError> {
     let direct = direct(shared, insert);
     let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
-    let answers = shared.store.insert(&asked).await?;
+    let answers = shared.ask(shared.store.insert(&asked)).await?;
     if let (Some((direct, places)), [job], [Inserted::Created { due, leased: Some(fence) }]) =
         (direct, insert.jobs, answers.as_slice())
     {
@@ -264,15 +283,25 @@ fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fence) -> Job
     }
 }
 
-/// Makes an id. The time in it only orders ids; nothing is decided by it.
-pub(crate) fn new_id<T>(make: impl FnOnce(Timestamp) -> T) -> T {
-    #[expect(clippy::disallowed_methods, reason = "ids of a later moment sort later")]
-    let now = std::time::SystemTime::now();
-    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    make(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(0)))
+/// Where the time in an id comes from. It only orders ids; nothing is decided by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdTime {
+    /// This machine's clock: ids of a later moment sort later, which keeps indexes compact.
+    Machine,
+    /// Nowhere: the same chance makes the same ids.
+    None,
 }
 
-/// Makes the id of a holder, fresh at each start.
-pub(crate) fn new_holder_id(random: &rewheel::Random) -> HolderId {
-    new_id(|now| HolderId::new(now, random))
+impl IdTime {
+    pub(crate) fn now(self) -> Timestamp {
+        match self {
+            IdTime::None => Timestamp::from_millis(0),
+            IdTime::Machine => {
+                #[expect(clippy::disallowed_methods, reason = "the time in an id decides nothing")]
+                let now = std::time::SystemTime::now();
+                let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+                Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(0))
+            }
+        }
+    }
 }

@@ -17,6 +17,7 @@ pub mod callback;
 mod runners;
 mod app;
 mod rest;
+pub mod demo;
 mod serve;
 
-pub use self::serve::{Said, ServeError, Server, serve};
+pub use self::serve::{Said, ServeError, Server, Show, serve};

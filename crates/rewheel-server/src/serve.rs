@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::config::Config;
+use crate::demo::{self, Demo};
 use crate::{rest, runners};
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
@@ -52,10 +53,22 @@ pub enum ServeError {
 pub enum Said {
     /// Requests are welcome at this address.
     Ready(SocketAddr),
+    /// What there is to see.
+    Showing(String),
     /// It shuts down.
     Stopping,
     /// It has shut down.
     Stopped(Shutdown),
+}
+
+/// What a server does besides what it is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Show {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The demo: jobs that fail in several ways, retried before your eyes.
+    Demo,
 }
 
 /// A server that has its address.
@@ -64,6 +77,7 @@ pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
+    demo: Option<Demo>,
 }
 
 impl Server {
@@ -79,7 +93,19 @@ impl Server {
         let taken = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let address = listener.local_addr()?;
-        Ok(Server { app: Arc::new(App::new(config)), listener, address })
+        Ok(Server { app: Arc::new(App::new(config)), listener, address, demo: None })
+    }
+
+    /// Lets it show something besides.
+    ///
+    /// # Errors
+    /// Says why there is nothing to show.
+    pub async fn show(mut self, show: Show) -> Result<Server, ServeError> {
+        self.demo = match show {
+            Show::Nothing => None,
+            Show::Demo => Some(demo::start().await?),
+        };
+        Ok(self)
     }
 
     /// Returns the address, with the port that was found where the config says 0.
@@ -101,7 +127,7 @@ impl Server {
         stop: impl Future<Output = ()>,
         mut say: impl FnMut(&Said),
     ) -> Result<(), ServeError> {
-        let Server { app, listener, address } = self;
+        let Server { app, listener, address, demo } = self;
         let quiet = CancelToken::new();
         let until = quiet.cancelled();
         let serving = axum::serve(listener, rest::router(Arc::clone(&app)))
@@ -109,10 +135,15 @@ impl Server {
             .into_future();
         tokio::pin!(serving);
         let working = async {
-            let engine = start(app.config()).await?;
+            let engine = start(app.config(), demo.as_ref()).await?;
             app.started(engine.clone());
             say(&Said::Ready(address));
-            stop.await;
+            if let Some(demo) = &demo {
+                say(&Said::Showing(demo.to_string()));
+                show_until(&engine, stop).await;
+            } else {
+                stop.await;
+            }
             // Whoever balances the load looks at /readyz, which tells from here on.
             app.stop();
             say(&Said::Stopping);
@@ -139,24 +170,41 @@ impl Server {
 }
 
 /// Opens the store, and begins to work.
-async fn start(config: &Config) -> Result<Engine, ServeError> {
+async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeError> {
     let store = connect(&config.store.url).await?;
     let mut builder =
         Engine::builder(store).settings(config.engine.clone()).runners(runners::source());
     for (name, settings) in &config.kinds {
         builder = builder.kind(name.as_str(), settings.clone());
     }
+    for (name, settings) in demo.iter().flat_map(|demo| &demo.kinds) {
+        builder = builder.kind(name.as_str(), settings.clone());
+    }
     Ok(builder.start().await?)
+}
+
+/// Plays the demo. It ends before the engine does, so that no submit is cut off.
+async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
+    let enough = CancelToken::new();
+    let stopping = async {
+        stop.await;
+        enough.cancel();
+    };
+    tokio::join!(
+        stopping,
+        demo::trickle(engine.clone(), enough.clone()),
+        demo::narrate(engine.clone(), enough.clone()),
+    );
 }
 
 /// Runs a server until ctrl-c or SIGTERM. A second one ends it at once.
 ///
 /// # Errors
 /// Says what could not be started, or that somebody could not wait for the end.
-pub async fn serve(config: Config, say: impl FnMut(&Said)) -> Result<(), ServeError> {
+pub async fn serve(config: Config, show: Show, say: impl FnMut(&Said)) -> Result<(), ServeError> {
     let mut signals = Signals::new()?;
     let asked = CancelToken::new();
-    let server = Server::bind(config).await?;
+    let server = Server::bind(config).await?.show(show).await?;
     let running = server.run(asked.cancelled(), say);
     let impatience = async {
         signals.next().await;

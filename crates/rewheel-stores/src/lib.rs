@@ -8,6 +8,7 @@
 
 mod clock;
 mod payload;
+mod wakeup;
 mod connect;
 mod memory;
 #[cfg(feature = "sqlite")]
@@ -15,5 +16,6 @@ mod sqlite;
 
 pub use self::connect::{ConnectError, connect};
 pub use self::memory::MemoryStore;
+pub use self::memory::Weakness;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteOptions, SqliteStore, Synchronous};

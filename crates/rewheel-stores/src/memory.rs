@@ -13,13 +13,16 @@ mod change;
 mod deadlines;
 mod prune;
 mod read;
+mod simulation;
+
+pub use self::simulation::Weakness;
 
 use crate::clock;
+use crate::wakeup::Wakeup;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{Answer, ClockOffset, StoreError};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::watch;
 use world::World;
 
 /// A store for tests, and for work that need not outlive its process. Clones share the jobs.
@@ -74,9 +77,10 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Shared {
     clock: ClockOffset,
+    time: Option<simulation::Time>,
     world: Mutex<World>,
     /// Counts the reasons to look into the store.
-    changes: watch::Sender<u64>,
+    changes: Wakeup,
 }
 
 impl MemoryStore {
@@ -99,12 +103,12 @@ impl MemoryStore {
         }
         // Read under the lock: what is written later never has an earlier time, unless the clock
         // itself goes back.
-        let answer = verb(&mut world, clock::now(&self.shared.clock));
+        let answer = verb(&mut world, self.shared.now());
         world.append_to_ledger();
         let is_reason = std::mem::take(&mut world.is_reason_to_look);
         drop(world);
         if is_reason {
-            self.shared.changes.send_modify(|changes| *changes += 1);
+            self.shared.changes.wake();
         }
         answer
     }
@@ -115,6 +119,15 @@ impl MemoryStore {
                 .to_owned(),
             source: None,
         })
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Timestamp {
+        if let Some(time) = &self.time {
+            return self.clock.apply(time());
+        }
+        clock::now(&self.clock)
     }
 }
 

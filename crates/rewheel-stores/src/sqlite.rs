@@ -18,12 +18,13 @@ use self::files::Files;
 use self::queue::{Queue, Urgency};
 use self::transaction::Transaction;
 use self::writer::Writer;
+use crate::wakeup::Wakeup;
 use rewheel_core::store::{Answer, ClockOffset, StoreError};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// Threads that read. A machine with more cores than that has little more to read from one file.
 const READERS: usize = 2;
@@ -84,7 +85,7 @@ impl Synchronous {
 struct Shared {
     writes: Queue,
     reads: Queue,
-    woken: watch::Sender<u64>,
+    woken: Wakeup,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -106,7 +107,7 @@ impl SqliteStore {
         let shared = Arc::new(Shared {
             writes: Queue::new(),
             reads: Queue::new(),
-            woken: watch::Sender::new(0),
+            woken: Wakeup::default(),
             threads: Mutex::default(),
         });
         let (opened, answer) = oneshot::channel();
@@ -149,6 +150,14 @@ impl SqliteStore {
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
     ) -> Answer<T> {
         self.shared.writes.ask(Urgency::Life, 1, work).await
+    }
+
+    /// Asks for a read that the work depends on: it does not wait behind people's questions.
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
+    ) -> Answer<T> {
+        self.shared.reads.ask(Urgency::Life, 1, work).await
     }
 
     /// Asks for a read.

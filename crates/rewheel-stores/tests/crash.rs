@@ -69,6 +69,7 @@ async fn other_parts() -> Tested {
     match name.as_str() {
         "submit" => submit_until_killed(&file).await,
         "fill" => fill_the_disk(&file).await,
+        "outgrow" => outgrow_the_limit(&file).await,
         "open" => {
             let error = SqliteStore::open(&file).await.err().ok_or("it opened")?;
             say(&format!("refused {error}"));
@@ -186,6 +187,32 @@ async fn fill_the_disk(file: &Path) -> Tested {
     Ok(())
 }
 
+/// Writes until no file may grow any more, and on. Runs where files may not grow far.
+async fn outgrow_the_limit(file: &Path) -> Tested {
+    let store = open(file).await?;
+    let random = Random::thread();
+    let (mut stored, mut doubtful) = (HashSet::new(), HashSet::new());
+    let mut failures = 0;
+    while failures < 20 {
+        let batch = jobs(&random, 50, 2_000);
+        let ids = batch.iter().map(|job| job.id.to_string());
+        match store.insert(&Insert::new(&batch)).await {
+            Ok(_) => stored.extend(ids),
+            Err(StoreError::Ambiguous(_)) => doubtful.extend(ids),
+            Err(StoreError::Unavailable(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        failures = doubtful.len() / 50;
+        assert!(stored.len() < 100_000, "files may grow");
+        let found = all_ids(&store).await?;
+        assert!(stored.is_subset(&found), "{} are missing", stored.difference(&found).count());
+        assert!(found.difference(&stored).all(|id| doubtful.contains(id)), "nobody asked for it");
+        assert_eq!(store.books().await?.missing(), 0);
+    }
+    say(&format!("survived with {} jobs", stored.len()));
+    Ok(())
+}
+
 /// Runs a part on a file system of its own, with a shell command before it. `None` where this
 /// process may not mount any.
 fn on_small_disk(name: &str, prepare: &str) -> Option<String> {
@@ -219,6 +246,23 @@ fn a_full_disk_is_told_apart_and_survived() {
         Some(said) => assert!(said.contains("survived with"), "{said}"),
         None => say("not tested: a full disk (this process may not mount a small one)"),
     }
+}
+
+#[test]
+fn a_commit_that_fails_loses_nothing_before_it() -> Tested {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("rewheel.db");
+    let child = part("outgrow", &file);
+    let mut command = Command::new("sh");
+    // A write beyond the limit then fails, instead of ending the process.
+    command.args(["-c", "trap '' XFSZ && ulimit -f 4096 && exec \"$0\" \"$@\""]);
+    command.arg(child.get_program()).args(child.get_args());
+    command.env(PART, "outgrow").env(FILE, &file);
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("survived with"), "{said}\n{complaints}");
+    Ok(())
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub mod announce;
 pub mod watch;
 pub mod histories;
 pub mod faults;
+pub mod extremes;
 
 /// Expands into one named test for each case: `insert::answers_with_the_job_that_has_the_key`.
 ///
@@ -58,6 +59,7 @@ macro_rules! store_conformance {
             }
             keys {
                 answers_with_the_job_that_has_the_key,
+                answers_with_the_job_after_its_deadline,
                 only_the_payload_must_be_the_same,
                 knows_the_key_of_a_job_at_work,
                 knows_the_key_of_a_dead_letter,
@@ -471,6 +473,18 @@ macro_rules! store_conformance {
                 a_closed_store_says_so,
                 one_bad_job_does_not_hold_up_an_insert,
                 one_bad_job_does_not_hold_up_a_flush,
+            }
+            extremes {
+                an_attempt_may_take_for_ever,
+                a_retry_may_wait_for_ever,
+                the_longest_times_do_not_wrap,
+                the_largest_numbers_match_nothing,
+                the_largest_limit_is_no_limit,
+                a_limit_of_zero_does_nothing,
+                large_limits_that_meet_are_all_served,
+                a_backoff_of_ones_own_harms_nobody,
+                a_snooze_leaves_nothing_behind,
+                small_prunes_add_up_the_ledger,
             }
         }
     };

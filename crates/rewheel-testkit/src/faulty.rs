@@ -6,7 +6,7 @@ use rewheel_core::JobId;
 use rewheel_core::store::{Answer, Store, StoreError};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::{Future, pending, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -16,11 +16,21 @@ use std::task::Poll;
 /// A store may lose a call before it was heard, lose the answer after the work was done, or never
 /// answer. Whoever uses a store must get through all three with the same few moves: wait, repeat,
 /// look at what it holds.
-#[derive(Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Mutex<Plan>,
     withheld: AtomicU64,
+    weather: Option<Box<Weather>>,
+}
+
+/// Lets a call wait, and decides what becomes of it.
+pub type Weather =
+    dyn Fn(Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> + Send + Sync;
+
+impl std::fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaultyStore").field("inner", &self.inner).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +101,18 @@ pub enum Verb {
 impl FaultyStore {
     /// Passes everything on to `inner`, until told otherwise.
     pub fn new(inner: Arc<dyn Store>) -> FaultyStore {
-        FaultyStore { inner, plan: Mutex::default(), withheld: AtomicU64::new(0) }
+        FaultyStore { inner, plan: Mutex::default(), withheld: AtomicU64::new(0), weather: None }
+    }
+
+    /// Lets every call pass through a weather first: it may be late, and it may fail.
+    pub fn in_weather(
+        inner: Arc<dyn Store>,
+        weather: impl Fn(Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> FaultyStore {
+        FaultyStore { weather: Some(Box::new(weather)), ..FaultyStore::new(inner) }
     }
 
     /// Lets the next call of a verb fail. Told several times, the calls after it fail too.
@@ -124,7 +145,11 @@ impl FaultyStore {
         verb: Verb,
         call: impl Future<Output = Answer<T>> + Send,
     ) -> Answer<T> {
-        let fault = self.plan.lock().unwrap().next.get_mut(&verb).and_then(VecDeque::pop_front);
+        let told = self.plan.lock().unwrap().next.get_mut(&verb).and_then(VecDeque::pop_front);
+        let fault = match (told, &self.weather) {
+            (None, Some(weather)) => weather(verb).await,
+            (told, _) => told,
+        };
         match fault {
             None => call.await,
             Some(Fault::Before) => {

@@ -18,5 +18,5 @@ mod race;
 mod faulty;
 pub mod conformance;
 
-pub use self::faulty::{Fault, FaultyStore, Verb};
+pub use self::faulty::{Fault, FaultyStore, Verb, Weather};
 pub use self::subject::{Subject, lane, millis, seconds};

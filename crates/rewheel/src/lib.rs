@@ -78,7 +78,8 @@ pub use self::pipeline::{Explanation, Pipeline, Plan, Run, Warning};
 pub use self::presets::ServiceClass;
 pub use self::random::Random;
 pub use self::retry::{
-    Attempt, Call, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series, Step,
+    Attempt, Call, Durably, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series,
+    Spill, SpillError, Step,
 };
 pub use self::statistics::{Statistics, Summary};
 pub use self::timeout::Timeout;

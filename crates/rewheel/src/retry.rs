@@ -9,6 +9,7 @@ mod call;
 mod progress;
 mod future;
 mod blocking;
+mod spill;
 
 pub use self::call::{Call, Retryable, marker};
 pub use self::future::RetryFuture;
@@ -17,6 +18,7 @@ pub use self::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
 pub use self::options::{Extras, Options, Plain};
 pub(crate) use self::series::Position;
 pub use self::series::{Attempt, Series, Step};
+pub use self::spill::{Durably, Spill, SpillError};
 pub use self::text::RetryError;
 
 use crate::backoff::{Backoff, Jitter};

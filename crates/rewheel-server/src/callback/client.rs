@@ -20,6 +20,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 /// one of them can be used again.
 const IDLE_PER_HOST_MAX: usize = 256;
 
+/// Each has its own connections and certificates. Kinds that still need a forgotten one keep it.
+const CLIENTS_MAX: usize = 64;
+
 /// The HTTP clients of a process: one for each list of allowed addresses, since a connection that
 /// one kind may use is not for another to find in the pool.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +41,9 @@ impl Clients {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(allow) {
             return Ok(client.clone());
+        }
+        if clients.len() >= CLIENTS_MAX {
+            clients.clear();
         }
         let client = build(allow)?;
         clients.insert(allow.clone(), client.clone());

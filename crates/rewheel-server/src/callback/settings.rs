@@ -92,7 +92,7 @@ impl Callback {
         settings: &Value,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Callback, CallbackError> {
-        let fields = Fields::deserialize(settings).map_err(|error| CallbackError::whole(&error))?;
+        let fields = Fields::deserialize(settings).map_err(|error| not_fields(settings, &error))?;
         let allow = match &fields.allow {
             Some(allow) => parse_allow(&typed::<Vec<String>>("allow", allow)?)?,
             None => Allow::default(),
@@ -133,6 +133,14 @@ impl Callback {
     pub fn allow(&self) -> &Allow {
         &self.allow
     }
+}
+
+/// Finds the field that nobody knows: serde only tells its name.
+fn not_fields(settings: &Value, error: &serde_json::Error) -> CallbackError {
+    let message = error.to_string();
+    let is_blamed = |name: &&String| message.starts_with(&format!("unknown field `{name}`"));
+    let path = settings.as_object().and_then(|fields| fields.keys().find(is_blamed));
+    CallbackError { path: path.cloned().into_iter().collect(), message }
 }
 
 fn typed<T: for<'de> Deserialize<'de>>(
@@ -243,10 +251,6 @@ pub struct CallbackError {
 }
 
 impl CallbackError {
-    fn whole(error: &serde_json::Error) -> CallbackError {
-        CallbackError { path: Vec::new(), message: error.to_string() }
-    }
-
     fn of(field: &str, why: impl fmt::Display) -> CallbackError {
         CallbackError { path: vec![field.to_owned()], message: why.to_string() }
     }

@@ -59,14 +59,19 @@ impl World {
                 return Ok(Plan::DuplicateWithin(new.id));
             }
         }
-        if let Some(why) = self.refusal(new, now) {
+        if let Some(why) = self.refusal(new) {
             return Ok(Plan::Refuse(why));
         }
-        if let Some(name) = key_name(new) {
-            let hash = payload_hash(&new.payload);
-            if let Some(known) = self.known(&name, hash, batch, now) {
-                return Ok(known);
-            }
+        let key = key_name(new).map(|name| (name, payload_hash(&new.payload)));
+        if let Some((name, hash)) = &key
+            && let Some(known) = self.known(name, *hash, batch, now)
+        {
+            return Ok(known);
+        }
+        if is_too_late(new, now) {
+            return Ok(Plan::Refuse(Refusal::DeadlineTooEarly));
+        }
+        if let Some((name, hash)) = key {
             batch.keys.insert(name, (new.id, hash));
         }
         if self.jobs.contains_key(&new.id) || !batch.ids.insert(new.id) {
@@ -77,15 +82,12 @@ impl World {
     }
 
     /// What is wrong with the job itself.
-    fn refusal(&self, new: &NewJob, now: Timestamp) -> Option<Refusal> {
+    fn refusal(&self, new: &NewJob) -> Option<Refusal> {
         let bytes = new.payload.len();
-        let is_too_early = |deadline| deadline <= now || deadline < new.due.resolve(now);
         if bytes > PAYLOAD_BYTES_MAX {
             Some(Refusal::TooLarge { bytes, bytes_max: PAYLOAD_BYTES_MAX })
         } else if !self.kinds.contains_key(&new.kind) {
             Some(Refusal::UnknownKind)
-        } else if new.deadline.is_some_and(|deadline| is_too_early(deadline.resolve(now))) {
-            Some(Refusal::DeadlineTooEarly)
         } else {
             None
         }
@@ -146,6 +148,11 @@ impl KeyRow {
     pub(super) fn has_expired(&self, now: Timestamp) -> bool {
         self.ended.is_some_and(|(_, expires)| expires <= now)
     }
+}
+
+fn is_too_late(new: &NewJob, now: Timestamp) -> bool {
+    let deadline = new.deadline.map(|deadline| deadline.resolve(now));
+    deadline.is_some_and(|deadline| deadline <= now || deadline < new.due.resolve(now))
 }
 
 fn key_name(new: &NewJob) -> Option<KeyName> {

@@ -1,5 +1,6 @@
 //! Passes on the jobs of holders that died or forgot them.
 
+use super::Weakness;
 use super::world::{Row, World};
 use rewheel_core::store::Answer;
 use rewheel_core::{
@@ -30,7 +31,8 @@ impl World {
     /// Whether nobody acts on the job any more, though it is leased.
     fn taken(&self, row: &Row, now: Timestamp) -> Option<Taken> {
         let Status::Leased { holder, overdue, wanted } = row.job.status else { return None };
-        let is_free = !self.is_alive(holder) || overdue <= now;
+        let is_overdue = overdue <= now && !self.is_weak(Weakness::NoOverdue);
+        let is_free = !self.is_alive(holder) || is_overdue;
         is_free.then_some(Taken { job: row.job.id, holder, wanted })
     }
 

@@ -14,7 +14,6 @@ use rewheel_core::{
     KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
 };
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// As much as SQLite is given; a payload names work, it does not carry it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -207,23 +206,11 @@ impl Store for MemoryStore {
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        Box::new(Watcher(self.shared.changes.subscribe()))
+        self.shared.changes.watch()
     }
 
     async fn close(&self) -> Answer<()> {
         self.lock()?.closed = true;
         Ok(())
-    }
-}
-
-struct Watcher(watch::Receiver<u64>);
-
-#[async_trait]
-impl Watch for Watcher {
-    async fn changed(&mut self) {
-        if self.0.changed().await.is_err() {
-            // The store is gone, and nothing will change any more.
-            std::future::pending::<()>().await;
-        }
     }
 }

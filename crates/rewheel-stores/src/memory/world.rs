@@ -28,6 +28,7 @@ pub(super) struct World {
     /// Whether the verb that runs did what watchers wait for.
     pub(super) is_reason_to_look: bool,
     pub(super) closed: bool,
+    pub(super) weakness: Option<super::Weakness>,
 }
 
 /// A job, and what only the store knows of it.

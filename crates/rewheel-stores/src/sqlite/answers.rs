@@ -16,7 +16,6 @@ use rewheel_core::{
     KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
 };
 use std::time::Duration;
-use tokio::sync::watch;
 
 #[async_trait]
 impl SubmitStore for SqliteStore {
@@ -40,7 +39,7 @@ impl WorkStore for SqliteStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         let (mut kinds, after) = (kinds.to_vec(), after.cloned());
-        self.read(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
+        self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -80,7 +79,7 @@ impl WorkStore for SqliteStore {
         after: Option<JobId>,
         limit: usize,
     ) -> Answer<Vec<Lease>> {
-        self.read(move |tx| claim::held(tx, holder, older_than, after, limit)).await
+        self.look(move |tx| claim::held(tx, holder, older_than, after, limit)).await
     }
 }
 
@@ -100,7 +99,7 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn holders(&self) -> Answer<Vec<Holder>> {
-        self.read(|tx| lease::holders(tx)).await
+        self.look(|tx| lease::holders(tx)).await
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
@@ -215,24 +214,12 @@ impl Store for SqliteStore {
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        Box::new(Woken(self.shared.woken.subscribe()))
+        self.shared.woken.watch()
     }
 
     async fn close(&self) -> Answer<()> {
         // Joining threads blocks; they end within the statement they are at.
         self.close_and_wait();
         Ok(())
-    }
-}
-
-struct Woken(watch::Receiver<u64>);
-
-#[async_trait]
-impl Watch for Woken {
-    async fn changed(&mut self) {
-        // A store that is gone has nothing to tell: whoever waits goes on polling.
-        if self.0.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }

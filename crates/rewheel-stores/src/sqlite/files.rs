@@ -33,16 +33,21 @@ impl Files {
 
     /// Opens the file to write, makes it if it is not there, and brings its tables up to date.
     pub(super) fn open_writer(&self) -> Answer<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = self.open(flags)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| self.explain(error.into()))?;
+        self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens the file again. One that is gone is not made: what was acknowledged is in the old one.
+    pub(super) fn reopen_writer(&self) -> Answer<Connection> {
+        self.open_writer_with(OpenFlags::empty())
+    }
+
+    fn open_writer_with(&self, flags: OpenFlags) -> Answer<Connection> {
+        let connection =
+            self.open(flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         let mut tries = 0;
         loop {
-            let prepared = self.prepare(&connection).and_then(|()| migrate(&connection));
             tries += 1;
-            match prepared {
+            match self.prepare(&connection) {
                 Ok(()) => return Ok(connection),
                 // SQLite waits for a lock, but not for those of a file that is just being made.
                 Err(Trouble::Sql(error)) if is_busy(&error) && tries < BUSY_TRIES => {
@@ -65,7 +70,10 @@ impl Files {
         Connection::open_with_flags(&self.path, flags).map_err(|error| self.explain(error.into()))
     }
 
+    /// Makes it ready to write, and brings its tables up to date.
     fn prepare(&self, connection: &Connection) -> Result<(), Trouble> {
+        // The caller waits: both together would wait so long each time that it tries.
+        connection.busy_timeout(Duration::ZERO)?;
         // Only a file that is still empty takes it.
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         let mode: String =
@@ -80,6 +88,7 @@ impl Files {
             )));
         }
         connection.pragma_update(None, "synchronous", self.synchronous.as_str())?;
+        migrate(connection)?;
         tune(connection)
     }
 
@@ -103,7 +112,7 @@ impl Files {
     }
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
@@ -113,4 +122,20 @@ fn tune(connection: &Connection) -> Result<(), Trouble> {
     connection.pragma_update(None, "temp_store", "memory")?;
     rusqlite::vtab::array::load_module(connection)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Files, SqliteOptions};
+
+    #[test]
+    fn a_file_that_is_gone_is_not_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rewheel.db");
+        let files = Files::new(path.clone(), &SqliteOptions::default());
+        drop(files.open_writer().unwrap());
+        assert!(files.reopen_writer().is_ok());
+        std::fs::remove_file(&path).unwrap();
+        assert!(files.reopen_writer().is_err() && !path.exists());
+    }
 }

@@ -16,7 +16,7 @@ const WAITING_MAX: usize = 1_024;
 pub(super) enum Urgency {
     /// In turn.
     Work,
-    /// Before all others: a holder's life depends on it.
+    /// Before all others: a holder's life or work depends on it.
     Life,
 }
 
@@ -141,12 +141,15 @@ impl Queue {
             waiting = self.0.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         let mut group: Vec<_> = waiting.life.drain(..).collect();
-        let mut weight = 0;
+        let mut weight: usize = 0;
         while let Some(next) = waiting.work.front() {
-            weight += next.weight();
-            if weight > weight_max && !group.is_empty() {
+            let heavier = weight.saturating_add(next.weight());
+            // One is served whatever it weighs: behind those of `life`, which never end in a large
+            // fleet, it would wait for ever, and all others behind it.
+            if heavier > weight_max && weight > 0 {
                 break;
             }
+            weight = heavier;
             group.extend(waiting.work.pop_front());
         }
         Some(group)
@@ -162,5 +165,45 @@ impl Queue {
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
         // Nothing that can panic happens under the lock.
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Queue, Transaction, Trouble, Urgency};
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Waker};
+
+    fn nothing(_: &mut Transaction<'_, '_>) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    /// Lets a verb wait in the queue, whose answer nobody waits for.
+    fn push(queue: &Queue, urgency: Urgency, weight: usize) {
+        let ask: Pin<&mut _> = pin!(queue.ask(urgency, weight, nothing));
+        assert!(ask.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+
+    #[test]
+    fn the_heaviest_is_served_beside_those_whose_life_depends_on_it() {
+        let queue = Queue::new();
+        for weight in [usize::MAX, 1, usize::MAX] {
+            push(&queue, Urgency::Work, weight);
+        }
+        for served in [2, 2, 2] {
+            push(&queue, Urgency::Life, 1);
+            assert_eq!(queue.take(10).map(|group| group.len()), Some(served));
+        }
+    }
+
+    #[test]
+    fn those_that_are_light_enough_are_served_together() {
+        let queue = Queue::new();
+        for weight in [0, 4, 4, 4, 1] {
+            push(&queue, Urgency::Work, weight);
+        }
+        for served in [3, 2] {
+            assert_eq!(queue.take(10).map(|group| group.len()), Some(served));
+        }
     }
 }

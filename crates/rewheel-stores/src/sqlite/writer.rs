@@ -1,13 +1,15 @@
 //! The one thread that writes: verbs that wait together are committed together.
 
 use super::error::{echo, judge, judge_commit};
+use super::files::is_busy;
 use super::queue::{Queue, Request};
 use super::transaction::{Lanes, Statements, Transaction};
 use super::{Files, error::Trouble};
+use crate::wakeup::Wakeup;
 use rewheel_core::Timestamp;
 use rewheel_core::store::{ClockOffset, StoreError};
 use rusqlite::Connection;
-use tokio::sync::watch;
+use std::time::Duration;
 
 /// Rows that one commit carries. A commit costs one write to the disk however many it carries; at
 /// this size that is a few percent of it, and those who come later wait some ten milliseconds.
@@ -18,7 +20,7 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) queue: Queue,
     pub(super) clock: ClockOffset,
-    pub(super) woken: watch::Sender<u64>,
+    pub(super) woken: Wakeup,
 }
 
 impl Writer {
@@ -34,38 +36,37 @@ impl Writer {
             }
             lanes.forget();
             // A connection whose write to the disk failed may remember pages that never got there.
-            if let Ok(fresh) = self.files.open_writer() {
+            if let Ok(fresh) = self.files.reopen_writer() {
                 drop(statements);
                 self.connection = fresh;
             }
         }
-        // Leaves one plain file behind. Nothing depends on it: the next one to open the file would
-        // do it.
+        // Leaves one plain file behind. Nothing depends on it, so it does not wait for others that
+        // read: the next one to open the file would do it.
+        let _ = self.connection.busy_timeout(Duration::ZERO);
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 
-    /// Returns whether it is done; otherwise a commit failed.
+    /// Returns whether it is done; otherwise the connection is not to be trusted.
     fn serve_until_failure(&self, statements: &Statements<'_>, lanes: &mut Lanes) -> bool {
+        let flush = Flush { statements, clock: &self.clock, woken: &self.woken };
         while let Some(group) = self.queue.take(GROUP_ROWS_MAX) {
-            let flush = Flush { statements, now: crate::clock::now(&self.clock) };
-            match flush.run(group, lanes) {
-                Ok(false) => {}
-                Ok(true) => self.woken.send_modify(|count| *count += 1),
-                Err(CommitFailed) => return false,
+            if let Err(ConnectionFailed) = flush.run(group, lanes) {
+                return false;
             }
         }
         true
     }
 }
 
-struct CommitFailed;
+/// A commit failed, or no transaction could begin.
+struct ConnectionFailed;
 
 enum Flushed {
-    Done {
-        woke: bool,
-    },
-    /// Nothing was written.
-    Undone,
+    /// All have their answers.
+    Done,
+    /// Nothing was written: the verb in this place failed half-way.
+    Undone { place: usize },
 }
 
 /// A verb failed.
@@ -78,88 +79,98 @@ enum Failed {
 /// One transaction for all that waited together.
 struct Flush<'a, 'c> {
     statements: &'a Statements<'c>,
-    now: Timestamp,
+    clock: &'a ClockOffset,
+    woken: &'a Wakeup,
 }
 
 impl Flush<'_, '_> {
-    /// Commits all of them together. Returns whether watchers should look.
+    /// Commits all of them together.
     ///
     /// A verb that fails half-way is rare, and undoing it alone would need every page that others
-    /// write to be copied first: all are rolled back instead, and each is done again on its own.
-    fn run(
-        &self,
-        mut group: Vec<Box<dyn Request>>,
-        lanes: &mut Lanes,
-    ) -> Result<bool, CommitFailed> {
-        match self.together(&mut group, lanes)? {
-            Flushed::Done { woke } => Ok(woke),
-            Flushed::Undone => {
-                let mut woke = false;
-                for request in group {
-                    let mut alone = vec![request];
-                    match self.together(&mut alone, lanes)? {
-                        Flushed::Done { woke: one } => woke |= one,
-                        Flushed::Undone => debug_assert!(alone.is_empty(), "it has its answer"),
-                    }
+    /// write to be copied first: all are rolled back instead. Those before it are then done again
+    /// together, it alone, and those behind it together.
+    fn run(&self, group: Vec<Box<dyn Request>>, lanes: &mut Lanes) -> Result<(), ConnectionFailed> {
+        // What is still to be served, the next one last.
+        let mut parts = vec![group];
+        while let Some(mut part) = parts.pop() {
+            match self.together(&mut part, lanes) {
+                Ok(Flushed::Done) => {}
+                Ok(Flushed::Undone { place }) => {
+                    let behind = part.split_off(place + 1);
+                    let failed = part.split_off(place);
+                    let rest = [behind, failed, part];
+                    parts.extend(rest.into_iter().filter(|part| !part.is_empty()));
                 }
-                Ok(woke)
+                Err(ConnectionFailed) => {
+                    let error = StoreError::Unavailable("the write before it failed".into());
+                    parts.into_iter().for_each(|part| answer_all(part, &error));
+                    return Err(ConnectionFailed);
+                }
             }
         }
+        Ok(())
     }
 
-    /// Leaves in the group whoever has no answer yet.
+    /// Answers all, or leaves all in the group. Nobody is answered before the commit, not even with
+    /// an error: it may be due to what another of the group wrote.
     fn together(
         &self,
         group: &mut Vec<Box<dyn Request>>,
         lanes: &mut Lanes,
-    ) -> Result<Flushed, CommitFailed> {
+    ) -> Result<Flushed, ConnectionFailed> {
         if let Err(error) = self.statements.run("BEGIN IMMEDIATE") {
+            let busy = is_busy(&error);
             answer_all(std::mem::take(group), &judge(error));
-            return Ok(Flushed::Done { woke: false });
+            return if busy { Ok(Flushed::Done) } else { Err(ConnectionFailed) };
         }
-        let mut served = Vec::with_capacity(group.len());
+        // Not before: it may have waited for another process.
+        let now = crate::clock::now(self.clock);
         let mut ledger = Ledger::default();
-        let mut waiting = std::mem::take(group).into_iter();
-        while let Some(mut request) = waiting.next() {
-            match self.serve(&mut *request, lanes, &mut ledger) {
-                Ok(()) => served.push(request),
-                Err(Failed::Cleanly(error)) => request.answer(Err(error)),
+        let mut outcomes = Vec::with_capacity(group.len());
+        for (place, request) in group.iter_mut().enumerate() {
+            match self.serve(&mut **request, now, lanes, &mut ledger) {
+                Ok(()) => outcomes.push(Ok(())),
+                Err(Failed::Cleanly(error)) => outcomes.push(Err(error)),
                 Err(Failed::HalfWay(error)) => {
                     lanes.forget();
                     if !self.is_over() {
                         let _ = self.statements.run("ROLLBACK");
                     }
-                    if served.is_empty() && waiting.len() == 0 {
-                        request.answer(Err(error));
-                    } else {
-                        served.push(request);
-                        served.extend(waiting);
-                        *group = served;
+                    if group.len() > 1 {
+                        return Ok(Flushed::Undone { place });
                     }
-                    return Ok(Flushed::Undone);
+                    if let Some(alone) = group.pop() {
+                        alone.answer(Err(error));
+                    }
+                    return Ok(Flushed::Done);
                 }
             }
         }
-        if let Err(error) = self.commit(&ledger) {
+        let group = std::mem::take(group);
+        if let Err(error) = self.commit(&ledger, now) {
             lanes.forget();
-            answer_all(served, &error);
-            return Err(CommitFailed);
+            answer_all(group, &error);
+            return Err(ConnectionFailed);
         }
-        for request in served {
-            request.answer(Ok(()));
+        for (request, outcome) in group.into_iter().zip(outcomes) {
+            request.answer(outcome);
         }
-        Ok(Flushed::Done { woke: ledger.woke })
+        if ledger.woke {
+            self.woken.wake();
+        }
+        Ok(Flushed::Done)
     }
 
     fn serve(
         &self,
         request: &mut dyn Request,
+        now: Timestamp,
         lanes: &mut Lanes,
         ledger: &mut Ledger,
     ) -> Result<(), Failed> {
         let connection = self.statements.connection;
         let before = connection.total_changes();
-        let mut tx = Transaction::new(self.statements, self.now, lanes);
+        let mut tx = Transaction::new(self.statements, now, lanes);
         match request.run(&mut tx) {
             Ok(()) => {
                 ledger.submitted += tx.submitted;
@@ -174,9 +185,9 @@ impl Flush<'_, '_> {
         }
     }
 
-    fn commit(&self, ledger: &Ledger) -> Result<(), StoreError> {
+    fn commit(&self, ledger: &Ledger, now: Timestamp) -> Result<(), StoreError> {
         let committed = self
-            .append(ledger)
+            .append(ledger, now)
             .map_err(judge)
             .and_then(|()| self.statements.run("COMMIT").map_err(judge_commit));
         if committed.is_err() && !self.is_over() {
@@ -186,11 +197,11 @@ impl Flush<'_, '_> {
     }
 
     /// Writes what the flush did to the books.
-    fn append(&self, ledger: &Ledger) -> rusqlite::Result<()> {
+    fn append(&self, ledger: &Ledger, now: Timestamp) -> rusqlite::Result<()> {
         if ledger.submitted + ledger.pruned == 0 {
             return Ok(());
         }
-        let line = (self.now.as_millis(), count(ledger.submitted), count(ledger.pruned));
+        let line = (now.as_millis(), count(ledger.submitted), count(ledger.pruned));
         let sql = include_str!("sql/insert_ledger.sql");
         self.statements.compiled(sql)?.get().execute(line).map(drop)
     }
@@ -248,3 +259,6 @@ pub(super) fn read(connection: &Connection, queue: &Queue, clock: &ClockOffset) 
 pub(super) fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

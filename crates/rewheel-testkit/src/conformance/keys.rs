@@ -63,6 +63,22 @@ pub async fn answers_with_the_job_that_has_the_key(subject: &Subject) {
     subject.balance().await;
 }
 
+/// Submitting again stays harmless after the deadline has passed.
+pub async fn answers_with_the_job_after_its_deadline(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let now = subject.store.now().await.unwrap();
+    let first = NewJob {
+        key: Some(Key::parse("order-17").unwrap()),
+        deadline: Some(When::At(now.plus(seconds(60)))),
+        ..subject.job("charge")
+    };
+    let job = subject.put(first.clone()).await;
+    subject.clock.advance(seconds(61));
+    let again = [NewJob { id: subject.id(), ..first }];
+    let duplicate = Inserted::Duplicate { job, state: State::Scheduled };
+    assert_eq!(subject.answers(&Insert::new(&again)).await, [duplicate]);
+}
+
 /// What else the second job says does not matter: the key and the payload do.
 pub async fn only_the_payload_must_be_the_same(subject: &Subject) {
     let job = put_keyed(subject).await;

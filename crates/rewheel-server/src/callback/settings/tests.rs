@@ -46,7 +46,7 @@ fn what_is_not_known_is_named() {
     for field in ["failover", "secrets", "urls"] {
         let mut settings = json!({"url": "https://pay.example"});
         settings[field] = json!([]);
-        refuse(settings, &format!("unknown field `{field}`"));
+        refuse(settings, &format!("{field}: unknown field `{field}`"));
     }
     refuse(json!("https://pay.example"), "invalid type: string");
 }
@@ -86,7 +86,8 @@ fn a_missing_variable_is_named() {
 fn an_error_points_to_its_place() {
     let settings = json!({"url": "https://pay.example", "allow": ["::1", "?"]});
     assert_eq!(Callback::parse(&settings).unwrap_err().pointer(), "/allow/1");
-    assert_eq!(Callback::parse(&json!({"uri": 1})).unwrap_err().pointer(), "");
+    assert_eq!(Callback::parse(&json!({"uri": 1})).unwrap_err().pointer(), "/uri");
+    assert_eq!(Callback::parse(&json!(7)).unwrap_err().pointer(), "");
 }
 
 #[test]

@@ -48,6 +48,7 @@ CREATE TABLE jobs (
 CREATE UNIQUE INDEX jobs_id ON jobs (id);
 CREATE INDEX jobs_due ON jobs (lane, due_ms) WHERE state = 'scheduled';   -- and seq, which every index ends with
 CREATE INDEX jobs_held ON jobs (holder, overdue_ms) WHERE state = 'leased';
+CREATE INDEX jobs_paused ON jobs (lane) WHERE state = 'paused';           -- they are counted
 CREATE INDEX jobs_wanted ON jobs (holder) WHERE wanted IS NOT NULL;
 CREATE INDEX jobs_deadline ON jobs (deadline_ms) WHERE deadline_ms IS NOT NULL;
 
@@ -83,6 +84,7 @@ CREATE TABLE dead (
     payload            BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX dead_id ON dead (id);
+CREATE INDEX dead_lane ON dead (lane);
 CREATE INDEX dead_unannounced ON dead (ended_ms) WHERE announced_ms IS NULL;
 
 -- Succeeded, failed, cancelled: kept for a while, then pruned.

@@ -1,9 +1,10 @@
 -- end_finished: a live job ends as ?2, kept until ?10. The caller deletes it from the hot table.
+-- Taken from a holder that did not settle it, it gets a larger fence, as from any takeover.
 INSERT INTO finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                       settled_by, settled_fence, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,
                       key, shard_key, traceparent, failure_category, failure_code, failure_message,
                       ended_ms, expires_ms, payload)
-SELECT id, lane, ?2, due_ms, because, fence, version + 1, ?3, attempts_before, ?4, ?11,
+SELECT id, lane, ?2, due_ms, because, fence + (state = 'leased' AND ?5 IS NULL), version + 1, ?3, attempts_before, ?4, ?11,
        coalesce(?5, settled_by), CASE WHEN ?5 IS NULL THEN settled_fence ELSE fence END,
        created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,
        key, shard_key, traceparent,

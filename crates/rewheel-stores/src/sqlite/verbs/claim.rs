@@ -3,6 +3,7 @@
 use super::super::error::Trouble;
 use super::super::row::{instant, millis, read_found, unsigned};
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
+use super::super::writer::count;
 use rewheel_core::store::{LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{
     Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Status, Timestamp,
@@ -76,8 +77,8 @@ fn take(
 ) -> Result<(), Trouble> {
     let Some(lane) = tx.lane(&visit.lane)? else { return Ok(()) };
     let now = tx.now;
-    let mut places = Vec::with_capacity(limit);
-    let values = (lane, now.plus(wish.horizon).as_millis(), now.as_millis(), limit);
+    let mut places = Vec::with_capacity(limit.min(Limits::BATCH_MAX));
+    let values = (lane, now.plus(wish.horizon).as_millis(), now.as_millis(), count(limit as u64));
     {
         let statement = tx.sql(include_str!("../sql/claim.sql"))?;
         let mut statement = statement.get();
@@ -126,7 +127,8 @@ pub(in super::super) fn lanes(
         };
         let statement = tx.sql(include_str!("../sql/lanes.sql"))?;
         let mut statement = statement.get();
-        let mut rows = statement.query((kind.as_str(), tenant, priority, limit - found.len()))?;
+        let left = count((limit - found.len()) as u64);
+        let mut rows = statement.query((kind.as_str(), tenant, priority, left))?;
         while let Some(row) = rows.next()? {
             let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
             let priority = Priority::new(row.get(2)?).unwrap_or_default();
@@ -151,7 +153,7 @@ pub(in super::super) fn start(
     let mut statement = statement.get();
     let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
-        let values = (lease.job.to_bytes(), number, lease.fence.get());
+        let values = (lease.job.to_bytes(), number, count(lease.fence.get()));
         answers.push(statement.execute(values)? == 1);
     }
     Ok(answers)
@@ -169,7 +171,7 @@ pub(in super::super) fn held(
     let after = after.map(|job| job.to_bytes().to_vec()).unwrap_or_default();
     let statement = tx.sql(include_str!("../sql/held.sql"))?;
     let mut statement = statement.get();
-    let mut rows = statement.query((number, since, after, limit))?;
+    let mut rows = statement.query((number, since, after, count(limit as u64)))?;
     let mut leases = Vec::new();
     while let Some(row) = rows.next()? {
         let fence = Fence::new(unsigned(row.get(1)?));

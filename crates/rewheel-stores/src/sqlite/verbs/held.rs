@@ -4,6 +4,7 @@ use super::super::error::Trouble;
 use super::super::row::{unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::ending::{Live, end_key};
+use rewheel_core::store::Settlement;
 use rewheel_core::{Fence, JobId, Keep, Lease, State, Wanted};
 use rusqlite::types::Value;
 use std::collections::HashMap;
@@ -66,15 +67,18 @@ impl Successes {
         &mut self,
         tx: &mut Transaction<'_, '_>,
         live: Live,
-        keep: Keep,
+        settled: &Settlement,
     ) -> Result<(), Trouble> {
+        let keep = settled.keep;
         if keep != self.keep {
             self.write(tx)?;
             self.keep = keep;
         }
         self.rows.push(Value::Integer(live.seq));
         if keep.job.is_zero() {
-            if live.attempt > 0 {
+            // Under its first fence nothing has failed yet; later something may have, even if it did
+            // not count.
+            if settled.lease.fence > Fence::new(1) {
                 let id = live.id.to_bytes();
                 tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;
             }

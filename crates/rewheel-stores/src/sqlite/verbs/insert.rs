@@ -5,6 +5,7 @@ use super::super::row::column;
 use super::super::transaction::{Transaction, tenant_text};
 use super::rows::{self, NewRow};
 use crate::payload::payload_hash;
+use rewheel::Backoff;
 use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{Fence, JobId, Key, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
@@ -24,6 +25,7 @@ pub(in super::super) fn insert(
     tx: &mut Transaction<'_, '_>,
     batch: &Batch,
 ) -> Result<Vec<Inserted>, Trouble> {
+    batch.jobs.iter().try_for_each(check_backoff)?;
     let all_or_nothing = batch.if_refused == IfRefused::StoreNothing;
     if all_or_nothing {
         tx.statements.run("SAVEPOINT batch")?;
@@ -47,6 +49,15 @@ pub(in super::super) fn insert(
     tx.submitted += stored as u64;
     tx.woke |= stored > 0;
     Ok(answers)
+}
+
+/// A backoff is kept as text. One that is code of this process has none that could be read again,
+/// and its row would be in the way of all others of its lane.
+fn check_backoff(job: &NewJob) -> Result<(), Trouble> {
+    match job.backoff.map(|backoff| backoff.to_string().parse::<Backoff>()) {
+        None | Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(StoreError::Rejected(error.into()).into()),
+    }
 }
 
 /// Takes back what was said of jobs that are not stored after all, and of their duplicates.

@@ -9,7 +9,7 @@ use rewheel_core::{Limits, Timestamp};
 use std::time::Duration;
 
 /// Lines of the ledger that are left alone: adding up fewer would not make the books faster.
-const LEDGER_LINES_MAX: u64 = 100;
+const LEDGER_LINES_MAX: i64 = 100;
 
 pub(in super::super) fn prune(
     tx: &mut Transaction<'_, '_>,
@@ -58,9 +58,11 @@ fn fold(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
         Ok((unsigned(row.get(0)?), row.get::<_, Option<i64>>(1)?, row.get(2)?, row.get(3)?))
     };
     type Sums = (u64, Option<i64>, Option<i64>, Option<i64>);
-    let found: Option<Sums> = tx.find(include_str!("../sql/ledger_sum.sql"), [limit], read)?;
+    // One of them stays.
+    let range = (limit.saturating_add(1), LEDGER_LINES_MAX);
+    let found: Option<Sums> = tx.find(include_str!("../sql/ledger_sum.sql"), range, read)?;
     let Some((lines, Some(last), Some(submitted), Some(pruned))) = found else { return Ok(0) };
-    if lines <= LEDGER_LINES_MAX {
+    if lines < 2 {
         return Ok(0);
     }
     tx.execute(include_str!("../sql/ledger_fold.sql"), [last])?;

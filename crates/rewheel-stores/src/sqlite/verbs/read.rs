@@ -109,7 +109,7 @@ pub(in super::super) fn count(
         let statement = tx.sql(sql)?;
         let mut statement = statement.get();
         let left = scan_max.saturating_sub(scanned);
-        let mut rows = statement.query(([0xff; 16], number(left as u64 + 1)))?;
+        let mut rows = statement.query(([0xff; 16], number((left as u64).saturating_add(1))))?;
         while let Some(row) = rows.next()? {
             if scanned == scan_max {
                 return Ok(Count::AtLeast(matched));

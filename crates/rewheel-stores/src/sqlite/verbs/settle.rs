@@ -100,7 +100,7 @@ impl Settler {
         let decision = &settled.decision;
         self.record(tx, settled, live.attempt + 1)?;
         if *decision == Decision::Succeed && settled.failure.is_none() {
-            self.successes.add(tx, live, settled.keep)?;
+            self.successes.add(tx, live, settled)?;
             return Ok(Settled::Applied(Outcome::LetGo(State::Succeeded)));
         }
         live.attempt += u32::from(decision.uses_attempt());

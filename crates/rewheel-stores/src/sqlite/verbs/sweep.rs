@@ -3,6 +3,7 @@
 use super::super::error::Trouble;
 use super::super::row::{column, millis, wanted};
 use super::super::transaction::Transaction;
+use super::super::writer::count;
 use super::ending::{Ending, Live, end};
 use rewheel_core::store::StoreError;
 use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Wanted};
@@ -59,7 +60,7 @@ fn find_taken(
 ) -> Result<Vec<Taken>, Trouble> {
     let statement = tx.sql(include_str!("../sql/sweep.sql"))?;
     let mut statement = statement.get();
-    let mut rows = statement.query((number, until, limit))?;
+    let mut rows = statement.query((number, until, count(limit as u64)))?;
     let mut taken = Vec::new();
     while let Some(row) = rows.next()? {
         let live = Live {
@@ -124,7 +125,8 @@ pub(in super::super) fn deadlines(
     {
         let statement = tx.sql(include_str!("../sql/deadlines.sql"))?;
         let mut statement = statement.get();
-        let mut rows = statement.query((now, now.saturating_sub(millis(grace)), limit))?;
+        let mut rows =
+            statement.query((now, now.saturating_sub(millis(grace)), count(limit as u64)))?;
         while let Some(row) = rows.next()? {
             let live = Live {
                 seq: row.get(0)?,

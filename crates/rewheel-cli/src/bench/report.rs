@@ -1,0 +1,105 @@
+//! What a bench found, as a document and as a table.
+
+use serde::Serialize;
+use std::fmt;
+
+/// Everything that was measured, on what.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    machine: Machine,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Machine {
+    cpu: String,
+    cores: usize,
+}
+
+/// One line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    bench: &'static str,
+    subject: &'static str,
+    unit: &'static str,
+    rounds: Vec<f64>,
+    median: f64,
+    p99: Option<f64>,
+    versus: Option<&'static str>,
+    ratio: Option<f64>,
+    errors: u64,
+}
+
+impl Report {
+    pub(crate) fn new() -> Report {
+        let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cpu = cpu.map_or("unknown", |(_, name)| name).to_owned();
+        Report { machine: Machine { cpu, cores }, rows: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+}
+
+impl Row {
+    /// Jobs per second, one figure for each round.
+    pub(crate) fn rates(bench: &'static str, subject: &'static str, rounds: Vec<f64>) -> Row {
+        let median = quantile(&rounds, 0.5);
+        let (versus, ratio, p99) = (None, None, None);
+        Row { bench, subject, unit: "jobs/s", rounds, median, p99, versus, ratio, errors: 0 }
+    }
+
+    /// Milliseconds, all samples of all rounds together.
+    pub(crate) fn times(bench: &'static str, subject: &'static str, samples: Vec<f64>) -> Row {
+        let (median, p99) = (quantile(&samples, 0.5), Some(quantile(&samples, 0.99)));
+        let (versus, ratio, rounds) = (None, None, Vec::new());
+        Row { bench, subject, unit: "ms", rounds, median, p99, versus, ratio, errors: 0 }
+    }
+
+    /// Compares round by round: those of one moment are alike.
+    pub(crate) fn versus(mut self, name: &'static str, others: &[f64]) -> Row {
+        if !others.is_empty() {
+            let ratios: Vec<f64> =
+                self.rounds.iter().zip(others).map(|(ours, other)| ours / other).collect();
+            self.versus = Some(name);
+            self.ratio = Some(quantile(&ratios, 0.5));
+        }
+        self
+    }
+}
+
+fn quantile(figures: &[f64], part: f64) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = ((sorted.len().max(1) - 1) as f64 * part).round() as usize;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}, {} cores", self.machine.cpu, self.machine.cores)?;
+        writeln!(
+            f,
+            "{:<9}{:<13}{:>12}{:>10}  {:<7}  versus raw",
+            "bench", "subject", "median", "p99", "unit"
+        )?;
+        for row in &self.rows {
+            let p99 = row.p99.map_or_else(String::new, |p99| format!("{p99:.2}"));
+            let median = if row.unit == "ms" {
+                format!("{:.2}", row.median)
+            } else {
+                format!("{:.0}", row.median)
+            };
+            let ratio = row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+            writeln!(
+                f,
+                "{:<9}{:<13}{median:>12}{p99:>10}  {:<7}  {ratio}",
+                row.bench, row.subject, row.unit
+            )?;
+        }
+        Ok(())
+    }
+}

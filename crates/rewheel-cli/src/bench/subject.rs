@@ -1,0 +1,148 @@
+//! The engine itself, measured from outside.
+
+use super::BenchArgs;
+use anyhow::{Context, Result, ensure};
+use rewheel::{millis, seconds};
+use rewheel_core::store::{Insert, Inserted, Store};
+use rewheel_core::{KindName, NewJob, Report};
+use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+const KIND: &str = "bench";
+const INSERT_BATCH: usize = 1_000;
+const SAMPLES: usize = 100;
+
+#[expect(clippy::disallowed_methods, reason = "the time that passes is what is measured here")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+pub(super) fn rate(jobs: usize, started: Instant) -> f64 {
+    jobs as f64 / started.elapsed().as_secs_f64()
+}
+
+async fn open(url: &str) -> Result<Arc<dyn Store>> {
+    rewheel_stores::connect(url).await.with_context(|| format!("cannot open `{url}`"))
+}
+
+/// Submits, then drains. Returns both in jobs per second.
+pub(super) async fn round(url: &str, args: &BenchArgs) -> Result<(f64, f64)> {
+    let store = open(url).await?;
+    let settings = KindSettings { keep_succeeded: args.keep_succeeded, ..KindSettings::default() };
+    // An engine without a handler for it: the jobs wait.
+    let submitter = Engine::builder(Arc::clone(&store)).kind(KIND, settings).start().await?;
+    let kind = KindName::parse(KIND)?;
+    let payload = vec![b'7'; args.payload_bytes];
+    let jobs: Vec<NewJob> = (0..args.jobs)
+        .map(|_| NewJob::new(submitter.new_id(), kind.clone(), payload.clone()))
+        .collect();
+    let started = now();
+    for batch in jobs.chunks(INSERT_BATCH) {
+        let answers = submitter.insert(&Insert::new(batch)).await?;
+        let stored = answers.iter().all(|answer| matches!(answer, Inserted::Created { .. }));
+        ensure!(stored, "a job was not stored: is the store empty?");
+    }
+    let submit = rate(args.jobs, started);
+    submitter.shutdown(Duration::ZERO).await;
+    let drain = drain(&store, args.jobs).await?;
+    store.close().await?;
+    Ok((submit, drain))
+}
+
+async fn drain(store: &Arc<dyn Store>, jobs: usize) -> Result<f64> {
+    let done = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&done);
+    let settings = EngineSettings { places: 2_000, ..EngineSettings::default() };
+    let started = now();
+    let engine = Engine::builder(Arc::clone(store))
+        .settings(settings)
+        .raw_handler(KIND, move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Report::Done)
+        })
+        .start()
+        .await?;
+    while done.load(Ordering::Relaxed) < jobs || engine.status().places_free < 2_000 {
+        tokio::time::sleep(millis(1)).await;
+    }
+    let rate = rate(jobs, started);
+    let books = store.books().await?;
+    ensure!(books.live == 0, "{} jobs are left: {books:?}", books.live);
+    engine.shutdown(seconds(5)).await;
+    Ok(rate)
+}
+
+/// One job at a time in an idle engine. Returns the milliseconds from submit to handler, for jobs
+/// that the store hands out and for jobs that go directly to a place.
+pub(super) async fn latency(url: &str) -> Result<(Vec<f64>, Vec<f64>)> {
+    let store = open(url).await?;
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let engine = Engine::builder(Arc::clone(&store))
+        .raw_handler(KIND, move |_: JobContext| {
+            let _ = started.send(now());
+            std::future::ready(Report::Done)
+        })
+        .start()
+        .await?;
+    // The same process, but an engine that cannot run the kind: its jobs are claimed by the other.
+    let submitter = Engine::builder(Arc::clone(&store)).start().await?;
+    let (mut claimed, mut direct) = (Vec::new(), Vec::new());
+    for _ in 0..SAMPLES {
+        for (engine, samples) in [(&submitter, &mut claimed), (&engine, &mut direct)] {
+            tokio::time::sleep(millis(5)).await;
+            let sent = now();
+            engine.submit_raw(KIND, b"{}".to_vec()).await?;
+            let started = starts.recv().await.context("the handler is gone")?;
+            samples.push(started.duration_since(sent).as_secs_f64() * 1e3);
+        }
+    }
+    submitter.shutdown(seconds(1)).await;
+    engine.shutdown(seconds(1)).await;
+    store.close().await?;
+    Ok((claimed, direct))
+}
+
+/// Jobs with delays of up to a second, and plain sleeps of the same. Returns how many milliseconds
+/// late each was.
+pub(super) async fn firing(url: &str) -> Result<(Vec<f64>, Vec<f64>)> {
+    let store = open(url).await?;
+    let (fired, mut fires) = mpsc::unbounded_channel();
+    let engine = Engine::builder(Arc::clone(&store))
+        .raw_handler(KIND, move |ctx: JobContext| {
+            let _ = fired.send((ctx.payload().to_vec(), now()));
+            std::future::ready(Report::Done)
+        })
+        .start()
+        .await?;
+    let (origin, mut expected, mut slept) = (now(), Vec::new(), Vec::new());
+    let mut sleeps = tokio::task::JoinSet::new();
+    for nth in 0..SAMPLES {
+        let delay = millis(300 + (nth as u64 * 37) % 700);
+        let sent = now();
+        engine.submit_raw(KIND, nth.to_string().into_bytes()).delay(delay).await?;
+        // The store counts from its commit, which is between these two.
+        expected.push((sent + delay, now() + delay));
+        let ends = now() + delay;
+        sleeps.spawn(async move {
+            tokio::time::sleep_until(ends.into()).await;
+            now().saturating_duration_since(ends).as_secs_f64() * 1e3
+        });
+    }
+    let mut late = Vec::with_capacity(SAMPLES);
+    while late.len() < SAMPLES {
+        let (payload, at) = fires.recv().await.context("the handler is gone")?;
+        let nth: usize = String::from_utf8(payload)?.parse()?;
+        let (earliest, latest) = expected[nth];
+        ensure!(at >= earliest, "a job started early: {:?} after {origin:?}", earliest - at);
+        late.push(at.saturating_duration_since(latest).as_secs_f64() * 1e3);
+    }
+    while let Some(sleep) = sleeps.join_next().await {
+        slept.push(sleep?);
+    }
+    engine.shutdown(seconds(1)).await;
+    store.close().await?;
+    Ok((late, slept))
+}

@@ -1,0 +1,346 @@
+//! One engine, as its users meet it.
+
+use rewheel::{Backoff, Category, Durably, Retry, Retryable, Verdict, millis, seconds};
+use rewheel_core::store::{Change, LeaseStore, OperateStore, ReadStore, Store, What};
+use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, Keep, KindName, Report, State};
+use rewheel_engine::{Engine, EngineSettings, JobContext, JobKind, KindSettings, SubmitError};
+use rewheel_stores::MemoryStore;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct ChargeCard {
+    order: u64,
+}
+
+impl JobKind for ChargeCard {
+    const NAME: &'static str = "charge-card";
+}
+
+/// A store whose time is that of the runtime, which stands still by itself.
+#[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
+fn store() -> MemoryStore {
+    let started = Instant::now();
+    let time = move || {
+        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
+    };
+    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
+}
+
+fn shared(store: &MemoryStore) -> Arc<dyn Store> {
+    Arc::new(store.clone())
+}
+
+/// Waits until a job has ended.
+async fn ended(store: &MemoryStore, id: JobId) -> Job {
+    loop {
+        let job = store.get(id).await.expect("memory").expect("it is kept");
+        if !job.state().is_live() {
+            return job;
+        }
+        tokio::time::sleep(millis(5)).await;
+    }
+}
+
+fn failing() -> Report {
+    let failure = Failure::new(Category::Io, Some("ECONNRESET"), "connection reset");
+    Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_retried_by_its_kinds_policy_until_it_succeeds() -> Tested {
+    let (store, tries) = (store(), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&tries);
+    let kind = KindSettings { backoff: Backoff::fixed(seconds(3)), ..KindSettings::default() };
+    let engine = Engine::builder(shared(&store))
+        .kind("work", kind)
+        .raw_handler("work", move |_| {
+            let tried = counted.fetch_add(1, Ordering::SeqCst);
+            async move { if tried < 2 { failing() } else { Report::Done } }
+        })
+        .start()
+        .await?;
+    let receipt = engine.submit_raw("work", b"{}".to_vec()).await?;
+    let job = ended(&store, receipt.id).await;
+    assert_eq!((job.state(), job.attempt), (State::Succeeded, 3));
+    let attempts = store.attempts(receipt.id).await?;
+    let told: Vec<_> = attempts.iter().map(|a| (a.attempt, a.decision.as_str(), a.delay)).collect();
+    assert_eq!(told, [(1, "retry", Some(seconds(3))), (2, "retry", Some(seconds(3)))]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_run_out_make_a_dead_letter_or_fail_as_the_kind_says() -> Tested {
+    let store = store();
+    let kind = KindSettings {
+        attempts_max: 2,
+        backoff: Backoff::fixed(millis(10)),
+        ..KindSettings::default()
+    };
+    let failed = KindSettings { on_give_up: GiveUp::Fail, ..kind.clone() };
+    let engine = Engine::builder(shared(&store))
+        .kind("dead", kind)
+        .kind("fail", failed)
+        .raw_handler("dead", |_| async { failing() })
+        .raw_handler("fail", |_| async { failing() })
+        .start()
+        .await?;
+    for (kind, state) in [("dead", State::Dead), ("fail", State::Failed)] {
+        let receipt = engine.submit_raw(kind, Vec::new()).await?;
+        let job = ended(&store, receipt.id).await;
+        assert_eq!((job.state(), job.attempt), (state, 2));
+        assert_eq!(job.failure.expect("it failed").code(), Some("ECONNRESET"));
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_typed_handler_gets_its_job_and_bad_bytes_are_not_retried() -> Tested {
+    let store = store();
+    let (seen, mut charges) = mpsc::unbounded_channel();
+    let engine = Engine::builder(shared(&store))
+        .handler(move |ctx: JobContext, job: ChargeCard| {
+            let seen = seen.clone();
+            async move {
+                seen.send((job, ctx.attempt(), ctx.idempotency_key())).map_err(io::Error::other)
+            }
+        })
+        .start()
+        .await?;
+    engine.submit(ChargeCard { order: 17 }).key("order-17").await?;
+    let expected = (ChargeCard { order: 17 }, 1, "order-17".to_owned());
+    assert_eq!(charges.recv().await, Some(expected));
+
+    let bad = engine.submit_raw("charge-card", b"{\"order\":\"x\"}".to_vec()).await?;
+    let job = ended(&store, bad.id).await;
+    assert_eq!((job.state(), job.attempt), (State::Dead, 1));
+    assert_eq!(job.failure.expect("it failed").category(), Category::BadPayload);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn panics_timeouts_and_deadlines_are_failures_of_their_job_alone() -> Tested {
+    let store = store();
+    let once = KindSettings { attempts_max: 1, ..KindSettings::default() };
+    let short = KindSettings { attempt_timeout: seconds(2), ..once.clone() };
+    let engine = Engine::builder(shared(&store))
+        .kind("panics", once)
+        .kind("hangs", short)
+        .raw_handler("panics", |ctx: JobContext| async move {
+            assert!(ctx.attempt() > 100, "no such card");
+            Report::Done
+        })
+        .raw_handler("hangs", |_| async {
+            std::future::pending::<()>().await;
+            Report::Done
+        })
+        .start()
+        .await?;
+    let category = async |id| {
+        let failure = ended(&store, id).await.failure.expect("it failed");
+        (failure.category(), failure.message().to_owned())
+    };
+    let panicked = engine.submit_raw("panics", Vec::new()).await?;
+    assert_eq!(category(panicked.id).await, (Category::Panic, "no such card".to_owned()));
+    let hanging = engine.submit_raw("hangs", Vec::new()).await?;
+    assert_eq!(category(hanging.id).await, (Category::Timeout, "no result within 2s".to_owned()));
+    let late = engine.submit_raw("hangs", Vec::new()).deadline_in(seconds(1)).await?;
+    assert_eq!(category(late.id).await.0, Category::Deadline);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_job_tells_its_handler_and_ends_cancelled() -> Tested {
+    let store = store();
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let engine = Engine::builder(shared(&store))
+        .raw_handler("work", move |ctx: JobContext| {
+            let started = started.clone();
+            async move {
+                let _ = started.send(());
+                ctx.cancel().cancelled().await;
+                failing()
+            }
+        })
+        .start()
+        .await?;
+    let receipt = engine.submit_raw("work", Vec::new()).await?;
+    starts.recv().await;
+    let cancel = [Change::new(receipt.id, What::Cancel)];
+    store.change(&cancel, &Actor::new("test"), Keep::default()).await?;
+    assert_eq!(ended(&store, receipt.id).await.state(), State::Cancelled);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Tested {
+    let store = store();
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let settings = EngineSettings { places: 2, ..EngineSettings::default() };
+    let engine = Engine::builder(shared(&store))
+        .settings(settings)
+        .raw_handler("work", move |ctx: JobContext| {
+            let started = started.clone();
+            async move {
+                let _ = started.send(ctx.id());
+                let quick = ctx.payload() == b"quick";
+                tokio::time::sleep(if quick { seconds(1) } else { seconds(25) }).await;
+                Report::Done
+            }
+        })
+        .start()
+        .await?;
+    let quick = engine.submit_raw("work", b"quick".to_vec()).await?.id;
+    let slow = engine.submit_raw("work", b"slow".to_vec()).await?.id;
+    let waiting = engine.submit_raw("work", b"quick".to_vec()).await?.id;
+    let later = engine.submit_raw("work", b"quick".to_vec()).delay(seconds(3)).await?.id;
+    starts.recv().await;
+    starts.recv().await;
+    tokio::time::sleep(millis(100)).await;
+
+    let done = engine.shutdown(seconds(5)).await;
+    assert_eq!((done.given_back, done.finished, done.abandoned), (2, 1, 1));
+    assert_eq!(
+        done.to_string(),
+        "gave back 2 jobs that had not started, finished 1, abandoned 1 that took too long"
+    );
+    assert_eq!(ended(&store, quick).await.state(), State::Succeeded);
+    for id in [slow, waiting, later] {
+        let job = store.get(id).await?.expect("it is there");
+        assert_eq!((job.state(), job.attempt, job.takeovers), (State::Scheduled, 0, 0));
+    }
+    assert!(store.holders().await?.iter().all(|holder| holder.died.is_some()));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_engines_jobs_pass_to_another() -> Tested {
+    let store = store();
+    let build = || {
+        Engine::builder(shared(&store)).raw_handler("work", |ctx: JobContext| async move {
+            let first = ctx.job().takeovers == 0;
+            tokio::time::sleep(if first { seconds(20) } else { millis(1) }).await;
+            Report::Done
+        })
+    };
+    let first = build().start().await?;
+    let receipt = first.submit_raw("work", Vec::new()).await?;
+    tokio::time::sleep(seconds(1)).await;
+    first.kill();
+    let _second = build().start().await?;
+    let job = ended(&store, receipt.id).await;
+    assert_eq!((job.state(), job.attempt, job.takeovers), (State::Succeeded, 1, 1));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn places_are_shared_out_by_kind() -> Tested {
+    let store = store();
+    let one = KindSettings { concurrency_max: Some(1), ..KindSettings::default() };
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (now, high) = (Arc::clone(&running), Arc::clone(&most));
+    let engine = Engine::builder(shared(&store))
+        .kind("one", one)
+        .raw_handler("one", move |_| {
+            let (now, high) = (Arc::clone(&now), Arc::clone(&high));
+            async move {
+                high.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(millis(50)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Report::Done
+            }
+        })
+        .start()
+        .await?;
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(engine.submit_raw("one", Vec::new()).await?.id);
+    }
+    for id in ids {
+        assert_eq!(ended(&store, id).await.state(), State::Succeeded);
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_out_becomes_a_durable_job_with_the_same_key() -> Tested {
+    let store = store();
+    let engine = Engine::builder(shared(&store))
+        .handler(|_: JobContext, _: ChargeCard| async { Ok::<(), io::Error>(()) })
+        .start()
+        .await?;
+    let call = || {
+        (|| async { Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)) })
+            .retry(Retry::fixed(millis(10)).attempts_max(3))
+    };
+    let spilled = call().or_durably(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
+    let Durably::Spilled(receipt) = spilled else { panic!("it cannot succeed") };
+    let job = ended(&store, receipt.id).await;
+    assert_eq!(
+        (job.state(), job.key.expect("it has one").as_str()),
+        (State::Succeeded, "order-17")
+    );
+    let again = call().or_durably(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
+    assert!(
+        matches!(again, Durably::Spilled(second) if second.duplicate && second.id == receipt.id)
+    );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_input_names_the_field_and_stores_nothing() -> Tested {
+    let store = store();
+    let engine = Engine::builder(shared(&store))
+        .settings(EngineSettings { payload_bytes_max: 10, ..EngineSettings::default() })
+        .raw_handler("work", |_| async { Report::Done })
+        .start()
+        .await?;
+    let says = async |submit: rewheel_engine::Submit<'_>| submit.await.unwrap_err().to_string();
+    let work = || engine.submit_raw("work", Vec::new());
+    assert_eq!(says(work().priority(10)).await, "priority must be 0..9");
+    assert!(says(work().key(&"k".repeat(256))).await.starts_with("key must be 1 to 255 bytes"));
+    assert!(says(work().tenant("")).await.starts_with("tenant must be"));
+    assert_eq!(says(work().attempts_max(0)).await, "attempts_max must be 1 or more");
+    assert!(says(engine.submit_raw("Work", Vec::new())).await.starts_with("kind must be"));
+    assert!(says(engine.submit_raw("nobody", Vec::new())).await.contains("kind does not exist"));
+    assert!(says(engine.submit_raw("work", vec![0; 11])).await.contains("11 bytes"));
+    let late = work().deadline_in(Duration::ZERO).await;
+    assert!(matches!(late, Err(SubmitError::Refused(_))));
+    assert_eq!(store.books().await?.submitted, 0);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_cannot_work_are_refused_at_start() {
+    let places = EngineSettings { places: 0, ..EngineSettings::default() };
+    let error = Engine::builder(shared(&store())).settings(places).start().await.unwrap_err();
+    assert_eq!(error.to_string(), "places: must be 1 or more");
+    let kind = KindSettings { attempts_max: 0, ..KindSettings::default() };
+    let error = Engine::builder(shared(&store())).kind("work", kind).start().await.unwrap_err();
+    assert_eq!(error.to_string(), "kind `work`: attempts_max: must be 1 or more");
+    let builder =
+        Engine::builder(shared(&store())).raw_handler("Not A Kind", |_| async { failing() });
+    assert!(builder.start().await.unwrap_err().to_string().starts_with("kind `Not A Kind` must"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_nobody_runs_is_stored_and_left_alone() -> Tested {
+    let store = store();
+    let engine =
+        Engine::builder(shared(&store)).kind("elsewhere", KindSettings::default()).start().await?;
+    let receipt = engine.submit_raw("elsewhere", Vec::new()).await?;
+    tokio::time::sleep(seconds(60)).await;
+    let job = store.get(receipt.id).await?.expect("it is there");
+    assert_eq!((job.state(), job.attempt), (State::Scheduled, 0));
+    assert!(!engine.runs(&KindName::parse("elsewhere")?));
+    Ok(())
+}

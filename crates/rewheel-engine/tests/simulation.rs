@@ -1,0 +1,96 @@
+//! The real engine, several times over, in a world where everything fails; all from a seed.
+//!
+//! `REWHEEL_SEED=17 cargo xtask sim` replays one seed, `REWHEEL_SEEDS=1000 cargo xtask sim` runs that
+//! many.
+
+#![expect(clippy::print_stdout, reason = "a simulation reports what it did")]
+
+#[path = "simulation/world.rs"]
+mod world;
+
+use rewheel_stores::Weakness;
+use world::{Outcome, Rules, simulate};
+
+/// Fewer than `cargo xtask sim` runs: this is what every `cargo test` can afford.
+const SEEDS_DEFAULT: u64 = 40;
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("REWHEEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("REWHEEL_SEEDS").unwrap_or(SEEDS_DEFAULT),
+    }
+}
+
+#[track_caller]
+fn hold(seed: u64, outcome: &Outcome) {
+    assert!(
+        outcome.violations.is_empty(),
+        "seed {seed} breaks a promise; replay it with REWHEEL_SEED={seed} cargo xtask sim\n{}",
+        outcome.violations.join("\n")
+    );
+}
+
+#[expect(clippy::disallowed_methods, reason = "how fast a simulation is, is real time")]
+#[test]
+fn every_promise_holds_for_every_seed() {
+    let started = std::time::Instant::now();
+    let (mut simulated, mut jobs, mut count) = (0.0, 0, 0);
+    for seed in seeds() {
+        let outcome = simulate(seed, &Rules::default());
+        hold(seed, &outcome);
+        simulated += outcome.simulated.as_secs_f64();
+        jobs += outcome.jobs;
+        count += 1;
+    }
+    let took = started.elapsed().as_secs_f64();
+    println!(
+        "{count} seeds, {jobs} jobs, {:.1} simulated hours in {took:.1} s: {:.1} seeds/s, {:.2} h/s",
+        simulated / 3_600.0,
+        f64::from(count) / took,
+        simulated / 3_600.0 / took,
+    );
+}
+
+#[test]
+fn a_seed_always_tells_the_same_story() {
+    for seed in 0..3 {
+        let once = simulate(seed, &Rules::default());
+        let again = simulate(seed, &Rules::default());
+        assert_eq!(once.story, again.story, "seed {seed} is not the same twice");
+    }
+}
+
+/// Finds a seed that notices a promise taken away.
+fn is_noticed(rules: &Rules, what: &str) {
+    let noticed = (0..200).find_map(|seed| {
+        let outcome = simulate(seed, rules);
+        outcome.violations.into_iter().next().map(|first| (seed, first))
+    });
+    match noticed {
+        Some((seed, first)) => println!("{what}: noticed by seed {seed}: {first}"),
+        None => panic!("200 seeds do not notice: {what}"),
+    }
+}
+
+#[test]
+fn a_store_without_fences_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoFence), ..Rules::default() };
+    is_noticed(&rules, "no fence");
+}
+
+#[test]
+fn a_store_that_lets_the_dead_claim_is_noticed() {
+    let rules = Rules { weakness: Some(Weakness::NoLiveHolder), ..Rules::default() };
+    is_noticed(&rules, "no live holder");
+}
+
+#[test]
+fn a_store_that_leaves_forgotten_jobs_alone_is_noticed() {
+    let forgetful = Rules { self_audit: false, ..Rules::default() };
+    for seed in 0..10 {
+        hold(seed, &simulate(seed, &forgetful));
+    }
+    let rules = Rules { weakness: Some(Weakness::NoOverdue), ..forgetful };
+    is_noticed(&rules, "no overdue");
+}

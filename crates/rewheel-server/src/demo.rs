@@ -1,0 +1,57 @@
+//! Shows retries before your eyes.
+//!
+//! [`start`] runs a callee that fails in several ways, with a kind for each of them; [`trickle`]
+//! submits jobs to it; [`narrate`] says what becomes of them.
+
+mod callee;
+mod kinds;
+mod trickle;
+mod narrate;
+mod line;
+
+pub use self::narrate::narrate;
+pub use self::trickle::trickle;
+
+use rewheel_core::KindName;
+use rewheel_engine::KindSettings;
+use std::fmt;
+use std::io;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// A callee that fails, as long as this lives.
+#[derive(Debug)]
+pub struct Demo {
+    /// Where the callee answers.
+    pub url: String,
+    /// The kinds whose jobs go there.
+    pub kinds: Vec<(KindName, KindSettings)>,
+    _callee: JoinSet<()>,
+}
+
+/// Starts the callee on a free port of this machine.
+///
+/// # Errors
+/// If there is none.
+pub async fn start() -> io::Result<Demo> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let mut callee = JoinSet::new();
+    callee.spawn(callee::serve(listener));
+    let kinds = kinds::ALL.iter().map(|kind| (kind.name(), kind.settings(&url))).collect();
+    Ok(Demo { url, kinds, _callee: callee })
+}
+
+/// What a person reads first.
+impl fmt::Display for Demo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "demo: jobs go to a callee at {}", self.url)?;
+        for kind in kinds::ALL {
+            write!(f, "\n  {:<12}  {}", kind.name, kind.about)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

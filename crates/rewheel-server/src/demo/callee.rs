@@ -1,0 +1,93 @@
+//! A callee that fails in several ways.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use rewheel::{Clock, Moment, Random, millis, seconds};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// How often the outage comes back.
+const OUTAGE_EVERY: Duration = seconds(60);
+
+/// When it begins: late enough that things were seen to work, early enough to wait for it.
+const OUTAGE_FROM: Duration = seconds(15);
+
+/// When it is over.
+const OUTAGE_UNTIL: Duration = seconds(35);
+
+#[derive(Clone, Debug)]
+struct Callee {
+    clock: Clock,
+    random: Random,
+    started: Moment,
+}
+
+/// Answers until it is dropped.
+pub(super) async fn serve(listener: TcpListener) {
+    let clock = Clock::system();
+    let callee = Callee { started: clock.now(), clock, random: Random::thread() };
+    let router = Router::new()
+        .route("/fast/{order}", post(|| async { StatusCode::OK }))
+        .route("/slow/{order}", post(slow))
+        .route("/flaky/{order}", post(flaky))
+        .route("/outage/{order}", post(outage))
+        .route("/broken/{order}", post(broken))
+        .with_state(callee);
+    if let Err(error) = axum::serve(listener, router).await {
+        tracing::warn!(%error, "the demo's callee stopped");
+    }
+}
+
+async fn slow(State(callee): State<Callee>) -> StatusCode {
+    let took = millis(100 + callee.random.next() % 700);
+    callee.clock.sleep(took).await;
+    StatusCode::OK
+}
+
+async fn flaky(State(callee): State<Callee>) -> Response {
+    match callee.random.next() % 100 {
+        0..10 => busy("overloaded, come back in a second"),
+        10..20 => (StatusCode::TOO_MANY_REQUESTS, "too many requests").into_response(),
+        20..30 => (StatusCode::BAD_GATEWAY, "the backend went away").into_response(),
+        30..40 => (StatusCode::INTERNAL_SERVER_ERROR, "deadlock detected").into_response(),
+        _ => StatusCode::OK.into_response(),
+    }
+}
+
+async fn outage(State(callee): State<Callee>) -> Response {
+    if is_down(callee.clock.now().since(callee.started)) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "down for maintenance").into_response();
+    }
+    StatusCode::OK.into_response()
+}
+
+async fn broken() -> (StatusCode, &'static str) {
+    (StatusCode::INTERNAL_SERVER_ERROR, "column \"total\" does not exist")
+}
+
+fn busy(message: &'static str) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "1")], message).into_response()
+}
+
+/// Returns whether the outage is on, so long after the start.
+fn is_down(elapsed: Duration) -> bool {
+    let phase = Duration::from_millis(
+        u64::try_from(elapsed.as_millis() % OUTAGE_EVERY.as_millis()).unwrap_or(0),
+    );
+    (OUTAGE_FROM..OUTAGE_UNTIL).contains(&phase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_down;
+    use rewheel::seconds;
+
+    #[test]
+    fn the_outage_takes_twenty_seconds_of_every_sixty() {
+        let down = (0..120).filter(|second| is_down(seconds(*second))).collect::<Vec<u64>>();
+        assert_eq!(down, (15..35).chain(75..95).collect::<Vec<u64>>());
+    }
+}

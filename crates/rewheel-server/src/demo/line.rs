@@ -1,0 +1,147 @@
+//! Lays out what people read while the demo runs.
+
+use rewheel::duration;
+use rewheel_core::store::{AttemptRecord, Books};
+use rewheel_core::{Because, Failure, Job, Status, Timestamp};
+use std::fmt;
+use std::time::Duration;
+
+const YELLOW: &str = "33";
+const GREEN: &str = "32";
+const RED: &str = "1;31";
+const DIM: &str = "2";
+
+/// The width of the column for a job's label.
+const LABEL_MAX: usize = 16;
+
+/// Something that people may want to hear about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// An attempt failed, and another follows.
+    Retry { job: Job, attempt: AttemptRecord },
+    /// A job succeeded, though not at once.
+    Succeeded { job: Job, at: Timestamp },
+    /// A job was given up.
+    Dead { job: Job },
+    /// Somebody stopped a job.
+    Stopped { job: Job },
+}
+
+/// How all of it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) books: Books,
+    /// Lines that there was no room for.
+    pub(super) unshown: usize,
+}
+
+impl Line {
+    /// Returns which lines matter most where there is no room for all.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Line::Dead { .. } | Line::Stopped { .. } => 0,
+            Line::Succeeded { .. } => 1,
+            Line::Retry { .. } => 2,
+        }
+    }
+
+    /// Lays it out, so long after the start.
+    pub(super) fn text(&self, elapsed: Duration, color: bool) -> String {
+        let (job, code, what, details) = match self {
+            Line::Retry { job, attempt } => (job, YELLOW, "retry", retry(job, attempt)),
+            Line::Succeeded { job, at } => (job, GREEN, "succeeded", succeeded(job, *at)),
+            Line::Dead { job } => (job, RED, "dead letter", dead(job)),
+            Line::Stopped { job } => (job, DIM, job.state().as_str(), String::new()),
+        };
+        let what = painted(&format!("{what:<11}"), code, color);
+        let (kind, label) = (job.lane.kind.as_str(), label(job));
+        let line =
+            format!("{}  {kind:<11}  {label:<LABEL_MAX$}  {what}  {details}", clock(elapsed));
+        line.trim_end().to_owned()
+    }
+}
+
+impl Summary {
+    /// Lays it out, so long after the start.
+    pub(super) fn text(&self, elapsed: Duration, color: bool) -> String {
+        let Books { submitted, live, dead, finished, pruned } = self.books;
+        let done = finished + pruned;
+        let mut line = format!(
+            "{}  {submitted} submitted = {done} done + {live} live + {dead} dead",
+            clock(elapsed)
+        );
+        if self.unshown > 0 {
+            line.push_str(&format!("   ({} changes not shown)", self.unshown));
+        }
+        painted(&line, DIM, color)
+    }
+}
+
+fn clock(elapsed: Duration) -> String {
+    format!("{:>7.1}s", elapsed.as_secs_f64())
+}
+
+/// Returns what a person would call a job: its key, or the end of its id, which is the random part.
+fn label(job: &Job) -> String {
+    let name = match &job.key {
+        Some(key) => key.to_string(),
+        None => job.id.to_string().split_off(24),
+    };
+    if name.chars().count() <= LABEL_MAX {
+        return name;
+    }
+    name.chars().take(LABEL_MAX - 1).chain(['…']).collect()
+}
+
+fn retry(job: &Job, attempt: &AttemptRecord) -> String {
+    let failed = format!("attempt {} failed, {}", attempt.attempt, short(&attempt.failure));
+    let Some(delay) = attempt.delay else { return failed };
+    // The job knows the reason of its latest wait only.
+    let is_asked = job.attempt == attempt.attempt && job.because == Because::RetryAfter;
+    let asked = if is_asked { ", as asked" } else { "" };
+    format!("{failed}; again in {}{asked}", rounded(delay))
+}
+
+fn succeeded(job: &Job, at: Timestamp) -> String {
+    format!("at attempt {}, after {}", job.attempt, rounded(at.since(job.created)))
+}
+
+fn dead(job: &Job) -> String {
+    let attempts = if job.attempt == 1 { "attempt" } else { "attempts" };
+    let why =
+        job.failure.as_ref().map_or_else(String::new, |failure| format!(", {}", short(failure)));
+    format!("after {} {attempts}{why}", job.attempt)
+}
+
+fn short(failure: &Failure) -> String {
+    match failure.code() {
+        Some(code) => format!("{} {code}", failure.category()),
+        None => failure.category().to_string(),
+    }
+}
+
+/// A person does not need the microseconds.
+fn rounded(duration: Duration) -> impl fmt::Display {
+    let step = if duration < Duration::from_secs(1) { 1 } else { 100 };
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let rounded = Duration::from_millis(millis.div_ceil(step) * step);
+    if rounded < Duration::from_secs(1) {
+        duration::text(rounded).to_string()
+    } else {
+        format!("{:.1}s", rounded.as_secs_f64())
+    }
+}
+
+fn painted(text: &str, code: &str, color: bool) -> String {
+    if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Returns what people should hear about a job that is not live any more.
+pub(super) fn ending(job: Job) -> Option<Line> {
+    match job.status {
+        Status::Succeeded(at) if job.attempt > 1 => Some(Line::Succeeded { job, at }),
+        Status::Dead(_) => Some(Line::Dead { job }),
+        Status::Failed(_) | Status::Cancelled(_) => Some(Line::Stopped { job }),
+        Status::Succeeded(_) | Status::Scheduled | Status::Leased { .. } | Status::Paused => None,
+    }
+}

@@ -1,0 +1,168 @@
+//! Says what becomes of the demo's jobs.
+
+use super::kinds;
+use super::line::{Line, Summary, ending};
+use rewheel::{CancelToken, Clock, Moment, millis, seconds};
+use rewheel_core::store::{Answer, Filter, PageRequest, Store};
+use rewheel_core::{Job, JobId, State};
+use rewheel_engine::Engine;
+use std::collections::{HashMap, HashSet};
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often to look: a retry is told before the next one.
+const LOOK_EVERY: Duration = millis(200);
+
+/// How often to say how all of it goes.
+const SUMMARY_EVERY: Duration = seconds(5);
+
+/// As fast as lines can be read.
+const LINES_PER_SECOND: f64 = 6.0;
+
+/// Jobs that are looked at. The demo has a few dozen; somebody may have submitted more.
+const JOBS_MAX: usize = 200;
+
+/// Tells on stderr what becomes of the demo's jobs, until it is told to stop.
+pub async fn narrate(engine: Engine, stop: CancelToken) {
+    let stderr = std::io::stderr();
+    let color = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let clock = Clock::system();
+    let store = Arc::clone(engine.store());
+    let mut narrator = Narrator::new(store, stderr, color, clock.clone());
+    while !stop.is_cancelled() {
+        let rest = narrator.tick().await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = clock.sleep(rest) => {}
+        }
+    }
+}
+
+pub(super) struct Narrator<W> {
+    store: Arc<dyn Store>,
+    out: W,
+    color: bool,
+    clock: Clock,
+    started: Moment,
+    looked: Moment,
+    summed_up: Moment,
+    /// How many more lines may be told now.
+    room: f64,
+    unshown: usize,
+    /// Live jobs, with the latest attempt that was told.
+    live: HashMap<JobId, u32>,
+    /// Until the first look: what happened before it is not told.
+    is_first: bool,
+}
+
+impl<W: Write> Narrator<W> {
+    pub(super) fn new(store: Arc<dyn Store>, out: W, color: bool, clock: Clock) -> Narrator<W> {
+        let now = clock.now();
+        Narrator {
+            store,
+            out,
+            color,
+            clock,
+            started: now,
+            looked: now,
+            summed_up: now,
+            room: LINES_PER_SECOND,
+            unshown: 0,
+            live: HashMap::new(),
+            is_first: true,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn out(&self) -> &W {
+        &self.out
+    }
+
+    /// Tells what is new; returns how long to rest.
+    pub(super) async fn tick(&mut self) -> Duration {
+        let now = self.clock.now();
+        let refill = now.since(self.looked).as_secs_f64() * LINES_PER_SECOND;
+        self.room = (self.room + refill).min(LINES_PER_SECOND);
+        self.looked = now;
+        // A store that does not answer is the engine's to complain about.
+        if let Ok(lines) = self.look().await {
+            self.tell(lines, now.since(self.started));
+        }
+        if now.since(self.summed_up) >= SUMMARY_EVERY
+            && let Ok(books) = self.store.books().await
+        {
+            self.summed_up = now;
+            let summary = Summary { books, unshown: std::mem::take(&mut self.unshown) };
+            let text = summary.text(now.since(self.started), self.color);
+            self.print(&text);
+        }
+        LOOK_EVERY
+    }
+
+    /// Finds what changed since the last look.
+    async fn look(&mut self) -> Answer<Vec<Line>> {
+        let filter = Filter {
+            states: vec![State::Scheduled, State::Leased],
+            kinds: kinds::ALL.iter().map(kinds::DemoKind::name).collect(),
+            ..Filter::default()
+        };
+        let page = self.store.list(&filter, &PageRequest::first(JOBS_MAX)).await?;
+        if std::mem::take(&mut self.is_first) {
+            self.live.extend(page.items.iter().map(|job| (job.id, job.attempt)));
+        }
+        let mut lines = Vec::new();
+        let listed: HashSet<JobId> = page.items.iter().map(|job| job.id).collect();
+        let mut gone: Vec<JobId> =
+            self.live.keys().filter(|id| !listed.contains(id)).copied().collect();
+        gone.sort_unstable();
+        for id in gone.into_iter().take(JOBS_MAX) {
+            let Some(job) = self.store.get(id).await? else {
+                self.live.remove(&id);
+                continue;
+            };
+            self.retries(&job, &mut lines).await?;
+            if !matches!(job.state(), State::Scheduled | State::Leased) {
+                self.live.remove(&id);
+                lines.extend(ending(job));
+            }
+        }
+        for job in page.items {
+            self.retries(&job, &mut lines).await?;
+        }
+        Ok(lines)
+    }
+
+    /// Finds the attempts of a job that failed since the last look, and were not the last.
+    async fn retries(&mut self, job: &Job, lines: &mut Vec<Line>) -> Answer<()> {
+        let told = self.live.entry(job.id).or_insert(0);
+        if job.attempt <= *told {
+            return Ok(());
+        }
+        let attempts = self.store.attempts(job.id).await?;
+        let new = attempts.into_iter().filter(|one| one.attempt > *told && one.delay.is_some());
+        lines.extend(new.map(|attempt| Line::Retry { job: job.clone(), attempt }));
+        *told = job.attempt;
+        Ok(())
+    }
+
+    /// Prints what there is room for: the weightiest, in the order in which they were found.
+    fn tell(&mut self, lines: Vec<Line>, elapsed: Duration) {
+        let room = self.room as usize;
+        self.unshown += lines.len().saturating_sub(room);
+        let mut lines: Vec<(usize, Line)> = lines.into_iter().enumerate().collect();
+        lines.sort_by_key(|(_, line)| line.rank());
+        lines.truncate(room);
+        lines.sort_by_key(|(found, _)| *found);
+        self.room -= lines.len() as f64;
+        for (_, line) in lines {
+            let text = line.text(elapsed, self.color);
+            self.print(&text);
+        }
+    }
+
+    /// Nobody is told that nobody listens.
+    fn print(&mut self, text: &str) {
+        let _ = writeln!(self.out, "{text}");
+    }
+}

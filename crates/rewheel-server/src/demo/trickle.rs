@@ -1,0 +1,90 @@
+//! Submits a few jobs a second.
+
+use super::kinds::{self, DemoKind};
+use rewheel::{CancelToken, Clock, Random, millis, seconds};
+use rewheel_engine::{Engine, SubmitError};
+use serde_json::json;
+use std::time::Duration;
+
+/// On whose behalf some of the jobs run.
+const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
+
+/// Submits jobs of the demo's kinds until it is told to stop.
+pub async fn trickle(engine: Engine, stop: CancelToken) {
+    let clock = Clock::system();
+    let mut trickle = Trickle::new(engine, Random::thread());
+    while !stop.is_cancelled() {
+        let rest = trickle.tick().await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = clock.sleep(rest) => {}
+        }
+    }
+}
+
+struct Trickle {
+    engine: Engine,
+    random: Random,
+    /// Tells the orders of this start from those that an earlier one left in the store.
+    run: u64,
+    order: u64,
+}
+
+impl Trickle {
+    fn new(engine: Engine, random: Random) -> Trickle {
+        let run = random.next() % 0x1_0000;
+        Trickle { engine, random, run, order: 0 }
+    }
+
+    /// Submits one job; returns how long to rest.
+    async fn tick(&mut self) -> Duration {
+        match self.submit().await {
+            Ok(()) => millis(120 + self.random.next() % 400),
+            Err(error) => {
+                tracing::warn!(%error, "the demo could not submit a job");
+                seconds(1)
+            }
+        }
+    }
+
+    async fn submit(&mut self) -> Result<(), SubmitError> {
+        // Now and then an order comes a second time, and its key makes that harmless.
+        let comes_again = self.order > 0 && self.random.next().is_multiple_of(20);
+        if !(comes_again && Order::numbered(self.order, self.run).has_key) {
+            self.order += 1;
+        }
+        let order = Order::numbered(self.order, self.run);
+        let payload = json!({"order": self.order, "cents": order.cents}).to_string();
+        let mut submit = self.engine.submit_raw(order.kind.name, payload.into_bytes());
+        if order.has_key {
+            submit = submit.key(&format!("order-{:04x}-{}", self.run, self.order));
+        }
+        if let Some(tenant) = order.tenant {
+            submit = submit.tenant(tenant);
+        }
+        submit.await.map(|_| ())
+    }
+}
+
+/// What is known of an order. All of it follows from its number, so that it can come again.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    kind: DemoKind,
+    cents: u64,
+    has_key: bool,
+    tenant: Option<&'static str>,
+}
+
+impl Order {
+    fn numbered(number: u64, run: u64) -> Order {
+        let dice = Random::seeded(run ^ (number << 16));
+        let draw = |sides: u64| dice.next() % sides;
+        Order {
+            kind: kinds::drawn(draw(100)),
+            cents: 100 + draw(10_000),
+            has_key: draw(4) > 0,
+            // Beyond the last there is none.
+            tenant: TENANTS.get(draw(9) as usize).copied(),
+        }
+    }
+}

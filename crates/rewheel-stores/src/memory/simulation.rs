@@ -1,0 +1,60 @@
+//! What a simulation needs of a store: its own time, a look inside, a promise taken away.
+
+use super::world::World;
+use super::{MemoryStore, Shared};
+use rewheel_core::Timestamp;
+use rewheel_core::store::ClockOffset;
+use std::sync::{Arc, PoisonError};
+
+/// Where the time comes from.
+pub(super) type Time = Box<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A promise that the store does not keep, so that a test can show that it would notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weakness {
+    /// A settle is applied whatever fence it names.
+    NoFence,
+    /// The dead may claim.
+    NoLiveHolder,
+    /// A job that its holder forgot is left to it.
+    NoOverdue,
+}
+
+impl MemoryStore {
+    /// Opens an empty store whose time is whatever `time` says, moved by `clock`.
+    pub fn with_time(
+        time: impl Fn() -> Timestamp + Send + Sync + 'static,
+        clock: ClockOffset,
+    ) -> MemoryStore {
+        let shared = Shared { clock, time: Some(Box::new(time)), ..Shared::default() };
+        MemoryStore { shared: Arc::new(shared) }
+    }
+
+    /// Takes a promise away.
+    pub fn weaken(&self, weakness: Weakness) {
+        self.world().weakness = Some(weakness);
+    }
+
+    /// Returns what is so in the tables that must never be.
+    pub fn violations(&self) -> Vec<String> {
+        let world = self.world();
+        let leased = world.jobs.values().filter_map(|row| Some((row, row.holder()?)));
+        leased
+            .filter(|(row, holder)| {
+                let died = world.holders.get(holder).and_then(|holder| holder.died);
+                died.is_some_and(|died| row.leased > died)
+            })
+            .map(|(row, holder)| format!("job {} was leased to {holder}, who is dead", row.job.id))
+            .collect()
+    }
+
+    fn world(&self) -> std::sync::MutexGuard<'_, World> {
+        self.shared.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl World {
+    pub(super) fn is_weak(&self, weakness: Weakness) -> bool {
+        self.weakness == Some(weakness)
+    }
+}
