@@ -53,7 +53,7 @@ pub(crate) async fn change(
     if failures.is_empty() {
         return Ok(());
     }
-    let message = format!("{} of {} jobs could not {verb}", failures.len(), ids.len());
+    let message = format!("could not {verb} {} of {} jobs", failures.len(), ids.len());
     Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 

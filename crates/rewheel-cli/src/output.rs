@@ -48,9 +48,13 @@ impl Output {
 /// Lays rows out under their names.
 pub(crate) fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(names.to_vec());
-    for row in rows {
-        table.add_row(row);
+    table.load_preset(presets::NOTHING);
+    if !names.is_empty() {
+        table.set_header(names.to_vec());
+    }
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
     }
     let lines = table.to_string();
     lines.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")

@@ -5,6 +5,7 @@ use crate::local;
 use crate::output::Output;
 use crate::trouble::Trouble;
 use rewheel_server::{Said, Show};
+use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
@@ -29,5 +30,9 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
 /// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for.
 fn log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
 }

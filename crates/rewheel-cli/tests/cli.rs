@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use tempfile::TempDir;
@@ -52,20 +53,27 @@ fn run(folder: &Path, args: &[&str]) -> Ran {
 impl Served {
     /// Starts a server with a kind `mail` that nobody runs.
     fn start() -> Served {
+        Served::start_with("[kinds.mail]\nattempts_max = 3\n")
+    }
+
+    fn start_with(config: &str) -> Served {
         let folder = tempfile::tempdir().unwrap();
-        let config = "[kinds.mail]\nattempts_max = 3\n";
         std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
+        Served::start_in(folder)
+    }
+
+    fn start_in(folder: TempDir) -> Served {
         let mut server = command(folder.path())
             .args(["serve", "--listen", "127.0.0.1:0"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut stderr = BufReader::new(server.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}"));
-        let url = url.to_owned();
-        Served { folder, server, stderr, url }
+        let stderr = BufReader::new(server.stderr.take().unwrap());
+        let mut served = Served { folder, server, stderr, url: String::new() };
+        let line = served.line();
+        let url = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}"));
+        served.url = url.to_owned();
+        served
     }
 
     fn run(&self, args: &[&str]) -> Ran {
@@ -74,10 +82,20 @@ impl Served {
         run(self.folder.path(), &all)
     }
 
-    /// Ends the server, and returns the rest of what it said.
-    fn end(mut self) -> (Ran, TempDir) {
+    fn interrupt(&self) {
         let pid = self.server.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Ends the server, and returns the rest of what it said.
+    fn end(mut self) -> (Ran, TempDir) {
+        self.interrupt();
         let mut err = String::new();
         self.stderr.read_to_string(&mut err).unwrap();
         let code = self.server.wait().unwrap().code().unwrap();
@@ -172,6 +190,52 @@ fn an_interrupted_server_says_what_it_gave_back() {
     let doctor = run(folder.path(), &["doctor", "--json"]);
     assert_eq!((doctor.code, &doctor.json()["ok"]), (0, &true.into()), "{doctor:?}");
     assert_eq!(doctor.json()["books"]["live"], 1);
+}
+
+/// A server that is busy with a call that is never answered.
+fn busy(grace: &str) -> (Served, TcpStream) {
+    let callee = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", callee.local_addr().unwrap());
+    let served = Served::start_with(&format!(
+        "[server]\nshutdown_grace = \"{grace}\"\n[kinds.hook]\nrunner = \"callback\"\n\
+         [kinds.hook.callback]\nurl = \"{url}\"\nallow = [\"127.0.0.0/8\"]\n"
+    ));
+    assert_eq!(served.run(&["submit", "hook", "1"]).code, 0);
+    let (call, _) = callee.accept().unwrap();
+    (served, call)
+}
+
+/// Makes sure that the one job of a store is there, with no attempt used up.
+fn nothing_was_charged(folder: &Path) {
+    let books = run(folder, &["doctor", "--json"]);
+    assert_eq!((books.code, &books.json()["books"]["live"]), (0, &1.into()), "{books:?}");
+}
+
+#[test]
+fn a_second_interrupt_stops_at_once() {
+    let (mut served, _call) = busy("1h");
+    served.interrupt();
+    assert_eq!(served.line(), "shutting down; interrupt again to stop at once");
+    served.interrupt();
+    let code = served.server.wait().unwrap().code();
+    assert_eq!(code, Some(130));
+    assert!(served.line().starts_with("error: interrupted"));
+    nothing_was_charged(served.folder.path());
+}
+
+#[test]
+fn an_attempt_that_takes_too_long_is_given_up_and_not_charged() {
+    let (served, _call) = busy("50ms");
+    let (ended, folder) = served.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    nothing_was_charged(folder.path());
+    // Nobody runs it now.
+    std::fs::write(folder.path().join("rewheel.toml"), "[kinds.hook]\n").unwrap();
+    let second = Served::start_in(folder);
+    let list = second.run(&["jobs", "list", "--json"]).json();
+    let job = &list["items"][0];
+    assert_eq!((&job["state"], &job["attempt"]), (&"scheduled".into(), &0.into()), "{list}");
+    assert_eq!((&job["failure"], &job["takeovers"]), (&Value::Null, &0.into()), "{list}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use rewheel_core::Actor;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Returns all routes.
@@ -38,7 +39,17 @@ async fn nothing_here(uri: Uri) -> Problem {
     Problem::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
 }
 
+/// One page of a list.
+#[derive(Debug, Serialize)]
+struct Page<T> {
+    items: Vec<T>,
+    next: Option<String>,
+}
+
 /// Who the audit log says it was.
 fn who() -> Actor {
     Actor::new("rest")
 }
+
+#[cfg(test)]
+mod tests;

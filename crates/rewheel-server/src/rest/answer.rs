@@ -74,7 +74,8 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn write(response: &mut Response, problem: &Problem, id: &str) {
-    if problem.code.status() >= 500 {
+    // One that shuts down is asked often whether it is ready; that it is not is no news.
+    if problem.code.status() >= 500 && problem.code != Code::ShuttingDown {
         tracing::warn!(
             request_id = id,
             code = problem.code.as_str(),

@@ -1,7 +1,7 @@
 //! Shows jobs, and changes one for a person.
 
 use super::query::{self, Parameters};
-use super::{body, who};
+use super::{Page, body, who};
 use crate::app::App;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, Problem};
@@ -14,7 +14,6 @@ use axum::response::{IntoResponse, Response};
 use rewheel_core::store::{Change, Changed, What};
 use rewheel_core::{JobId, Keep, KindName, State as JobState, Timestamp};
 use rewheel_engine::KindSettings;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,7 +36,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
         items.push(JobDocument::new(job, kind, now));
     }
     let next = page.next.map(|cursor| cursor.to_string());
-    Ok(Json(json!({ "items": items, "next": next })).into_response())
+    Ok(Json(Page { items, next }).into_response())
 }
 
 /// `GET /v1/jobs/{id}`
@@ -60,7 +59,7 @@ pub(super) async fn cancel(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    change(state, id, &uri, body, What::Cancel).await
+    change(state, id, &uri, body, (What::Cancel, "cancelled")).await
 }
 
 /// `POST /v1/jobs/{id}/retry`
@@ -70,7 +69,7 @@ pub(super) async fn retry(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    change(state, id, &uri, body, What::Retry).await
+    change(state, id, &uri, body, (What::Retry, "retried")).await
 }
 
 async fn change(
@@ -78,7 +77,7 @@ async fn change(
     Path(id): Path<String>,
     uri: &Uri,
     body: Body,
-    what: What,
+    (what, done): (What, &str),
 ) -> Result<Response, Problem> {
     Parameters::read(uri, &[])?.finish()?;
     body::read_nothing(body).await?;
@@ -86,12 +85,11 @@ async fn change(
     let engine = app.engine_for_work()?;
     let before = document(&app, id).await?.ok_or_else(|| not_found(id))?;
     let keep = Keep { job: engine.settings().keep_ended, key: engine.settings().keep_keys };
-    let verb = what.as_str();
     let changed = engine.store().change(&[Change::new(id, what)], &who(), keep).await?;
     let state = match changed.first() {
         Some(Changed::Applied { state, .. } | Changed::Unchanged { state, .. }) => *state,
         Some(Changed::Wanted { .. }) => JobState::Leased,
-        Some(Changed::WrongState(state)) => return Err(wrong_state(verb, *state)),
+        Some(Changed::WrongState(state)) => return Err(wrong_state(done, *state)),
         Some(Changed::NeedsDeadline) => {
             return Err(Problem::new(Code::WrongState, "its deadline has passed")
                 .hint("submit it again with a later deadline"));
@@ -116,8 +114,8 @@ pub(super) async fn document(app: &App, id: JobId) -> Result<Option<JobDocument>
     Ok(Some(document.with_history(&job, &attempts, &audit)))
 }
 
-fn wrong_state(verb: &str, state: JobState) -> Problem {
-    let problem = Problem::new(Code::WrongState, format!("a job that is {state} cannot {verb}"));
+fn wrong_state(done: &str, state: JobState) -> Problem {
+    let problem = Problem::new(Code::WrongState, format!("a job that is {state} cannot be {done}"));
     match state {
         JobState::Leased => problem.hint("it runs, or is about to: let it end first"),
         JobState::Succeeded | JobState::Failed | JobState::Cancelled => {

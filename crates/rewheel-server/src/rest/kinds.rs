@@ -1,8 +1,7 @@
 //! Shows kinds, and writes their settings.
 
-use super::body;
 use super::query::Parameters;
-use super::who;
+use super::{Page, body, who};
 use crate::app::App;
 use crate::kind_document::{KindDocument, Runnable, parse_settings};
 use crate::problem::{Code, FieldError, Problem};
@@ -13,7 +12,6 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use rewheel_core::{Kind, KindName, Limits};
 use rewheel_engine::Engine;
-use serde_json::json;
 use std::sync::Arc;
 
 /// `GET /v1/kinds`
@@ -28,7 +26,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
     let page: Vec<Kind> = rest.by_ref().take(limit).collect();
     let next = rest.next().and(page.last()).map(|last| last.name.to_string());
     let items = documents(engine, &page).await?;
-    Ok(Json(json!({ "items": items, "next": next })).into_response())
+    Ok(Json(Page { items, next }).into_response())
 }
 
 /// `GET /v1/kinds/{kind}`

@@ -213,13 +213,12 @@ async fn stored(
         }
         When::At(_) => app.now().await?,
     };
-    let fresh = Version::new(1);
-    let (status, version) = match leased {
+    let status = match leased {
         Some(_) => {
             let holder = app.engine()?.status().holder;
-            (Status::Leased { holder, overdue: due, wanted: None }, fresh.next())
+            Status::Leased { holder, overdue: due, wanted: None }
         }
-        None => (Status::Scheduled, fresh),
+        None => Status::Scheduled,
     };
     Ok(Job {
         id: job.id,
@@ -237,7 +236,7 @@ async fn stored(
         because: Because::Submitted,
         status,
         fence: leased.unwrap_or_default(),
-        version,
+        version: Version::new(1),
         attempt: 0,
         attempts_before: 0,
         takeovers: 0,

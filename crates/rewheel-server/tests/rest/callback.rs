@@ -39,8 +39,8 @@ async fn a_callback_that_fails_first_is_made_again() {
         let put = api.put("/v1/kinds/hook", &settings.to_string()).await;
         assert_eq!((put.status, &put.body["runnable"]), (200, &json!(true)), "{put:?}");
         let job = api.post("/v1/jobs", r#"{"kind":"hook","payload":1}"#).await;
-        let leased = (&job.body["state"], &job.body["attempt"], &job.body["version"]);
-        assert_eq!(leased, (&json!("leased"), &json!(1), &json!(2)), "{job:?}");
+        let leased = (&job.body["state"], &job.body["attempt"], &job.body["fence"]);
+        assert_eq!(leased, (&json!("leased"), &json!(1), &json!(1)), "{job:?}");
         let done = ended(&api, job.body["id"].as_str().unwrap()).await;
         assert_eq!((&done.body["state"], &done.body["attempt"]), (&json!("succeeded"), &json!(2)));
         let failed = &done.body["attempts"][0];
