@@ -12,6 +12,7 @@ mod check;
 mod structure;
 mod test;
 mod loom;
+mod faults;
 mod instructions;
 mod bench;
 
@@ -29,8 +30,10 @@ usage: cargo xtask <command>
   test          every test, loom models included; needs nothing but a Rust toolchain
   loom          only the loom models
   instructions  the instruction limits of hot paths; installs what it counts with
+  sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one
+  chaos [ARGS]  a server killed 200 times; --store sqlite --cell kill-node
   bench [ARGS]  the benchmark report; --quick for a short one
-  ci            check + test + instructions: exactly what CI runs";
+  ci            check + test + sim + instructions: exactly what CI runs";
 
 /// What the developer asked for.
 #[derive(Debug, PartialEq)]
@@ -39,6 +42,8 @@ enum Request<'a> {
     Test,
     Loom,
     Instructions,
+    Sim,
+    Chaos { cell_args: &'a [String] },
     Bench { report_args: &'a [String] },
     Ci,
 }
@@ -52,6 +57,8 @@ impl<'a> Request<'a> {
             ("test", []) => Some(Request::Test),
             ("loom", []) => Some(Request::Loom),
             ("instructions", []) => Some(Request::Instructions),
+            ("sim", []) => Some(Request::Sim),
+            ("chaos", cell_args) => Some(Request::Chaos { cell_args }),
             ("bench", report_args) => Some(Request::Bench { report_args }),
             ("ci", []) => Some(Request::Ci),
             _ => None,
@@ -85,10 +92,15 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::Test => test::run(&repository, steps),
         Request::Loom => steps.run("loom models", || loom::run(&repository)),
         Request::Instructions => instructions::run(&repository, steps),
+        Request::Sim => steps.run("simulation", || faults::sim(&repository)),
+        Request::Chaos { cell_args } => {
+            steps.run("chaos", || faults::chaos(&repository, cell_args))
+        }
         Request::Bench { report_args } => bench::run(&repository, report_args),
         Request::Ci => {
             check::run(&repository, steps)?;
             test::run(&repository, steps)?;
+            steps.run("simulation", || faults::sim(&repository))?;
             instructions::run(&repository, steps)
         }
     }
