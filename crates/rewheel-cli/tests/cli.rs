@@ -63,8 +63,13 @@ impl Served {
     }
 
     fn start_in(folder: TempDir) -> Served {
+        Served::start_so(folder, &[])
+    }
+
+    fn start_so(folder: TempDir, more: &[&str]) -> Served {
         let mut server = command(folder.path())
             .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -268,6 +273,18 @@ fn jobs_are_submitted_beside_a_server() {
     let json = beside(&["submit", "mail", "1", "--key", "k", "--store", store, "--json"]).json();
     assert_eq!((&json["id"], &json["duplicate"]), (&job.out.as_str().into(), &true.into()));
     assert_eq!(served.run(&["jobs", "show", &job.out]).code, 0);
+}
+
+#[test]
+fn the_demo_shows_jobs_that_run() {
+    let mut served = Served::start_so(tempfile::tempdir().unwrap(), &["--demo"]);
+    assert!(served.line().starts_with("demo: "));
+    let kinds = served.run(&["kinds", "--json"]).json();
+    let kinds = kinds["items"].as_array().unwrap();
+    assert!(kinds.len() > 2 && kinds.iter().all(|kind| kind["runnable"] == true), "{kinds:?}");
+    let (ended, folder) = served.end();
+    assert!(ended.code == 0 && ended.err.contains("gave back"), "{ended:?}");
+    assert_eq!(run(folder.path(), &["doctor"]).code, 0);
 }
 
 #[test]

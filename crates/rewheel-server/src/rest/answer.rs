@@ -20,7 +20,7 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 pub(super) struct RequestId(pub(super) String);
 
 impl IntoResponse for Problem {
-    /// Hands the problem to [`finish`], which knows the request's id.
+    /// Hands the problem to `finish`, which knows the request's id.
     fn into_response(self) -> Response {
         let status = status(self.code);
         let mut response = status.into_response();

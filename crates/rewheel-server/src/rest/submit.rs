@@ -33,7 +33,8 @@ pub(super) async fn one(
     Parameters::read(&uri, &[])?.finish()?;
     let engine = app.engine_for_work()?;
     let bytes_max = engine.settings().payload_bytes_max;
-    let text = body::read(body, bytes_max.saturating_add(SMALL_BYTES_MAX)).await?;
+    let text = body::read(body, bytes_max.saturating_add(SMALL_BYTES_MAX));
+    let text = text.await.map_err(|problem| blame_payload(problem, bytes_max))?;
     let mut job = parse(&text, engine.new_id(), bytes_max)?;
     take_key(&mut job, &headers)?;
     let answers = insert(engine, Insert::new(std::slice::from_ref(&job))).await?;
@@ -177,6 +178,15 @@ async fn insert(engine: &Engine, insert: Insert<'_>) -> Result<Vec<Inserted>, Pr
         }
         answer => Ok(answer?),
     }
+}
+
+/// No other field can make a body so large.
+fn blame_payload(problem: Problem, bytes_max: usize) -> Problem {
+    if problem.code != Code::TooLarge {
+        return problem;
+    }
+    let message = format!("is larger than the limit of {bytes_max} bytes");
+    Problem { errors: vec![FieldError::new("/payload", message)], ..problem }
 }
 
 /// Takes the key from the header, where the body has none.

@@ -121,6 +121,7 @@ async fn a_payload_may_be_as_large_as_the_limit() {
         assert_eq!(larger.blamed(), ["/payload"]);
         let huge = api.post("/v1/jobs", &of(3_000_000)).await;
         assert_eq!((huge.status, huge.problem()), (413, "too_large"));
+        assert_eq!(huge.blamed(), ["/payload"]);
         assert_eq!(api.count().await, 1);
     })
     .await;
