@@ -80,7 +80,7 @@ async fn report(shared: &Shared, waiting: &Waiting, kind: &KindEntry) -> Report 
     let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
     let cancel = shared.cancel_token(waiting.lease());
-    let context = JobContext::new(Arc::new(waiting.job.clone()), ends_in, cancel.clone());
+    let context = JobContext::new(Arc::clone(&waiting.job), ends_in, cancel.clone());
     let cut = async {
         tokio::select! {
             biased;

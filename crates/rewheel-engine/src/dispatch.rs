@@ -85,7 +85,7 @@ impl Dispatch {
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
         self.shared.waiting.store(self.wheel.len(), Ordering::Relaxed);
         match self.wheel.next_expiry() {
-            Some(tick) => self.moment_of(tick).since(self.shared.clock.now()).min(REST_MAX),
+            Some(tick) => nap(self.moment_of(tick).since(self.shared.clock.now())).min(REST_MAX),
             None => REST_MAX,
         }
     }
@@ -221,4 +221,11 @@ impl Dispatch {
     fn moment_of(&self, tick: Tick) -> Moment {
         self.origin.plus(tick.since_start())
     }
+}
+
+/// How long to sleep for something that is due in `rest`. Timers end up to a millisecond late, and
+/// never early: asking for one less comes closer, and the last of it is slept once more if need be.
+fn nap(rest: Duration) -> Duration {
+    const LATE: Duration = Duration::from_millis(1);
+    if rest > 2 * LATE { rest - LATE } else { rest }
 }

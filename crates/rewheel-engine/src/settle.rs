@@ -85,11 +85,12 @@ impl Settles {
                 Settled::Applied(Outcome::Kept { fence, due_in })
                 | Settled::AlreadyApplied(Outcome::Kept { fence, due_in }),
             ) => {
-                waiting.job.fence = fence;
-                waiting.job.attempt += 1;
                 waiting.previous = settlement.decision.wait().map(|(after, _)| after);
-                waiting.job.failure = settlement.failure;
-                waiting.due = self.shared.clock.now().plus(due_in);
+                let job = Arc::make_mut(&mut waiting.job);
+                job.fence = fence;
+                job.attempt += 1;
+                job.failure = settlement.failure;
+                waiting.due = self.shared.moment_in(due_in);
                 self.shared.hold(waiting.lease());
                 let _ = self.shared.to_dispatch.send(Command::Leased(vec![waiting]));
             }

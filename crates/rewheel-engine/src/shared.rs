@@ -83,7 +83,7 @@ struct Held {
 /// A job that waits in this engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    pub(crate) job: Job,
+    pub(crate) job: Arc<Job>,
     pub(crate) holder: HolderId,
     /// When it may run, by the engine's own clock.
     pub(crate) due: Moment,
@@ -347,12 +347,19 @@ impl Shared {
     ) -> Waiting {
         let now = self.clock.now();
         Waiting {
-            job,
+            job: Arc::new(job),
             holder,
-            due: now.plus(due_in),
+            due: self.moment_in(due_in),
             deadline: deadline_in.map(|left| now.plus(left)),
             previous: None,
         }
+    }
+
+    /// Returns when so much time has certainly passed. The store counts whole milliseconds, and an
+    /// instant of it may be at the end of one: without that one a job could run early.
+    pub(crate) fn moment_in(&self, due_in: Duration) -> Moment {
+        let now = self.clock.now();
+        if due_in.is_zero() { now } else { now.plus(due_in + Duration::from_millis(1)) }
     }
 
     /// Returns what is left until an instant of the store's clock, as it was said to be `now`.

@@ -9,6 +9,7 @@
 mod world;
 
 use rewheel_stores::Weakness;
+use std::sync::atomic::{AtomicU64, Ordering};
 use world::{Outcome, Rules, simulate};
 
 /// Fewer than `cargo xtask sim` runs: this is what every `cargo test` can afford.
@@ -35,14 +36,31 @@ fn hold(seed: u64, outcome: &Outcome) {
 #[test]
 fn every_promise_holds_for_every_seed() {
     let started = std::time::Instant::now();
+    let next = AtomicU64::new(seeds().start);
     let (mut simulated, mut jobs, mut count) = (0.0, 0, 0);
-    for seed in seeds() {
-        let outcome = simulate(seed, &Rules::default());
-        hold(seed, &outcome);
-        simulated += outcome.simulated.as_secs_f64();
-        jobs += outcome.jobs;
-        count += 1;
-    }
+    std::thread::scope(|scope| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let work = || {
+            let mut outcomes = Vec::new();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds().end {
+                    return outcomes;
+                }
+                let outcome = simulate(seed, &Rules::default());
+                hold(seed, &outcome);
+                outcomes.push((outcome.simulated.as_secs_f64(), outcome.jobs));
+            }
+        };
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            for (hours, some) in thread.join().expect("a seed broke a promise, see above") {
+                simulated += hours;
+                jobs += some;
+                count += 1;
+            }
+        }
+    });
     let took = started.elapsed().as_secs_f64();
     println!(
         "{count} seeds, {jobs} jobs, {:.1} simulated hours in {took:.1} s: {:.1} seeds/s, {:.2} h/s",
