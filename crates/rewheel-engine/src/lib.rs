@@ -29,3 +29,8 @@ pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{EngineSettings, KindSettings, RunnerKind, SettingError};
 pub use self::submit::{Receipt, Submit, SubmitError};
+
+/// Runs the examples of the README as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

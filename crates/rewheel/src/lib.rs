@@ -91,8 +91,3 @@ pub mod call {
         Options, OrWhenOk, Plain, marker,
     };
 }
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
