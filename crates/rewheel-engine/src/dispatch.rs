@@ -229,3 +229,6 @@ fn nap(rest: Duration) -> Duration {
     const LATE: Duration = Duration::from_millis(1);
     if rest > 2 * LATE { rest - LATE } else { rest }
 }
+
+#[cfg(test)]
+mod tests;

@@ -252,7 +252,7 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
 }
 
 /// The job as the store has it now, without asking for it.
-fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fence) -> Job {
+pub(crate) fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fence) -> Job {
     let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
     Job {
         id: job.id,

@@ -5,6 +5,7 @@ use rewheel_core::store::{Change, LeaseStore, OperateStore, ReadStore, Store, Wh
 use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, Keep, KindName, Report, State};
 use rewheel_engine::{Engine, EngineSettings, JobContext, JobKind, KindSettings, SubmitError};
 use rewheel_stores::MemoryStore;
+use rewheel_testkit::FaultyStore;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
@@ -342,5 +343,25 @@ async fn a_kind_that_nobody_runs_is_stored_and_left_alone() -> Tested {
     let job = store.get(receipt.id).await?.expect("it is there");
     assert_eq!((job.state(), job.attempt), (State::Scheduled, 0));
     assert!(!engine.runs(&KindName::parse("elsewhere")?));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_asks_its_store_at_most_three_times_a_second() -> Tested {
+    let asked = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&asked);
+    let store = FaultyStore::in_weather(shared(&store()), move |_verb| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { None })
+    });
+    let _engine = Engine::builder(Arc::new(store))
+        .raw_handler("work", |_| async { Report::Done })
+        .start()
+        .await?;
+    tokio::time::sleep(seconds(10)).await;
+    let before = asked.load(Ordering::SeqCst);
+    tokio::time::sleep(seconds(60)).await;
+    let statements = asked.load(Ordering::SeqCst) - before;
+    assert!(statements <= 180, "{statements} statements in a minute");
     Ok(())
 }

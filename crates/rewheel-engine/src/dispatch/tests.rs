@@ -1,0 +1,58 @@
+//! What waiting costs.
+
+use super::Dispatch;
+use crate::settings::EngineSettings;
+use crate::shared::{Command, Parts, Shared, Waiting};
+use crate::submit::IdTime;
+use rewheel::Random;
+use rewheel_core::store::{Direct, Store};
+use rewheel_core::{Fence, KindName, NewJob, Timestamp};
+use rewheel_stores::MemoryStore;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+const JOBS: u32 = 2_000;
+
+#[test]
+fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
+    let (to_dispatch, commands) = mpsc::unbounded_channel();
+    let (to_settle, _finished) = mpsc::unbounded_channel();
+    let (returning, _returned) = mpsc::unbounded_channel();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let shared = Arc::new(Shared::new(
+        Parts {
+            store,
+            settings: EngineSettings { wheel_max: JOBS, ..EngineSettings::default() },
+            random: Random::seeded(1),
+            id_time: IdTime::None,
+            self_audit: true,
+            handlers: BTreeMap::new(),
+            source: None,
+        },
+        to_dispatch,
+        to_settle,
+    ));
+    let kind = KindName::parse("work").unwrap();
+    let mut dispatch = None;
+    let found = allocation_counter::measure(|| {
+        let mut made = Dispatch::new(Arc::clone(&shared), commands, returning);
+        made.obey(Command::Leased((0..JOBS).map(|_| waiting(&shared, &kind)).collect()));
+        dispatch = Some(made);
+    });
+    assert_eq!(dispatch.map(|dispatch| dispatch.wheel.len()), Some(JOBS as usize));
+    let each = found.bytes_current / i64::from(JOBS);
+    assert!(each <= 1_024, "{each} bytes for each waiting job");
+}
+
+fn waiting(shared: &Shared, kind: &KindName) -> Waiting {
+    let new = NewJob::new(shared.new_id(), kind.clone(), Vec::new());
+    let (attempt_timeout, grace) = (Duration::from_secs(30), Duration::from_secs(30));
+    let direct = Direct { holder: shared.holder(), attempt_timeout, grace };
+    let due = Timestamp::from_millis(0);
+    let job = crate::submit::leased_job(&new, direct, due, Fence::new(1));
+    let waiting = shared.waiting(job, direct.holder, Duration::from_secs(60), None);
+    shared.hold(waiting.lease());
+    waiting
+}
