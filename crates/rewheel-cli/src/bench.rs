@@ -1,5 +1,6 @@
 //! Measures this machine: how fast jobs are taken in, run, started, and fired.
 
+mod callback;
 mod raw;
 mod subject;
 mod report;
@@ -48,6 +49,8 @@ pub(crate) enum Bench {
     Latency,
     /// How late jobs with a delay start, beside a plain sleep
     Wheel,
+    /// HTTP callbacks to a local echo server, beside `wrk` on the same one where it is installed
+    Callback,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, duration::DurationError> {
@@ -105,6 +108,12 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
             rounds.fired.extend(fired);
             rounds.slept.extend(slept);
         }
+        if args.wants(Bench::Callback) {
+            let url = args.url(path, 3_000 + round);
+            let (called, wrk) = callback::round(&url, args.jobs).await?;
+            rounds.called.push(called);
+            rounds.wrk.extend(wrk);
+        }
     }
     rounds.tell(args, &mut report);
     Ok(report)
@@ -120,6 +129,8 @@ struct Rounds {
     direct: Vec<f64>,
     fired: Vec<f64>,
     slept: Vec<f64>,
+    called: Vec<f64>,
+    wrk: Vec<f64>,
 }
 
 impl Rounds {
@@ -144,6 +155,13 @@ impl Rounds {
         if args.wants(Bench::Wheel) {
             report.add(Row::times("wheel", "rewheel", self.fired));
             report.add(Row::times("wheel", "tokio sleep", self.slept));
+        }
+        if args.wants(Bench::Callback) {
+            let row = Row::rates("callback", "rewheel", self.called);
+            report.add(row.versus("wrk", &self.wrk));
+            if !self.wrk.is_empty() {
+                report.add(Row::rates("callback", "wrk", self.wrk));
+            }
         }
     }
 }

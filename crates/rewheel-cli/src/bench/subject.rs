@@ -24,7 +24,7 @@ pub(super) fn rate(jobs: usize, started: Instant) -> f64 {
     jobs as f64 / started.elapsed().as_secs_f64()
 }
 
-async fn open(url: &str) -> Result<Arc<dyn Store>> {
+pub(super) async fn open(url: &str) -> Result<Arc<dyn Store>> {
     rewheel_stores::connect(url).await.with_context(|| format!("cannot open `{url}`"))
 }
 
