@@ -24,6 +24,8 @@ pub(crate) struct Dispatch {
     commands: mpsc::UnboundedReceiver<Command>,
     wheel: Wheel<Waiting>,
     timers: BTreeMap<JobId, Timer>,
+    /// Jobs whose tick has come, and whose moment within it has not.
+    soon: BTreeMap<(Moment, u64), Waiting>,
     ready: BTreeMap<Turn, Waiting>,
     count: u64,
     attempts: JoinSet<()>,
@@ -44,6 +46,7 @@ impl Dispatch {
             shared,
             commands,
             timers: BTreeMap::new(),
+            soon: BTreeMap::new(),
             ready: BTreeMap::new(),
             count: 0,
             attempts: JoinSet::new(),
@@ -78,14 +81,21 @@ impl Dispatch {
         let due: Vec<Waiting> = self.wheel.expire(Tick::floor(now.since(self.origin))).collect();
         for waiting in due {
             self.timers.remove(&waiting.job.id);
+            self.count += 1;
+            self.soon.insert((waiting.due, self.count), waiting);
+        }
+        while let Some(first) = self.soon.first_entry().filter(|first| first.key().0 <= now) {
+            let waiting = first.remove();
             self.queue(waiting);
         }
         self.start_ready();
         self.give_back_late(now);
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
-        self.shared.waiting.store(self.wheel.len(), Ordering::Relaxed);
-        match self.wheel.next_expiry() {
-            Some(tick) => nap(self.moment_of(tick).since(self.shared.clock.now())).min(REST_MAX),
+        self.shared.waiting.store(self.wheel.len() + self.soon.len(), Ordering::Relaxed);
+        let next = self.wheel.next_expiry().map(|tick| self.moment_of(tick));
+        let soonest = self.soon.first_key_value().map(|((due, _), _)| *due);
+        match next.into_iter().chain(soonest).min() {
+            Some(next) => nap(next.since(self.shared.clock.now())).min(REST_MAX),
             None => REST_MAX,
         }
     }
@@ -114,7 +124,7 @@ impl Dispatch {
                 continue;
             }
             let id = waiting.job.id;
-            match self.wheel.insert(Tick::ceil(waiting.due.since(self.origin)), waiting) {
+            match self.wheel.insert(Tick::floor(waiting.due.since(self.origin)), waiting) {
                 Ok(timer) => drop(self.timers.insert(id, timer)),
                 Err(full) => late.push(full.into_value()),
             }
@@ -186,6 +196,10 @@ impl Dispatch {
     fn want(&mut self, lease: Lease, wanted: Wanted) {
         let waiting = self.timers.remove(&lease.job).and_then(|timer| self.wheel.cancel(timer));
         let waiting = waiting.or_else(|| {
+            let place = self.soon.iter().find(|(_, w)| w.lease() == lease).map(|(place, _)| *place);
+            place.and_then(|place| self.soon.remove(&place))
+        });
+        let waiting = waiting.or_else(|| {
             let turn = self.ready.iter().find(|(_, w)| w.lease() == lease).map(|(turn, _)| *turn);
             turn.and_then(|turn| self.ready.remove(&turn))
         });
@@ -202,6 +216,7 @@ impl Dispatch {
         let timers = std::mem::take(&mut self.timers);
         let mut all: Vec<Waiting> =
             timers.into_values().filter_map(|timer| self.wheel.cancel(timer)).collect();
+        all.extend(std::mem::take(&mut self.soon).into_values());
         all.extend(std::mem::take(&mut self.ready).into_values());
         all
     }

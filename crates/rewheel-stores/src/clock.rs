@@ -2,13 +2,25 @@
 
 use rewheel_core::Timestamp;
 use rewheel_core::store::ClockOffset;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns the store's time: that of this machine, moved by `offset`.
-#[expect(clippy::disallowed_methods, reason = "here a store's clock has its source")]
 pub(crate) fn now(offset: &ClockOffset) -> Timestamp {
-    // A machine whose clock is before 1970 is at 1970: its time is wrong either way.
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let millis = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+    let millis = i64::try_from(machine_time().as_millis()).unwrap_or(i64::MAX);
     offset.apply(Timestamp::from_millis(millis))
+}
+
+/// Returns what is left until an instant, to the nanosecond: whoever waits for it adds its own
+/// roundings.
+pub(crate) fn left(offset: &ClockOffset, until: Timestamp) -> Duration {
+    let now = machine_time();
+    let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let begun = Duration::from_nanos(u64::from(now.subsec_nanos() % 1_000_000));
+    until.since(offset.apply(Timestamp::from_millis(millis))).saturating_sub(begun)
+}
+
+/// A machine whose clock is before 1970 is at 1970: its time is wrong either way.
+#[expect(clippy::disallowed_methods, reason = "here a store's clock has its source")]
+fn machine_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

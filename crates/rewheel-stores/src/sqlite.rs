@@ -86,6 +86,7 @@ struct Shared {
     writes: Queue,
     reads: Queue,
     woken: Wakeup,
+    clock: ClockOffset,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -108,6 +109,7 @@ impl SqliteStore {
             writes: Queue::new(),
             reads: Queue::new(),
             woken: Wakeup::default(),
+            clock: options.clock.clone(),
             threads: Mutex::default(),
         });
         let (opened, answer) = oneshot::channel();

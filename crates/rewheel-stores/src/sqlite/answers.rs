@@ -49,7 +49,14 @@ impl WorkStore for SqliteStore {
             horizon: claim.horizon,
             limit: claim.limit,
         };
-        self.write(wish.limit, move |tx| claim::claim(tx, &wish)).await
+        let mut leased = self.write(wish.limit, move |tx| claim::claim(tx, &wish)).await?;
+        // Since it was read, the commit has taken its time.
+        let left = |until| crate::clock::left(&self.shared.clock, until);
+        for leased in &mut leased {
+            leased.due_in = left(leased.job.due);
+            leased.deadline_in = leased.job.deadline.map(left);
+        }
+        Ok(leased)
     }
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
