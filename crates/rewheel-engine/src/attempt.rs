@@ -20,6 +20,7 @@ pub(crate) async fn run(
     waiting: Waiting,
     kind: Arc<KindEntry>,
     places: Places,
+    cancel: CancelToken,
 ) {
     let lease = waiting.lease();
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
@@ -27,7 +28,7 @@ pub(crate) async fn run(
         return;
     }
     let started = shared.clock.now();
-    let report = report(&shared, &waiting, &kind).await;
+    let report = report(&shared, &waiting, &kind, &cancel).await;
     let took = shared.clock.now().since(started);
     let decision = decide_next(&shared, &waiting, &kind, &report);
     let keep_job = match decision {
@@ -67,7 +68,12 @@ async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     }
 }
 
-async fn report(shared: &Shared, waiting: &Waiting, kind: &KindEntry) -> Report {
+async fn report(
+    shared: &Shared,
+    waiting: &Waiting,
+    kind: &KindEntry,
+    cancel: &CancelToken,
+) -> Report {
     let Some(runner) = &kind.runner else {
         let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
         return Report::Failed { verdict: Verdict::Retry, failure };
@@ -79,19 +85,18 @@ async fn report(shared: &Shared, waiting: &Waiting, kind: &KindEntry) -> Report 
     }
     let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
-    let cancel = shared.cancel_token(waiting.lease());
     let context = JobContext::new(Arc::clone(&waiting.job), ends_in, cancel.clone());
     let cut = async {
         tokio::select! {
             biased;
             () = shared.clock.sleep(ends_in) => {}
-            () = told_to_stop(shared, &cancel) => {}
+            () = told_to_stop(shared, cancel) => {}
         }
     };
     tokio::select! {
         biased;
         report = guarded(&**runner, context) => report,
-        () = cut => cut_short(shared, waiting, ends_in, &cancel),
+        () = cut => cut_short(shared, waiting, ends_in, cancel),
     }
 }
 

@@ -164,7 +164,10 @@ impl Dispatch {
             let _ = self.returning.send(vec![waiting]);
             return;
         };
-        self.attempts.spawn(attempt::run(Arc::clone(&self.shared), waiting, kind, places));
+        // One that was swept and claimed again is here twice: only its newer lease counts.
+        let Some(cancel) = self.shared.begin(waiting.lease()) else { return };
+        let run = attempt::run(Arc::clone(&self.shared), waiting, kind, places, cancel);
+        self.attempts.spawn(run);
     }
 
     /// Those who waited for a place so long that their lease is in danger are better off elsewhere.

@@ -77,7 +77,8 @@ pub(crate) struct Places {
 /// A job in this engine's hands.
 struct Held {
     fence: Fence,
-    cancel: CancelToken,
+    /// Set once it runs: what only waits is not told to stop.
+    cancel: Option<CancelToken>,
 }
 
 /// A job that waits in this engine.
@@ -256,7 +257,7 @@ impl Shared {
 
     /// Notes that a job is in this engine's hands.
     pub(crate) fn hold(&self, lease: Lease) {
-        let held = Held { fence: lease.fence, cancel: CancelToken::new() };
+        let held = Held { fence: lease.fence, cancel: None };
         lock(&self.held).insert(lease.job, held);
     }
 
@@ -272,22 +273,27 @@ impl Shared {
         lock(&self.held).get(&lease.job).is_some_and(|held| held.fence == lease.fence)
     }
 
-    pub(crate) fn cancel_token(&self, lease: Lease) -> CancelToken {
-        let held = lock(&self.held);
-        held.get(&lease.job).map(|held| held.cancel.clone()).unwrap_or_default()
+    /// Notes that a job in this engine's hands starts. Returns what tells its handler to stop;
+    /// nothing if the job is not in its hands any more, or by a newer lease.
+    pub(crate) fn begin(&self, lease: Lease) -> Option<CancelToken> {
+        let mut held = lock(&self.held);
+        let held = held.get_mut(&lease.job).filter(|held| held.fence == lease.fence)?;
+        Some(held.cancel.insert(CancelToken::new()).clone())
     }
 
     /// Tells a handler to stop.
     pub(crate) fn cancel(&self, lease: Lease) {
-        if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence) {
-            held.cancel.cancel();
+        if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence)
+            && let Some(cancel) = &held.cancel
+        {
+            cancel.cancel();
         }
     }
 
     /// Tells every handler to stop.
     pub(crate) fn cancel_all(&self) {
-        for held in lock(&self.held).values() {
-            held.cancel.cancel();
+        for cancel in lock(&self.held).values().filter_map(|held| held.cancel.as_ref()) {
+            cancel.cancel();
         }
     }
 
