@@ -30,7 +30,8 @@ pub(crate) async fn run(
     let started = shared.clock.now();
     let report = report(&shared, &waiting, &kind, &cancel).await;
     let took = shared.clock.now().since(started);
-    let decision = decide_next(&shared, &waiting, &kind, &report);
+    let told = cancel.is_cancelled();
+    let decision = decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let keep_job = match decision {
         Decision::Succeed => kind.settings.keep_succeeded,
         Decision::Retry { .. }
@@ -144,6 +145,20 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let failure = Failure::new(Category::Panic, None, text.unwrap_or("the handler panicked"));
     Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// Who failed because it was told to stop is not charged: it was not its fault. Where a person wanted
+/// it, the store obeys.
+fn stopped(report: &Report) -> &Report {
+    match report {
+        Report::Failed { .. } => &Report::Snooze(Duration::ZERO),
+        Report::Done
+        | Report::Fail(_)
+        | Report::Dead(_)
+        | Report::Pause
+        | Report::Cancel
+        | Report::Snooze(_) => report,
+    }
 }
 
 fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Report) -> Decision {
