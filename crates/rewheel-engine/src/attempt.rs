@@ -1,6 +1,6 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
-use crate::runner::{JobContext, Runner};
+use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Finished, KindEntry, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
@@ -8,7 +8,7 @@ use rewheel_core::{Decision, Failure, History, Keep, Report, decide};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How long a handler that was told to stop may go on: enough to roll back a transaction.
@@ -130,14 +130,32 @@ fn cut_short(
 async fn guarded(runner: &dyn Runner, context: JobContext) -> Report {
     let made = catch_unwind(AssertUnwindSafe(|| runner.run(context)));
     let mut running = match made {
-        Ok(running) => running,
+        Ok(running) => Guarded(Some(running)),
         Err(panic) => return panicked(&*panic),
     };
-    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-        Ok(poll) => poll,
-        Err(panic) => Poll::Ready(panicked(&*panic)),
-    })
-    .await
+    poll_fn(move |cx| running.poll(cx)).await
+}
+
+/// A handler at work, whose panic ends nothing else: not when it runs, not when it is cut.
+struct Guarded(Option<Reporting>);
+
+impl Guarded {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Report> {
+        let Some(running) = &mut self.0 else { return Poll::Pending };
+        match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+            Ok(poll) => poll,
+            Err(panic) => Poll::Ready(panicked(&*panic)),
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let running = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(running))).is_err() {
+            tracing::error!("a handler panicked when it was cut");
+        }
+    }
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
