@@ -226,17 +226,27 @@ impl Shared {
             };
             let entry = match known.remove(&kind.name) {
                 Some(entry) if entry.settings == settings => entry,
-                _ => Arc::new(self.entry(&kind.name, settings)),
+                known => Arc::new(self.entry(&kind.name, settings, known.as_deref())),
             };
             fresh.insert(kind.name.clone(), entry);
         }
         *known = fresh;
     }
 
-    fn entry(&self, name: &KindName, settings: KindSettings) -> KindEntry {
+    fn entry(
+        &self,
+        name: &KindName,
+        settings: KindSettings,
+        known: Option<&KindEntry>,
+    ) -> KindEntry {
         let handler = self.handlers.get(name).cloned();
         let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
-        let places = settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most)));
+        // Attempts that run have their places in the old one: a new one would let in as many again.
+        let same = known.filter(|known| known.settings.concurrency_max == settings.concurrency_max);
+        let places = match same {
+            Some(known) => known.places.clone(),
+            None => settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most))),
+        };
         KindEntry { settings, runner, places }
     }
 
