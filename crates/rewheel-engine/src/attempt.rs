@@ -31,7 +31,8 @@ pub(crate) async fn run(
     let report = report(&shared, &waiting, &kind, &cancel).await;
     let took = shared.clock.now().since(started);
     let told = cancel.is_cancelled();
-    let decision = decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
+    let decision =
+        decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let keep_job = match decision {
         Decision::Succeed => kind.settings.keep_succeeded,
         Decision::Retry { .. }

@@ -93,6 +93,9 @@ impl Dispatch {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Leased(jobs) => self.wait_for_all(jobs),
+            Command::Direct(waiting, _) if self.shared.is_stopping() => {
+                let _ = self.returning.send(vec![*waiting]);
+            }
             Command::Direct(waiting, places) => self.start(*waiting, places),
             Command::Wanted(lease, wanted) => self.want(lease, wanted),
             Command::Place => {}

@@ -4,7 +4,7 @@ use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
 use rewheel::{CancelToken, Clock, Moment, Random};
-use rewheel_core::store::{Answer, Store, StoreError};
+use rewheel_core::store::{Answer, Settled, Store, StoreError};
 use rewheel_core::{
     Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Policy, Timestamp, Wanted,
 };
@@ -42,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) ready: AtomicUsize,
     /// Jobs that wait in the wheel.
     pub(crate) waiting: AtomicUsize,
+    given_back: AtomicUsize,
     ticks: AtomicU64,
     stopping: AtomicBool,
     doubtful: AtomicBool,
@@ -158,6 +159,7 @@ impl Shared {
             held: Mutex::default(),
             ready: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            given_back: AtomicUsize::new(0),
             ticks: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
@@ -312,9 +314,15 @@ impl Shared {
         lock(&self.held).len()
     }
 
-    /// Returns what is in this engine's hands.
-    pub(crate) fn leases(&self) -> Vec<Lease> {
-        lock(&self.held).iter().map(|(job, held)| Lease { job: *job, fence: held.fence }).collect()
+    /// Counts what the store took back.
+    pub(crate) fn note_given_back(&self, answers: &[Settled]) {
+        let applied = answers.iter().filter(|answer| matches!(answer, Settled::Applied(_)));
+        self.given_back.fetch_add(applied.count(), Ordering::Relaxed);
+    }
+
+    /// Returns how many jobs were given back so far.
+    pub(crate) fn given_back(&self) -> usize {
+        self.given_back.load(Ordering::Relaxed)
     }
 
     /// Returns how many attempts have a place.
