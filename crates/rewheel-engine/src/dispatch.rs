@@ -84,9 +84,11 @@ impl Dispatch {
         self.give_back_late(now);
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
         self.shared.waiting.store(self.wheel.len(), Ordering::Relaxed);
+        // More often than the heartbeat looks whether it does.
+        let rest_max = REST_MAX.min(self.shared.settings.lease_ttl / 6);
         match self.wheel.next_expiry() {
-            Some(tick) => nap(self.moment_of(tick).since(self.shared.clock.now())).min(REST_MAX),
-            None => REST_MAX,
+            Some(tick) => nap(self.moment_of(tick).since(self.shared.clock.now())).min(rest_max),
+            None => rest_max,
         }
     }
 

@@ -31,6 +31,7 @@ impl Housekeeping {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
+                () = self.shared.sweep.notified() => {}
                 () = self.shared.clock.sleep(self.shared.settings.housekeeping) => {}
             }
         }
@@ -76,7 +77,7 @@ impl Housekeeping {
 }
 
 /// Frees what the dead had. A failure is for the next round to repair.
-pub(crate) async fn sweep(shared: &Shared, by: HolderId) {
+async fn sweep(shared: &Shared, by: HolderId) {
     loop {
         match shared.ask(shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended())).await {
             Ok(events) => {

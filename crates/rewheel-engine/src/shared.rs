@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
     /// Wakes the claim loop: there is room, or there may be work.
     pub(crate) look: Notify,
+    /// Wakes the housekeeping: somebody died.
+    pub(crate) sweep: Notify,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
@@ -155,6 +157,7 @@ impl Shared {
             to_dispatch,
             to_settle,
             look: Notify::new(),
+            sweep: Notify::new(),
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),
@@ -182,10 +185,19 @@ impl Shared {
 
     /// Asks the store, but does not wait for ever.
     pub(crate) async fn ask<T>(&self, call: impl Future<Output = Answer<T>>) -> Answer<T> {
+        self.ask_within(self.settings.statement_timeout, call).await
+    }
+
+    /// Asks the store something whose answer is of no use later.
+    pub(crate) async fn ask_within<T>(
+        &self,
+        most: Duration,
+        call: impl Future<Output = Answer<T>>,
+    ) -> Answer<T> {
         tokio::select! {
             biased;
             answer = call => answer,
-            () = self.clock.sleep(self.settings.statement_timeout) => {
+            () = self.clock.sleep(most) => {
                 Err(StoreError::Ambiguous("no answer within the statement timeout".into()))
             }
         }
