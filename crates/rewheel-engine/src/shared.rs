@@ -54,11 +54,18 @@ pub(crate) struct Shared {
 pub(crate) struct KindEntry {
     pub(crate) settings: KindSettings,
     pub(crate) runner: Option<Arc<dyn Runner>>,
+    /// Whether nobody may claim it, as far as this engine has heard.
+    closed: bool,
     /// Places of this kind alone.
     pub(crate) places: Option<Arc<Semaphore>>,
 }
 
 impl KindEntry {
+    /// Returns whether claiming it now would be for nothing, as far as this engine knows.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
+    }
+
     /// Returns how a job is retried: by its own settings, and the kind's where it has none.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         Policy {
@@ -238,9 +245,13 @@ impl Shared {
                     continue;
                 }
             };
+            let closed = kind.paused || kind.parked.is_some();
             let entry = match known.remove(&kind.name) {
-                Some(entry) if entry.settings == settings => entry,
-                known => Arc::new(self.entry(&kind.name, settings, known.as_deref())),
+                Some(entry) if entry.settings == settings && entry.closed == closed => entry,
+                known => Arc::new(KindEntry {
+                    closed,
+                    ..self.entry(&kind.name, settings, known.as_deref())
+                }),
             };
             fresh.insert(kind.name.clone(), entry);
         }
@@ -261,7 +272,7 @@ impl Shared {
             Some(known) => known.places.clone(),
             None => settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most))),
         };
-        KindEntry { settings, runner, places }
+        KindEntry { settings, runner, closed: false, places }
     }
 
     /// Takes a place for an attempt of a kind, if there is one.
