@@ -120,7 +120,10 @@ impl Dispatch {
             }
             let id = waiting.job.id;
             match self.wheel.insert(Tick::ceil(waiting.due.since(self.origin)), waiting) {
-                Ok(timer) => drop(self.timers.insert(id, timer)),
+                Ok(timer) => {
+                    let superseded = self.timers.insert(id, timer);
+                    superseded.map(|timer| self.wheel.cancel(timer));
+                }
                 Err(full) => late.push(full.into_value()),
             }
         }
@@ -169,6 +172,11 @@ impl Dispatch {
             let _ = self.returning.send(vec![waiting]);
             return;
         };
+        if waiting.holder != self.shared.holder() {
+            // Its lease died with the holder that this engine was, though its answer came later.
+            self.shared.forget(waiting.lease());
+            return;
+        }
         // One that was swept and claimed again is here twice: only its newer lease counts.
         let Some(cancel) = self.shared.begin(waiting.lease()) else { return };
         let run = attempt::run(Arc::clone(&self.shared), waiting, kind, places, cancel);
