@@ -144,7 +144,7 @@ impl Dispatch {
         if self.shared.is_doubtful() || self.shared.is_stopping() {
             return;
         }
-        let mut started = Vec::new();
+        let (mut started, mut suspects_wait) = (Vec::new(), false);
         for (turn, waiting) in &self.ready {
             if self.shared.places.available_permits() == 0 {
                 break;
@@ -153,8 +153,16 @@ impl Dispatch {
                 started.push((*turn, None));
                 continue;
             };
-            if let Some(places) = self.shared.try_place(&kind) {
-                started.push((*turn, Some(places)));
+            let is_suspect = waiting.job.is_suspect();
+            let places = match is_suspect {
+                true if suspects_wait => None,
+                true => self.shared.try_place_of_suspect(&kind, &waiting.job),
+                false => self.shared.try_place(&kind),
+            };
+            match places {
+                Some(places) => started.push((*turn, Some(places))),
+                // One that must run alone waits for the others: they must not overtake it for ever.
+                None => suspects_wait |= is_suspect && !kind.is_closed(),
             }
         }
         for (turn, places) in started {

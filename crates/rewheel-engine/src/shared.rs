@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
+/// Suspects that run at the same time. One that must run alone takes the room of all.
+const SUSPECTS_MAX: u32 = 1_000;
+
 /// Asked for kinds that have no handler.
 pub(crate) type RunnerSource =
     dyn Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + Send + Sync;
@@ -32,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) places: Arc<Semaphore>,
+    /// Suspects run together, or one alone.
+    suspects: Arc<Semaphore>,
     pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
     pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
     /// Wakes the claim loop: there is room, or there may be work.
@@ -82,6 +87,7 @@ impl KindEntry {
 pub(crate) struct Places {
     _any: OwnedSemaphorePermit,
     _kind: Option<OwnedSemaphorePermit>,
+    _suspect: Option<OwnedSemaphorePermit>,
 }
 
 /// A job in this engine's hands.
@@ -152,6 +158,7 @@ impl Shared {
         let holder = HolderId::new(parts.id_time.now(), &parts.random);
         Shared {
             places: Arc::new(Semaphore::new(parts.settings.places)),
+            suspects: Arc::new(Semaphore::new(SUSPECTS_MAX as usize)),
             store: parts.store,
             settings: parts.settings,
             clock: Clock::system(),
@@ -282,7 +289,17 @@ impl Shared {
             Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
             None => None,
         };
-        Some(Places { _any: any, _kind: kind })
+        Some(Places { _any: any, _kind: kind, _suspect: None })
+    }
+
+    /// Takes a place for a job that was taken over before. If one more takeover makes it a dead
+    /// letter, it runs without another suspect beside it, so that it is charged for no other's crash.
+    pub(crate) fn try_place_of_suspect(&self, kind: &KindEntry, job: &Job) -> Option<Places> {
+        let is_last = job.takeovers_counted + 1 >= kind.settings.takeovers_max;
+        let share = if is_last { SUSPECTS_MAX } else { 1 };
+        let suspect = Arc::clone(&self.suspects).try_acquire_many_owned(share).ok()?;
+        let places = self.try_place(kind)?;
+        Some(Places { _suspect: Some(suspect), ..places })
     }
 
     /// How long ended jobs and their keys are kept, where the kind does not say.
