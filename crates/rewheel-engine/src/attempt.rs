@@ -1,6 +1,6 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
-use crate::runner::{JobContext, Runner};
+use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Finished, KindEntry, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
@@ -8,7 +8,7 @@ use rewheel_core::{Decision, Failure, History, Keep, Report, decide};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How long a handler that was told to stop may go on: enough to roll back a transaction.
@@ -20,6 +20,7 @@ pub(crate) async fn run(
     waiting: Waiting,
     kind: Arc<KindEntry>,
     places: Places,
+    cancel: CancelToken,
 ) {
     let lease = waiting.lease();
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
@@ -27,9 +28,11 @@ pub(crate) async fn run(
         return;
     }
     let started = shared.clock.now();
-    let report = report(&shared, &waiting, &kind).await;
+    let report = report(&shared, &waiting, &kind, &cancel).await;
     let took = shared.clock.now().since(started);
-    let decision = decide_next(&shared, &waiting, &kind, &report);
+    let told = cancel.is_cancelled();
+    let decision =
+        decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let keep_job = match decision {
         Decision::Succeed => kind.settings.keep_succeeded,
         Decision::Retry { .. }
@@ -67,7 +70,12 @@ async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     }
 }
 
-async fn report(shared: &Shared, waiting: &Waiting, kind: &KindEntry) -> Report {
+async fn report(
+    shared: &Shared,
+    waiting: &Waiting,
+    kind: &KindEntry,
+    cancel: &CancelToken,
+) -> Report {
     let Some(runner) = &kind.runner else {
         let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
         return Report::Failed { verdict: Verdict::Retry, failure };
@@ -79,19 +87,18 @@ async fn report(shared: &Shared, waiting: &Waiting, kind: &KindEntry) -> Report 
     }
     let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
-    let cancel = shared.cancel_token(waiting.lease());
     let context = JobContext::new(Arc::clone(&waiting.job), ends_in, cancel.clone());
     let cut = async {
         tokio::select! {
             biased;
             () = shared.clock.sleep(ends_in) => {}
-            () = told_to_stop(shared, &cancel) => {}
+            () = told_to_stop(shared, cancel) => {}
         }
     };
     tokio::select! {
         biased;
         report = guarded(&**runner, context) => report,
-        () = cut => cut_short(shared, waiting, ends_in, &cancel),
+        () = cut => cut_short(shared, waiting, ends_in, cancel),
     }
 }
 
@@ -124,14 +131,32 @@ fn cut_short(
 async fn guarded(runner: &dyn Runner, context: JobContext) -> Report {
     let made = catch_unwind(AssertUnwindSafe(|| runner.run(context)));
     let mut running = match made {
-        Ok(running) => running,
+        Ok(running) => Guarded(Some(running)),
         Err(panic) => return panicked(&*panic),
     };
-    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-        Ok(poll) => poll,
-        Err(panic) => Poll::Ready(panicked(&*panic)),
-    })
-    .await
+    poll_fn(move |cx| running.poll(cx)).await
+}
+
+/// A handler at work, whose panic ends nothing else: not when it runs, not when it is cut.
+struct Guarded(Option<Reporting>);
+
+impl Guarded {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Report> {
+        let Some(running) = &mut self.0 else { return Poll::Pending };
+        match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+            Ok(poll) => poll,
+            Err(panic) => Poll::Ready(panicked(&*panic)),
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let running = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(running))).is_err() {
+            tracing::error!("a handler panicked when it was cut");
+        }
+    }
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
@@ -139,6 +164,20 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let failure = Failure::new(Category::Panic, None, text.unwrap_or("the handler panicked"));
     Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// Who failed because it was told to stop is not charged: it was not its fault. Where a person wanted
+/// it, the store obeys.
+fn stopped(report: &Report) -> &Report {
+    match report {
+        Report::Failed { .. } => &Report::Snooze(Duration::ZERO),
+        Report::Done
+        | Report::Fail(_)
+        | Report::Dead(_)
+        | Report::Pause
+        | Report::Cancel
+        | Report::Snooze(_) => report,
+    }
 }
 
 fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Report) -> Decision {

@@ -1,8 +1,9 @@
 //! The loop that fetches jobs: as many as there is room for, lane by lane.
 
 use crate::shared::{Command, Shared, Waiting};
-use rewheel_core::store::{Claim, LaneHead, StoreError, Visit, Watch};
+use rewheel_core::store::{Claim, LaneHead, Leased, StoreError, Visit, Watch};
 use rewheel_core::{KindName, Lane, Limits};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 /// Lanes that are read at once. More are read in turns.
 const LANES_READ: usize = 1_000;
+
+/// How many of the lanes that are visited are not chosen for their urgency.
+const LANES_IN_TURN: usize = Limits::LANES_MAX / 5;
 
 pub(crate) struct Claims {
     shared: Arc<Shared>,
@@ -87,6 +91,8 @@ impl Claims {
         let rest = later.map_or(Duration::MAX, |due| due - horizon + Duration::from_millis(1));
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
         let visits = self.visits(&due, limit);
+        // The next lanes are read at once: those who wait there have waited as long.
+        let rest = if self.after.is_some() { Duration::ZERO } else { rest };
         if visits.is_empty() {
             return Ok(rest);
         }
@@ -94,6 +100,8 @@ impl Claims {
         let claim = Claim { holder, visits: &visits, horizon, limit };
         let leased = self.shared.ask(self.shared.store.claim(&claim)).await?;
         let count = leased.len();
+        let is_full = count > 0 && count >= limit.min(room);
+        let has_more = is_full || self.is_deep(&visits, &leased);
         let jobs: Vec<Waiting> = leased
             .into_iter()
             .map(|leased| {
@@ -104,9 +112,21 @@ impl Claims {
         if count > 0 {
             let _ = self.shared.to_dispatch.send(Command::Leased(jobs));
         }
-        // A full batch: there is more. Lanes that gave less than they were asked for are empty, or
-        // closed, which only the store knows.
-        Ok(if count >= limit.min(room) && count > 0 { Duration::ZERO } else { rest })
+        Ok(if has_more { Duration::ZERO } else { rest })
+    }
+
+    /// Whether a lane gave all that it was asked for, so that there is more. One that gave less is
+    /// empty, or closed, which only the store knows. A kind with places of its own is asked again
+    /// when one of them is free.
+    fn is_deep(&self, visits: &[Visit], leased: &[Leased]) -> bool {
+        let mut given: BTreeMap<&Lane, usize> = BTreeMap::new();
+        for leased in leased {
+            *given.entry(&leased.job.lane).or_default() += 1;
+        }
+        let has_more = |visit: &&Visit| given.get(&visit.lane) == Some(&visit.limit);
+        visits.iter().filter(has_more).any(|visit| {
+            self.shared.kind(&visit.lane.kind).is_some_and(|kind| kind.places.is_none())
+        })
     }
 
     async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
@@ -119,7 +139,8 @@ impl Claims {
         Ok(heads)
     }
 
-    /// Which lanes to visit, and for how many jobs each: the urgent ones first, then in turns. Every
+    /// Which lanes to visit, and for how many jobs each: the urgent ones first, then in turns; those
+    /// that will give nothing last, so that they take no other's visit. Every
     /// lane is offered an equal share; what one does not use is the next visit's.
     fn visits(&mut self, due: &[&LaneHead], limit: usize) -> Vec<Visit> {
         if due.is_empty() || limit == 0 {
@@ -129,8 +150,17 @@ impl Claims {
         let mut lanes: Vec<&LaneHead> = due.to_vec();
         let start = self.turn % lanes.len();
         lanes.rotate_left(start);
-        lanes.sort_by_key(|head| std::cmp::Reverse(head.lane.priority));
-        lanes.truncate(Limits::LANES_MAX);
+        lanes.sort_by_cached_key(|head| {
+            let is_closed = self.shared.kind(&head.lane.kind).is_none_or(|kind| kind.is_closed());
+            (is_closed, Reverse(head.lane.priority))
+        });
+        if lanes.len() > Limits::LANES_MAX {
+            // However many are more urgent, or closed without our knowing: each lane has its turn.
+            let others = &mut lanes[Limits::LANES_MAX - LANES_IN_TURN..];
+            let start = self.turn.wrapping_mul(LANES_IN_TURN) % others.len();
+            others.rotate_left(start);
+            lanes.truncate(Limits::LANES_MAX);
+        }
         let share = limit.div_ceil(lanes.len()).max(1);
         let mut free: BTreeMap<KindName, usize> = BTreeMap::new();
         let mut visits = Vec::with_capacity(lanes.len());

@@ -92,17 +92,22 @@ impl Dispatch {
         self.give_back_late(now);
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
         self.shared.waiting.store(self.wheel.len() + self.soon.len(), Ordering::Relaxed);
+        // More often than the heartbeat looks whether it does.
+        let rest_max = REST_MAX.min(self.shared.settings.lease_ttl / 6);
         let next = self.wheel.next_expiry().map(|tick| self.moment_of(tick));
         let soonest = self.soon.first_key_value().map(|((due, _), _)| *due);
         match next.into_iter().chain(soonest).min() {
-            Some(next) => nap(next.since(self.shared.clock.now())).min(REST_MAX),
-            None => REST_MAX,
+            Some(next) => nap(next.since(self.shared.clock.now())).min(rest_max),
+            None => rest_max,
         }
     }
 
     fn obey(&mut self, command: Command) {
         match command {
             Command::Leased(jobs) => self.wait_for_all(jobs),
+            Command::Direct(waiting, _) if self.shared.is_stopping() => {
+                let _ = self.returning.send(vec![*waiting]);
+            }
             Command::Direct(waiting, places) => self.start(*waiting, places),
             Command::Wanted(lease, wanted) => self.want(lease, wanted),
             Command::Place => {}
@@ -125,7 +130,10 @@ impl Dispatch {
             }
             let id = waiting.job.id;
             match self.wheel.insert(Tick::floor(waiting.due.since(self.origin)), waiting) {
-                Ok(timer) => drop(self.timers.insert(id, timer)),
+                Ok(timer) => {
+                    let superseded = self.timers.insert(id, timer);
+                    superseded.map(|timer| self.wheel.cancel(timer));
+                }
                 Err(full) => late.push(full.into_value()),
             }
         }
@@ -146,7 +154,7 @@ impl Dispatch {
         if self.shared.is_doubtful() || self.shared.is_stopping() {
             return;
         }
-        let mut started = Vec::new();
+        let (mut started, mut suspects_wait) = (Vec::new(), false);
         for (turn, waiting) in &self.ready {
             if self.shared.places.available_permits() == 0 {
                 break;
@@ -155,8 +163,16 @@ impl Dispatch {
                 started.push((*turn, None));
                 continue;
             };
-            if let Some(places) = self.shared.try_place(&kind) {
-                started.push((*turn, Some(places)));
+            let is_suspect = waiting.job.is_suspect();
+            let places = match is_suspect {
+                true if suspects_wait => None,
+                true => self.shared.try_place_of_suspect(&kind, &waiting.job),
+                false => self.shared.try_place(&kind),
+            };
+            match places {
+                Some(places) => started.push((*turn, Some(places))),
+                // One that must run alone waits for the others: they must not overtake it for ever.
+                None => suspects_wait |= is_suspect && !kind.is_closed(),
             }
         }
         for (turn, places) in started {
@@ -174,7 +190,15 @@ impl Dispatch {
             let _ = self.returning.send(vec![waiting]);
             return;
         };
-        self.attempts.spawn(attempt::run(Arc::clone(&self.shared), waiting, kind, places));
+        if waiting.holder != self.shared.holder() {
+            // Its lease died with the holder that this engine was, though its answer came later.
+            self.shared.forget(waiting.lease());
+            return;
+        }
+        // One that was swept and claimed again is here twice: only its newer lease counts.
+        let Some(cancel) = self.shared.begin(waiting.lease()) else { return };
+        let run = attempt::run(Arc::clone(&self.shared), waiting, kind, places, cancel);
+        self.attempts.spawn(run);
     }
 
     /// Those who waited for a place so long that their lease is in danger are better off elsewhere.

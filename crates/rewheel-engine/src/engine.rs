@@ -90,6 +90,7 @@ pub struct Engine {
 
 struct Inner {
     shared: Arc<Shared>,
+    /// The one that claims is the last.
     loops: Mutex<Vec<JoinHandle<()>>>,
     /// Ends the loops that outlast the work.
     stop: CancelToken,
@@ -231,7 +232,7 @@ impl Engine {
             return Shutdown::default();
         }
         let running = shared.running();
-        let given_back = shared.held_count().saturating_sub(running);
+        let returned = shared.given_back();
         shared.stop();
         let _ = shared.to_dispatch.send(Command::Stop);
         self.wait_for_attempts(grace).await;
@@ -241,39 +242,48 @@ impl Engine {
         }
         let abandoned = shared.running();
         self.inner.stop.cancel();
-        self.end_loops();
+        for ended in self.end_loops() {
+            let _ = ended.await;
+        }
         let holder = shared.holder();
-        let left = shared.leases();
-        if !left.is_empty()
-            && let Err(error) =
-                shared.ask(shared.store.give_back(holder, &left, shared.keep_ended())).await
-        {
-            tracing::warn!(%error, jobs = left.len(), "giving back failed: others will find them");
+        if let Err(error) = housekeeping::give_back_all(shared, holder).await {
+            tracing::warn!(%error, "giving back failed: others will find them");
         }
         if let Err(error) = shared.ask(shared.store.leave(holder)).await {
             tracing::warn!(%error, "leaving failed: others will find out");
         }
+        let given_back = (shared.given_back() - returned).saturating_sub(abandoned);
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
     }
 
     /// Stops at once, as a crash would: nothing is given back, settled or said. For tests.
     pub fn kill(&self) {
         self.inner.shared.stop();
-        self.end_loops();
+        drop(self.end_loops());
     }
 
     async fn wait_for_attempts(&self, most: Duration) {
         let shared = &self.inner.shared;
         let ends = shared.clock.now().plus(most);
-        while shared.held_count() > 0 && !ends.since(shared.clock.now()).is_zero() {
+        // A place without a job is an insert on its way, which may come back with a lease.
+        let is_busy =
+            || shared.held_count() > 0 || shared.running() > 0 || !self.has_ceased_to_claim();
+        while is_busy() && !ends.since(shared.clock.now()).is_zero() {
             shared.clock.sleep(STOP_LOOK).await;
         }
     }
 
-    fn end_loops(&self) {
+    fn has_ceased_to_claim(&self) -> bool {
+        let loops = self.inner.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.last().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Returns what to wait for to be sure that they ended.
+    fn end_loops(&self) -> Vec<JoinHandle<()>> {
         let loops =
             std::mem::take(&mut *self.inner.loops.lock().unwrap_or_else(PoisonError::into_inner));
         loops.iter().for_each(JoinHandle::abort);
+        loops
     }
 }
 

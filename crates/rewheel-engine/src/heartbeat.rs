@@ -2,8 +2,9 @@
 
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{Burial, StoreError};
+use rewheel_core::store::{Answer, Burial, StoreError};
 use rewheel_core::{HolderId, NewHolder, Vigil};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl Heartbeat {
         }
         let sent = self.shared.clock.now();
         let holder = self.shared.holder();
-        match self.shared.ask(self.shared.store.renew(holder)).await {
+        match self.ask(self.shared.store.renew(holder)).await {
             Ok(renewed) => {
                 self.ticks = ticks;
                 self.renewed = sent;
@@ -59,7 +60,7 @@ impl Heartbeat {
                     let _ = self.shared.to_dispatch.send(command);
                 }
                 self.watch_others(holder).await;
-                third
+                third.saturating_sub(self.shared.clock.now().since(sent))
             }
             Err(StoreError::HolderDead(_)) => {
                 self.join_again(holder).await;
@@ -71,6 +72,13 @@ impl Heartbeat {
                 third / 3
             }
         }
+    }
+
+    /// Asks the store, but waits for no answer until the lease is in danger.
+    async fn ask<T>(&self, call: impl Future<Output = Answer<T>>) -> Answer<T> {
+        let settings = &self.shared.settings;
+        let most = settings.statement_timeout.min(settings.lease_ttl / 3);
+        self.shared.ask_within(most, call).await
     }
 
     fn note_failure(&mut self) {
@@ -87,7 +95,7 @@ impl Heartbeat {
         let _ = self.shared.to_dispatch.send(Command::Drop);
         let fresh = self.shared.new_holder_id();
         let joining = new_holder(fresh, &self.shared);
-        match self.shared.ask(self.shared.store.join(&joining)).await {
+        match self.ask(self.shared.store.join(&joining)).await {
             Ok(_) => {
                 tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
                 self.shared.set_holder(fresh);
@@ -104,7 +112,7 @@ impl Heartbeat {
     }
 
     async fn watch_others(&mut self, by: HolderId) {
-        let holders = match self.shared.ask(self.shared.store.holders()).await {
+        let holders = match self.ask(self.shared.store.holders()).await {
             Ok(holders) => holders,
             Err(error) => {
                 tracing::warn!(%error, "holders cannot be read");
@@ -116,19 +124,19 @@ impl Heartbeat {
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.vigil.renewed(now, &others) {
             let call = self.shared.store.bury(by, silent.id, silent.renewals);
-            match self.shared.ask(call).await {
+            match self.ask(call).await {
                 Ok(Burial::Buried) => {
                     tracing::warn!(holder = %silent.id, name = silent.name, "holder is dead");
-                    self.sweep(by).await;
+                    // What it had may be much: this loop has no time for it.
+                    self.shared.sweep.notify_one();
                 }
                 Ok(Burial::Alive | Burial::Dead) => {}
-                Err(error) => tracing::warn!(%error, "burying failed"),
+                Err(error) => {
+                    tracing::warn!(%error, "burying failed");
+                    return;
+                }
             }
         }
-    }
-
-    async fn sweep(&self, by: HolderId) {
-        crate::housekeeping::sweep(&self.shared, by).await;
     }
 }
 

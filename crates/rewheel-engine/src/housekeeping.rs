@@ -31,6 +31,7 @@ impl Housekeeping {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
+                () = self.shared.sweep.notified() => {}
                 () = self.shared.clock.sleep(self.shared.settings.housekeeping) => {}
             }
         }
@@ -76,7 +77,7 @@ impl Housekeeping {
 }
 
 /// Frees what the dead had. A failure is for the next round to repair.
-pub(crate) async fn sweep(shared: &Shared, by: HolderId) {
+async fn sweep(shared: &Shared, by: HolderId) {
     loop {
         match shared.ask(shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended())).await {
             Ok(events) => {
@@ -122,13 +123,28 @@ pub(crate) async fn give_back(
     }
 }
 
+/// Gives back all that the store says a holder has, before it leaves: what took too long, and what
+/// was leased without an answer. Left to the sweep, it would count as taken over.
+pub(crate) async fn give_back_all(shared: &Shared, holder: HolderId) -> Result<(), StoreError> {
+    let (store, mut after) = (&shared.store, None);
+    loop {
+        let left = store.held(holder, Duration::ZERO, after, Limits::BATCH_MAX);
+        let left = shared.ask(left).await?;
+        let Some(last) = left.last() else { return Ok(()) };
+        after = Some(last.job);
+        let answers = shared.ask(store.give_back(holder, &left, shared.keep_ended())).await?;
+        shared.note_given_back(&answers);
+    }
+}
+
 async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     let leases: Vec<Lease> = jobs.iter().map(Waiting::lease).collect();
     for part in leases.chunks(Limits::BATCH_MAX) {
         // What cannot be given back now is found by the audit, or overdue, or swept.
         let call = shared.store.give_back(holder, part, shared.keep_ended());
-        if let Err(error) = shared.ask(call).await {
-            tracing::warn!(%error, jobs = part.len(), "giving back failed");
+        match shared.ask(call).await {
+            Ok(answers) => shared.note_given_back(&answers),
+            Err(error) => tracing::warn!(%error, jobs = part.len(), "giving back failed"),
         }
         part.iter().for_each(|lease| shared.forget(*lease));
     }

@@ -53,8 +53,9 @@ impl Settles {
         let mut tries = 0;
         let answers = loop {
             let store = &self.shared.store;
-            let sent =
-                halving(&settlements, async |part: &[Settlement]| store.settle(holder, part).await);
+            let sent = halving(&settlements, async |part: &[Settlement]| {
+                self.shared.ask(store.settle(holder, part)).await
+            });
             match sent.await {
                 Ok(answers) => break answers,
                 Err(error) if error.is_transient() => {

@@ -4,7 +4,7 @@ use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
 use rewheel::{CancelToken, Clock, Moment, Random};
-use rewheel_core::store::{Answer, Store, StoreError};
+use rewheel_core::store::{Answer, Settled, Store, StoreError};
 use rewheel_core::{
     Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Policy, Timestamp, Wanted,
 };
@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Suspects that run at the same time. One that must run alone takes the room of all.
+const SUSPECTS_MAX: u32 = 1_000;
 
 /// Asked for kinds that have no handler.
 pub(crate) type RunnerSource =
@@ -32,16 +35,21 @@ pub(crate) struct Shared {
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) places: Arc<Semaphore>,
+    /// Suspects run together, or one alone.
+    suspects: Arc<Semaphore>,
     pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
     pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
     /// Wakes the claim loop: there is room, or there may be work.
     pub(crate) look: Notify,
+    /// Wakes the housekeeping: somebody died.
+    pub(crate) sweep: Notify,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
     pub(crate) ready: AtomicUsize,
     /// Jobs that wait in the wheel.
     pub(crate) waiting: AtomicUsize,
+    given_back: AtomicUsize,
     ticks: AtomicU64,
     stopping: AtomicBool,
     doubtful: AtomicBool,
@@ -51,11 +59,18 @@ pub(crate) struct Shared {
 pub(crate) struct KindEntry {
     pub(crate) settings: KindSettings,
     pub(crate) runner: Option<Arc<dyn Runner>>,
+    /// Whether nobody may claim it, as far as this engine has heard.
+    closed: bool,
     /// Places of this kind alone.
     pub(crate) places: Option<Arc<Semaphore>>,
 }
 
 impl KindEntry {
+    /// Returns whether claiming it now would be for nothing, as far as this engine knows.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
+    }
+
     /// Returns how a job is retried: by its own settings, and the kind's where it has none.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         Policy {
@@ -72,12 +87,14 @@ impl KindEntry {
 pub(crate) struct Places {
     _any: OwnedSemaphorePermit,
     _kind: Option<OwnedSemaphorePermit>,
+    _suspect: Option<OwnedSemaphorePermit>,
 }
 
 /// A job in this engine's hands.
 struct Held {
     fence: Fence,
-    cancel: CancelToken,
+    /// Set once it runs: what only waits is not told to stop.
+    cancel: Option<CancelToken>,
 }
 
 /// A job that waits in this engine.
@@ -141,6 +158,7 @@ impl Shared {
         let holder = HolderId::new(parts.id_time.now(), &parts.random);
         Shared {
             places: Arc::new(Semaphore::new(parts.settings.places)),
+            suspects: Arc::new(Semaphore::new(SUSPECTS_MAX as usize)),
             store: parts.store,
             settings: parts.settings,
             clock: Clock::system(),
@@ -153,10 +171,12 @@ impl Shared {
             to_dispatch,
             to_settle,
             look: Notify::new(),
+            sweep: Notify::new(),
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            given_back: AtomicUsize::new(0),
             ticks: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
@@ -179,10 +199,19 @@ impl Shared {
 
     /// Asks the store, but does not wait for ever.
     pub(crate) async fn ask<T>(&self, call: impl Future<Output = Answer<T>>) -> Answer<T> {
+        self.ask_within(self.settings.statement_timeout, call).await
+    }
+
+    /// Asks the store something whose answer is of no use later.
+    pub(crate) async fn ask_within<T>(
+        &self,
+        most: Duration,
+        call: impl Future<Output = Answer<T>>,
+    ) -> Answer<T> {
         tokio::select! {
             biased;
             answer = call => answer,
-            () = self.clock.sleep(self.settings.statement_timeout) => {
+            () = self.clock.sleep(most) => {
                 Err(StoreError::Ambiguous("no answer within the statement timeout".into()))
             }
         }
@@ -223,20 +252,34 @@ impl Shared {
                     continue;
                 }
             };
+            let closed = kind.paused || kind.parked.is_some();
             let entry = match known.remove(&kind.name) {
-                Some(entry) if entry.settings == settings => entry,
-                _ => Arc::new(self.entry(&kind.name, settings)),
+                Some(entry) if entry.settings == settings && entry.closed == closed => entry,
+                known => Arc::new(KindEntry {
+                    closed,
+                    ..self.entry(&kind.name, settings, known.as_deref())
+                }),
             };
             fresh.insert(kind.name.clone(), entry);
         }
         *known = fresh;
     }
 
-    fn entry(&self, name: &KindName, settings: KindSettings) -> KindEntry {
+    fn entry(
+        &self,
+        name: &KindName,
+        settings: KindSettings,
+        known: Option<&KindEntry>,
+    ) -> KindEntry {
         let handler = self.handlers.get(name).cloned();
         let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
-        let places = settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most)));
-        KindEntry { settings, runner, places }
+        // Attempts that run have their places in the old one: a new one would let in as many again.
+        let same = known.filter(|known| known.settings.concurrency_max == settings.concurrency_max);
+        let places = match same {
+            Some(known) => known.places.clone(),
+            None => settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most))),
+        };
+        KindEntry { settings, runner, closed: false, places }
     }
 
     /// Takes a place for an attempt of a kind, if there is one.
@@ -246,7 +289,17 @@ impl Shared {
             Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
             None => None,
         };
-        Some(Places { _any: any, _kind: kind })
+        Some(Places { _any: any, _kind: kind, _suspect: None })
+    }
+
+    /// Takes a place for a job that was taken over before. If one more takeover makes it a dead
+    /// letter, it runs without another suspect beside it, so that it is charged for no other's crash.
+    pub(crate) fn try_place_of_suspect(&self, kind: &KindEntry, job: &Job) -> Option<Places> {
+        let is_last = job.takeovers_counted + 1 >= kind.settings.takeovers_max;
+        let share = if is_last { SUSPECTS_MAX } else { 1 };
+        let suspect = Arc::clone(&self.suspects).try_acquire_many_owned(share).ok()?;
+        let places = self.try_place(kind)?;
+        Some(Places { _suspect: Some(suspect), ..places })
     }
 
     /// How long ended jobs and their keys are kept, where the kind does not say.
@@ -256,7 +309,7 @@ impl Shared {
 
     /// Notes that a job is in this engine's hands.
     pub(crate) fn hold(&self, lease: Lease) {
-        let held = Held { fence: lease.fence, cancel: CancelToken::new() };
+        let held = Held { fence: lease.fence, cancel: None };
         lock(&self.held).insert(lease.job, held);
     }
 
@@ -272,22 +325,27 @@ impl Shared {
         lock(&self.held).get(&lease.job).is_some_and(|held| held.fence == lease.fence)
     }
 
-    pub(crate) fn cancel_token(&self, lease: Lease) -> CancelToken {
-        let held = lock(&self.held);
-        held.get(&lease.job).map(|held| held.cancel.clone()).unwrap_or_default()
+    /// Notes that a job in this engine's hands starts. Returns what tells its handler to stop;
+    /// nothing if the job is not in its hands any more, or by a newer lease.
+    pub(crate) fn begin(&self, lease: Lease) -> Option<CancelToken> {
+        let mut held = lock(&self.held);
+        let held = held.get_mut(&lease.job).filter(|held| held.fence == lease.fence)?;
+        Some(held.cancel.insert(CancelToken::new()).clone())
     }
 
     /// Tells a handler to stop.
     pub(crate) fn cancel(&self, lease: Lease) {
-        if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence) {
-            held.cancel.cancel();
+        if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence)
+            && let Some(cancel) = &held.cancel
+        {
+            cancel.cancel();
         }
     }
 
     /// Tells every handler to stop.
     pub(crate) fn cancel_all(&self) {
-        for held in lock(&self.held).values() {
-            held.cancel.cancel();
+        for cancel in lock(&self.held).values().filter_map(|held| held.cancel.as_ref()) {
+            cancel.cancel();
         }
     }
 
@@ -296,9 +354,15 @@ impl Shared {
         lock(&self.held).len()
     }
 
-    /// Returns what is in this engine's hands.
-    pub(crate) fn leases(&self) -> Vec<Lease> {
-        lock(&self.held).iter().map(|(job, held)| Lease { job: *job, fence: held.fence }).collect()
+    /// Counts what the store took back.
+    pub(crate) fn note_given_back(&self, answers: &[Settled]) {
+        let applied = answers.iter().filter(|answer| matches!(answer, Settled::Applied(_)));
+        self.given_back.fetch_add(applied.count(), Ordering::Relaxed);
+    }
+
+    /// Returns how many jobs were given back so far.
+    pub(crate) fn given_back(&self) -> usize {
+        self.given_back.load(Ordering::Relaxed)
     }
 
     /// Returns how many attempts have a place.

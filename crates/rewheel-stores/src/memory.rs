@@ -103,7 +103,9 @@ impl MemoryStore {
         }
         // Read under the lock: what is written later never has an earlier time, unless the clock
         // itself goes back.
+        world.verbs += 1;
         let answer = verb(&mut world, self.shared.now());
+        world.note_deaths();
         world.append_to_ledger();
         let is_reason = std::mem::take(&mut world.is_reason_to_look);
         drop(world);

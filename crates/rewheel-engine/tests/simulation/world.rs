@@ -2,7 +2,7 @@
 
 use rewheel::{Backoff, Category, Random, Verdict};
 use rewheel_core::store::{
-    Change, ClockOffset, Filter, OperateStore, PageRequest, ReadStore, Store, What,
+    Change, ClockOffset, Filter, LeaseStore, OperateStore, PageRequest, ReadStore, Store, What,
 };
 use rewheel_core::{Actor, Failure, JobId, Keep, Report, State, Status, Timestamp};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
@@ -77,6 +77,7 @@ struct World {
     random: Random,
     store: MemoryStore,
     clock: ClockOffset,
+    /// Whether a lease may seem to be younger than it is.
     /// Whether the store is away, for everybody.
     away: Arc<AtomicBool>,
     /// Whether anything goes wrong by chance.
@@ -157,6 +158,7 @@ impl World {
                 73..76 => self.stand_still(node).await,
                 76..78 => self.store_goes_away().await,
                 78..79 => self.jump(),
+                79..81 => self.take_for_dead(node).await,
                 _ => self.change().await,
             }
             self.go_on();
@@ -329,6 +331,13 @@ impl World {
         }
     }
 
+    /// Others take a node for dead that is not.
+    async fn take_for_dead(&self, node: usize) {
+        let Some(engine) = &self.nodes[node].engine else { return };
+        let _ = self.store.leave(engine.status().holder).await;
+        self.tell(format!("node {node} is taken for dead"));
+    }
+
     /// A process stops for a moment, or for longer than others wait for it.
     async fn stand_still(&mut self, node: usize) {
         let seconds = if self.below(2) == 0 { self.below(8) } else { 35 + self.below(50) };
@@ -357,7 +366,7 @@ impl World {
         }
     }
 
-    fn jump(&self) {
+    fn jump(&mut self) {
         let by = Duration::from_secs(self.below(600));
         if self.below(2) == 0 {
             self.clock.advance(by);

@@ -188,6 +188,7 @@ fn new_row(new: &NewJob, inserted: u64, now: Timestamp) -> Row {
         payload: new.payload.clone(),
         inserted,
         leased: now,
+        leased_by: 0,
         started: None,
         settled: None,
         expires: None,

@@ -41,8 +41,7 @@ impl MemoryStore {
         let leased = world.jobs.values().filter_map(|row| Some((row, row.holder()?)));
         leased
             .filter(|(row, holder)| {
-                let died = world.holders.get(holder).and_then(|holder| holder.died);
-                died.is_some_and(|died| row.leased > died)
+                world.deaths.get(holder).is_some_and(|died| row.leased_by > *died)
             })
             .map(|(row, holder)| format!("job {} was leased to {holder}, who is dead", row.job.id))
             .collect()
@@ -54,6 +53,14 @@ impl MemoryStore {
 }
 
 impl World {
+    /// Remembers the order of deaths and leases: their times may lie, since clocks go back.
+    pub(super) fn note_deaths(&mut self) {
+        let dead = self.holders.values().filter(|holder| holder.died.is_some());
+        for holder in dead {
+            self.deaths.entry(holder.id).or_insert(self.verbs);
+        }
+    }
+
     pub(super) fn is_weak(&self, weakness: Weakness) -> bool {
         self.weakness == Some(weakness)
     }

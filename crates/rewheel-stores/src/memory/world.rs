@@ -27,6 +27,10 @@ pub(super) struct World {
     pub(super) inserted: u64,
     /// Whether the verb that runs did what watchers wait for.
     pub(super) is_reason_to_look: bool,
+    /// Counts the verbs.
+    pub(super) verbs: u64,
+    /// By which verb each of the dead died.
+    pub(super) deaths: BTreeMap<HolderId, u64>,
     pub(super) closed: bool,
     pub(super) weakness: Option<super::Weakness>,
 }
@@ -40,6 +44,8 @@ pub(super) struct Row {
     pub(super) inserted: u64,
     /// When it was last leased.
     pub(super) leased: Timestamp,
+    /// By which verb, counted: clocks may go back.
+    pub(super) leased_by: u64,
     /// Under which fence a start was last recorded.
     pub(super) started: Option<Fence>,
     /// By whom it was last settled or given back.
@@ -138,8 +144,9 @@ impl Row {
 
 impl World {
     /// Stores a row that is new.
-    pub(super) fn add(&mut self, row: Row) {
+    pub(super) fn add(&mut self, mut row: Row) {
         let id = row.job.id;
+        row.leased_by = self.verbs;
         self.enter_lane(&row);
         let old = self.jobs.insert(id, row);
         debug_assert!(old.is_none(), "job {id} was stored twice");
@@ -149,7 +156,11 @@ impl World {
     pub(super) fn write<T>(&mut self, id: JobId, change: impl FnOnce(&mut Row) -> T) -> T {
         let mut row = self.jobs.remove(&id).expect("only rows that were found are written");
         self.leave_lane(&row);
+        let fence = row.job.fence;
         let answer = change(&mut row);
+        if row.job.fence != fence {
+            row.leased_by = self.verbs;
+        }
         self.enter_lane(&row);
         self.jobs.insert(id, row);
         answer
