@@ -77,7 +77,6 @@ struct World {
     random: Random,
     store: MemoryStore,
     clock: ClockOffset,
-    /// Whether a lease may seem to be younger than it is.
     /// Whether the store is away, for everybody.
     away: Arc<AtomicBool>,
     /// Whether anything goes wrong by chance.
