@@ -5,6 +5,10 @@ use rewheel_core::{GiveUp, Limits, Policy};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// Attempts that one process could run at the same time: each takes a few kilobytes and, if it calls
+/// somebody, a connection.
+const PLACES_MAX: usize = 1_000_000;
+
 /// The settings of one engine. Every limit is here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -82,6 +86,9 @@ impl EngineSettings {
         let wrong = |name, why| Err(SettingError { name, why });
         if self.places == 0 {
             return wrong("places", "must be 1 or more");
+        }
+        if self.places > PLACES_MAX {
+            return wrong("places", "must be 1000000 or fewer");
         }
         if self.wheel_max == 0 {
             return wrong("wheel_max", "must be 1 or more");
@@ -191,6 +198,9 @@ impl KindSettings {
         }
         if self.attempt_timeout.is_zero() {
             return wrong("attempt_timeout", "must be longer than 0s");
+        }
+        if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
+            return wrong("concurrency_max", "must be 1000000 or fewer");
         }
         if self.concurrency_max == Some(0) {
             return wrong("concurrency_max", "must be 1 or more; pause the kind to stop it");
