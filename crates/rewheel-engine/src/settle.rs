@@ -1,9 +1,9 @@
 //! The loop that settles what attempts became, many at a time.
 
 use crate::shared::{Command, Finished, Shared};
-use rewheel::Backoff;
+use rewheel::{Backoff, Category};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
-use rewheel_core::{HolderId, Limits};
+use rewheel_core::{Decision, Failure, HolderId, Limits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -70,9 +70,23 @@ impl Settles {
                 }
             }
         };
-        for (finished, answer) in batch.into_iter().zip(answers) {
+        for (mut finished, mut answer) in batch.into_iter().zip(answers) {
+            if let Err(error) = &answer {
+                finished.settlement = unstorable(&finished.settlement, error);
+                answer = self.settle_one(holder, &finished.settlement).await;
+            }
             self.after(finished, answer);
         }
+    }
+
+    async fn settle_one(
+        &self,
+        holder: HolderId,
+        settlement: &Settlement,
+    ) -> Result<Settled, StoreError> {
+        let call = self.shared.store.settle(holder, std::slice::from_ref(settlement));
+        let answers = self.shared.ask(call).await?;
+        Ok(answers.first().copied().unwrap_or(Settled::Lost))
     }
 
     fn after(&self, finished: Finished, answer: Result<Settled, StoreError>) {
@@ -109,5 +123,18 @@ impl Settles {
                 self.shared.forget(lease);
             }
         }
+    }
+}
+
+/// What is said instead of a result that the store refuses: otherwise the job would run again and
+/// again, and no attempt would ever count.
+fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
+    tracing::error!(job = %settlement.lease.job, %error, "the store refuses a result");
+    let message = "the store refused to keep the result of this attempt; see the node's log";
+    let failure = Failure::new(Category::Unknown, Some("result_refused"), message);
+    Settlement {
+        decision: Decision::Dead { failure: failure.clone() },
+        failure: Some(failure),
+        ..settlement.clone()
     }
 }

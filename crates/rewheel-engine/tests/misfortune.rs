@@ -1,8 +1,8 @@
 //! One engine when one thing goes wrong: each test is a fault that was once found.
 
 use rewheel::{Category, Verdict, millis, seconds};
-use rewheel_core::store::{KindStore, LeaseStore, ReadStore};
-use rewheel_core::{Actor, Failure, Job, JobId, KindChange, KindName, Report, State};
+use rewheel_core::store::{Change, KindStore, LeaseStore, OperateStore, ReadStore, What};
+use rewheel_core::{Actor, Failure, Job, JobId, Keep, KindChange, KindName, Report, State};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -281,5 +281,51 @@ async fn a_suspect_whose_next_takeover_is_its_last_runs_without_another() -> Tes
         assert_eq!(job(&store, id).await.state(), State::Succeeded);
     }
     assert_eq!(most.load(Ordering::SeqCst), 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_the_store_refuses_becomes_a_dead_letter() -> Tested {
+    let (store, runs) = (store(), Arc::new(AtomicU32::new(0)));
+    let (faulty, counted) = (faulty(&store), Arc::clone(&runs));
+    let refusing = Arc::clone(&faulty);
+    let engine = Engine::builder(Arc::<FaultyStore>::clone(&faulty))
+        .raw_handler("work", move |ctx: JobContext| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            refusing.refuse_next(ctx.id());
+            async { Report::Done }
+        })
+        .start()
+        .await?;
+    let id = engine.submit_raw("work", Vec::new()).await?.id;
+    tokio::time::sleep(seconds(300)).await;
+    let job = job(&store, id).await;
+    assert_eq!((job.state(), job.attempt, runs.load(Ordering::SeqCst)), (State::Dead, 1, 1));
+    assert_eq!(job.failure.expect("it says why").code(), Some("result_refused"));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_a_running_handler_within_a_fifteenth_of_the_lease() -> Tested {
+    let store = store();
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let engine = Engine::builder(Arc::new(store.clone()))
+        .raw_handler("work", move |ctx: JobContext| {
+            let started = started.clone();
+            async move {
+                let _ = started.send(());
+                ctx.cancel().cancelled().await;
+                failing()
+            }
+        })
+        .start()
+        .await?;
+    let id = engine.submit_raw("work", Vec::new()).await?.id;
+    starts.recv().await;
+    tokio::time::sleep(millis(1_500)).await;
+    let cancel = [Change::new(id, What::Cancel)];
+    store.change(&cancel, &Actor::new("test"), Keep::default()).await?;
+    tokio::time::sleep(millis(100)).await;
+    assert_eq!(job(&store, id).await.state(), State::Cancelled);
     Ok(())
 }

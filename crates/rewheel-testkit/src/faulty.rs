@@ -37,6 +37,7 @@ impl std::fmt::Debug for FaultyStore {
 struct Plan {
     next: HashMap<Verb, VecDeque<Fault>>,
     bad: HashSet<JobId>,
+    bad_once: HashSet<JobId>,
 }
 
 /// How a call fails.
@@ -126,6 +127,11 @@ impl FaultyStore {
         self.plan.lock().unwrap().bad.insert(job);
     }
 
+    /// Refuses the next batch that has this job in it, and no other.
+    pub fn refuse_next(&self, job: JobId) {
+        self.plan.lock().unwrap().bad_once.insert(job);
+    }
+
     /// Waits for a call as a caller with a timeout does: answers `None`, and drops the call, once
     /// its answer is known never to come.
     pub async fn patiently<T>(&self, call: impl Future<Output = T>) -> Option<T> {
@@ -169,8 +175,8 @@ impl FaultyStore {
 
     /// Refuses a batch with a bad job in it.
     fn check(&self, mut jobs: impl Iterator<Item = JobId>) -> Answer<()> {
-        let plan = self.plan.lock().unwrap();
-        match jobs.find(|job| plan.bad.contains(job)) {
+        let mut plan = self.plan.lock().unwrap();
+        match jobs.find(|job| plan.bad.contains(job) || plan.bad_once.remove(job)) {
             None => Ok(()),
             Some(job) => Err(StoreError::Rejected(format!("{job} cannot be written").into())),
         }
