@@ -72,9 +72,6 @@ impl Limits {
     /// Lanes that one claim visits. Each is an index range: this bounds what a claim costs.
     pub const LANES_MAX: usize = 64;
 
-    /// Kinds of one store: they are read whole, by every holder.
-    pub const KINDS_MAX: usize = 10_000;
-
     /// A kind's settings: some forty short fields, and a few URLs.
     pub const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 

@@ -84,6 +84,9 @@ impl EngineSettings {
     /// ```
     pub fn check(&self) -> Result<(), SettingError> {
         let wrong = |name, why| Err(SettingError { name, why });
+        if self.name.is_empty() || self.name.len() > Limits::HOLDER_NAME_BYTES_MAX {
+            return wrong("name", "must be 1 to 128 bytes");
+        }
         if self.places == 0 {
             return wrong("places", "must be 1 or more");
         }

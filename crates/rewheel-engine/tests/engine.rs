@@ -325,6 +325,9 @@ async fn settings_that_cannot_work_are_refused_at_start() {
     let places = EngineSettings { places: 0, ..EngineSettings::default() };
     let error = Engine::builder(shared(&store())).settings(places).start().await.unwrap_err();
     assert_eq!(error.to_string(), "places: must be 1 or more");
+    let name = EngineSettings { name: "n".repeat(129), ..EngineSettings::default() };
+    let error = Engine::builder(shared(&store())).settings(name).start().await.unwrap_err();
+    assert_eq!(error.to_string(), "name: must be 1 to 128 bytes");
     let places = EngineSettings { places: usize::MAX, ..EngineSettings::default() };
     let error = Engine::builder(shared(&store())).settings(places).start().await.unwrap_err();
     assert_eq!(error.to_string(), "places: must be 1000000 or fewer");
