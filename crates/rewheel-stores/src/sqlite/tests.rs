@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[test]
 fn a_renewal_writes_one_row_however_many_jobs_are_held() {
-    const JOBS: usize = 100_000;
+    const JOBS: usize = 20_000;
     let folder = tempfile::tempdir().unwrap();
     let files = Files::new(folder.path().join("rewheel.db"), &SqliteOptions::default());
     let connection = files.open_writer().unwrap();
