@@ -287,3 +287,28 @@ impl fmt::Debug for PostgresStore {
         f.debug_struct("PostgresStore").field("schema", &self.shared.schema).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PostgresOptions, begin, server};
+
+    /// A process that is stopped in the middle of a transaction must not keep its locks: nobody could bury it.
+    #[test]
+    fn nobody_holds_a_transaction_open_for_ever() {
+        let told = |pooler: &str| {
+            let url = format!("postgres://h/d?statement_timeout=3s&pooler={pooler}");
+            let options = PostgresOptions::parse(&url).expect("a URL");
+            let server = server(&options, pooler == "none", false);
+            (begin("BEGIN", &options), server.get_options().unwrap_or_default().to_owned())
+        };
+        let (begin, _) = told("transaction");
+        assert!(
+            begin.contains("; SET LOCAL idle_in_transaction_session_timeout = '3000'"),
+            "{begin}"
+        );
+        let (begin, options) = told("none");
+        assert_eq!(begin, "BEGIN");
+        assert!(options.contains("-c idle_in_transaction_session_timeout=3000"), "{options}");
+        assert!(options.contains("-c tcp_user_timeout=3000"), "{options}");
+    }
+}

@@ -254,3 +254,30 @@ pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, Trouble> {
         priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Lanes;
+    use rewheel_core::Timestamp;
+
+    #[test]
+    fn a_floor_is_laid_only_by_a_claim_that_looked_below_it() {
+        let (lanes, at) = (Lanes::new(), Timestamp::from_millis);
+        lanes.claimed((1, i64::MIN), true, at(50), at(100));
+        assert_eq!(lanes.floor(1), 50);
+        lanes.claimed((1, 50), true, at(60), at(100));
+        assert_eq!(lanes.floor(1), 60);
+        // Something came back while a claim was on its way that did not look for it.
+        lanes.lower();
+        lanes.claimed((1, 60), true, at(70), at(100));
+        assert_eq!(lanes.floor(1), i64::MIN);
+    }
+
+    #[test]
+    fn a_claim_that_was_not_full_or_not_due_leaves_no_floor() {
+        let (lanes, at) = (Lanes::new(), Timestamp::from_millis);
+        lanes.claimed((1, i64::MIN), false, at(50), at(100));
+        lanes.claimed((2, i64::MIN), true, at(101), at(100));
+        assert_eq!((lanes.floor(1), lanes.floor(2)), (i64::MIN, i64::MIN));
+    }
+}

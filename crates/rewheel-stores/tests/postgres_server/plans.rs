@@ -83,12 +83,14 @@ async fn live(node: &Node) {
     node.prune(100).await;
     let letters = store.unannounced(10).await.expect("dead letters");
     store.announce(&letters).await.expect("announced");
-    node.apply(letters[0].job, What::Retry).await;
-    let by = node.heir_of(holder).await;
-    assert_eq!(node.sweep(by).await.len(), 0);
+    let by = node.holder().await;
     node.park("a").await;
     node.probe("a", by).await;
+    assert_eq!(node.claim(by, &["a"], 5).await.len(), 0);
+    node.apply(letters[0].job, What::Retry).await;
     assert_eq!(node.claim(by, &["a"], 5).await.len(), 1);
+    let heir = node.heir_of(holder).await;
+    assert_eq!(node.sweep(heir).await.len(), 0);
 }
 
 #[tokio::test]

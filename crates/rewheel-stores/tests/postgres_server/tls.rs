@@ -127,6 +127,8 @@ async fn nothing_goes_unencrypted_where_it_must_not() {
     assert!(error.expect_err("it serves nobody else").is_transient());
     // The server behind it does not encrypt.
     let (host, port) = address();
-    let error = open(&schema, &host, port, "sslmode=require").await.expect_err("no encryption");
-    assert!(told(&error).contains("sslmode"), "{}", told(&error));
+    for sslmode in ["sslmode=require", "sslmode=verify-full", "sslmode=verify-ca"] {
+        let error = open(&schema, &host, port, sslmode).await.expect_err("no encryption");
+        assert!(told(&error).contains("sslmode"), "{}", told(&error));
+    }
 }
