@@ -1,5 +1,6 @@
 //! A kind of work, as the fleet shares it.
 
+use crate::audit::Facts;
 use crate::id::HolderId;
 use crate::name::KindName;
 use crate::timestamp::Timestamp;
@@ -31,6 +32,34 @@ pub struct Kind {
     pub parked: Option<Parked>,
     /// Grows at every change of `parked`, so that two holders never act on the same one.
     pub generation: u64,
+}
+
+impl NewKind {
+    /// Returns what the audit log says of its settings.
+    pub fn facts(&self) -> Facts {
+        settings(&self.settings, self.takeovers_max)
+    }
+}
+
+impl Kind {
+    /// Returns what the audit log says of its settings.
+    pub fn facts(&self) -> Facts {
+        settings(&self.settings, self.takeovers_max)
+    }
+
+    /// Returns what the audit log says of what it is doing.
+    pub fn doings(&self) -> Facts {
+        let parked = self.parked.as_ref();
+        Facts::default()
+            .with("paused", Some(self.paused))
+            .with("parked", parked.map(|parked| parked.since.as_millis()))
+            .with("reason", parked.map(|parked| parked.reason.as_str()))
+            .with("prober", parked.and_then(|parked| parked.prober))
+    }
+}
+
+fn settings(settings: &str, takeovers_max: u32) -> Facts {
+    Facts::default().with("settings", Some(settings)).with("takeovers_max", Some(takeovers_max))
 }
 
 /// Why nobody claims a kind, and who may try.
@@ -74,6 +103,55 @@ pub enum KindChange {
 }
 
 impl KindChange {
+    /// Returns the kind as it is after the change; `None` where another was first. Pure, the same for every store; `lives`
+    /// says whether a holder is alive.
+    pub fn apply(
+        &self,
+        before: &Kind,
+        now: Timestamp,
+        lives: impl Fn(HolderId) -> bool,
+    ) -> Option<Kind> {
+        let mut after = before.clone();
+        let current = |generation: &u64| *generation == before.generation;
+        match (self, &before.parked) {
+            (KindChange::Pause, _) => after.paused = true,
+            (KindChange::Resume, _) => after.paused = false,
+            (KindChange::Park { generation, reason }, parked) if current(generation) => {
+                let since = parked.as_ref().map_or(now, |parked| parked.since);
+                after.parked = Some(Parked { since, reason: reason.clone(), prober: None });
+                after.generation += 1;
+            }
+            (KindChange::Probe { generation, holder }, Some(parked)) if current(generation) => {
+                // The right lapses with the life of who has it.
+                if parked.prober.is_some_and(&lives) || !lives(*holder) {
+                    return None;
+                }
+                after.parked = Some(Parked { prober: Some(*holder), ..parked.clone() });
+                after.generation += 1;
+            }
+            (KindChange::Unpark { generation }, Some(_)) if current(generation) => {
+                after.parked = None;
+                after.generation += 1;
+            }
+            (
+                KindChange::Park { .. } | KindChange::Probe { .. } | KindChange::Unpark { .. },
+                Some(_) | None,
+            ) => return None,
+        }
+        Some(after)
+    }
+
+    /// Returns the holder that it is about.
+    pub const fn holder(&self) -> Option<HolderId> {
+        match self {
+            KindChange::Probe { holder, .. } => Some(*holder),
+            KindChange::Pause
+            | KindChange::Resume
+            | KindChange::Park { .. }
+            | KindChange::Unpark { .. } => None,
+        }
+    }
+
     /// Returns the name used in the audit log.
     pub const fn as_str(&self) -> &'static str {
         match self {

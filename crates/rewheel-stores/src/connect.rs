@@ -1,6 +1,8 @@
 //! Opens the store that a URL names.
 
 use crate::memory::MemoryStore;
+#[cfg(feature = "postgres")]
+use crate::postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use rewheel_core::store::{Store, StoreError};
@@ -12,7 +14,8 @@ pub enum ConnectError {
     /// The text names no store that this build knows.
     #[error(
         "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file beside this \
-         process, sqlite:///var/lib/rewheel.db for one anywhere, or memory:// for none"
+         process, sqlite:///var/lib/rewheel.db for one anywhere, postgres://USER@HOST/DATABASE for a \
+         server, or memory:// for none"
     )]
     Url {
         /// What was given.
@@ -32,7 +35,8 @@ pub enum ConnectError {
 /// Opens a store by its URL.
 ///
 /// `sqlite://path` is a file, made if it is not there; `?synchronous=normal` trades the last jobs
-/// before a power cut for speed. `memory://` forgets everything when the process ends.
+/// before a power cut for speed. `postgres://user:password@host:port/database` is a server, with the settings of
+/// `PostgresOptions`. `memory://` forgets everything when the process ends.
 ///
 /// # Errors
 /// Says what is wrong with the URL or the store, and what to do.
@@ -64,6 +68,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             let options = sqlite_options(settings)?;
             Ok(Arc::new(SqliteStore::open_with(path, options).await?))
         }
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::open(url).await?)),
         _ => Err(unknown()),
     }
 }

@@ -1,21 +1,32 @@
 //! Where Rewheel keeps jobs.
 //!
 //! [`connect`] opens a store by its URL. [`SqliteStore`] is one file on one machine, durable and
-//! embedded. [`MemoryStore`] is the simplest store there is: for tests, and for jobs that may be
-//! forgotten. Both pass the same conformance suite, see `rewheel-testkit`.
+//! embedded. `PostgresStore` (feature `postgres`) is for many nodes on the database that they already run.
+//! [`MemoryStore`] is the simplest store there is: for tests, and for jobs that may be forgotten. All pass the same
+//! conformance suite, see `rewheel-testkit`.
 
 #![warn(missing_docs)]
 
 mod clock;
 mod payload;
 mod wakeup;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod audit;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod batch;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod pages;
 mod connect;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use self::connect::{ConnectError, connect};
 pub use self::memory::MemoryStore;
 pub use self::memory::Weakness;
+#[cfg(feature = "postgres")]
+pub use self::postgres::{Pooler, PostgresOptions, PostgresStore, Verify};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteOptions, SqliteStore, Synchronous};

@@ -16,7 +16,11 @@ mod subject;
 mod people;
 mod race;
 mod faulty;
+#[cfg(feature = "postgres")]
+mod schema;
 pub mod conformance;
 
 pub use self::faulty::{Fault, FaultyStore, Verb, Weather};
+#[cfg(feature = "postgres")]
+pub use self::schema::{Schema, Visitor};
 pub use self::subject::{Subject, lane, millis, seconds};

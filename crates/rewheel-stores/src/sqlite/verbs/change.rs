@@ -6,6 +6,7 @@ use super::super::transaction::Transaction;
 use super::ending::{Ending, Live, end, end_key};
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::read::get;
+use crate::audit::document;
 use rewheel_core::store::{Change, Changed, What};
 use rewheel_core::{Actor, Facts, Job, JobId, Keep, Key, KindName, State, Timestamp, Wanted};
 use rusqlite::types::ToSql;
@@ -167,10 +168,4 @@ pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Res
     );
     tx.execute(include_str!("../sql/insert_audit.sql"), values)?;
     Ok(())
-}
-
-/// Facts as a JSON array of pairs: their order is part of them.
-fn document(facts: &Facts) -> String {
-    let pairs: Vec<_> = facts.iter().collect();
-    serde_json::to_string(&pairs).unwrap_or_else(|_| "[]".to_owned())
 }

@@ -4,11 +4,11 @@ use super::super::error::Trouble;
 use super::super::row::column;
 use super::super::transaction::{Transaction, tenant_text};
 use super::rows::{self, NewRow};
+use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
-use rewheel::Backoff;
 use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{Fence, JobId, Key, NewJob, State, Timestamp};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The longest payload: a page of memory for each of a few in flight. SQLite could take more.
 pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -49,32 +49,6 @@ pub(in super::super) fn insert(
     tx.submitted += stored as u64;
     tx.woke |= stored > 0;
     Ok(answers)
-}
-
-/// A backoff is kept as text. One that is code of this process has none that could be read again,
-/// and its row would be in the way of all others of its lane.
-fn check_backoff(job: &NewJob) -> Result<(), Trouble> {
-    match job.backoff.map(|backoff| backoff.to_string().parse::<Backoff>()) {
-        None | Some(Ok(_)) => Ok(()),
-        Some(Err(error)) => Err(StoreError::Rejected(error.into()).into()),
-    }
-}
-
-/// Takes back what was said of jobs that are not stored after all, and of their duplicates.
-fn leave_out(jobs: &[NewJob], answers: &mut [Inserted]) {
-    let stored: HashSet<JobId> = jobs
-        .iter()
-        .zip(&*answers)
-        .filter(|(_, answer)| matches!(answer, Inserted::Created { .. }))
-        .map(|(job, _)| job.id)
-        .collect();
-    for answer in answers {
-        match answer {
-            Inserted::Created { .. } => *answer = Inserted::LeftOut,
-            Inserted::Duplicate { job, .. } if stored.contains(job) => *answer = Inserted::LeftOut,
-            Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => {}
-        }
-    }
 }
 
 /// What is the same for all jobs of a batch, looked up once.

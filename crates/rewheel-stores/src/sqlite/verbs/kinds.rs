@@ -8,7 +8,6 @@ use super::change::{Line, audit};
 use rewheel_core::store::StoreError;
 use rewheel_core::{
     Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindName, Limits, NewKind, Parked,
-    Timestamp,
 };
 use rusqlite::Row;
 
@@ -23,14 +22,8 @@ pub(in super::super) fn put_kinds(
             return Err(StoreError::Rejected(what.into()).into());
         }
         let before = get_kind(tx, &kind.name)?;
-        let says = |settings: &str, takeovers_max: u32| {
-            Facts::default()
-                .with("settings", Some(settings))
-                .with("takeovers_max", Some(takeovers_max))
-        };
-        let old =
-            before.as_ref().map_or_else(Facts::default, |k| says(&k.settings, k.takeovers_max));
-        let new = says(&kind.settings, kind.takeovers_max);
+        let old = before.as_ref().map_or_else(Facts::default, Kind::facts);
+        let new = kind.facts();
         if old == new {
             continue;
         }
@@ -88,7 +81,14 @@ pub(in super::super) fn change_kind(
     by: &Actor,
 ) -> Result<KindChanged, Trouble> {
     let Some(before) = get_kind(tx, name)? else { return Ok(KindChanged::NotFound) };
-    let Some(after) = changed(tx, &before, change)? else {
+    let mut living = Vec::new();
+    let prober = before.parked.as_ref().and_then(|parked| parked.prober);
+    for holder in prober.into_iter().chain(change.holder()) {
+        if tx.alive(holder)?.is_some() {
+            living.push(holder);
+        }
+    }
+    let Some(after) = change.apply(&before, tx.now, |holder| living.contains(&holder)) else {
         return Ok(KindChanged::Refused(before));
     };
     if after == before {
@@ -104,57 +104,9 @@ pub(in super::super) fn change_kind(
         count(after.generation),
     );
     tx.execute(include_str!("../sql/change_kind.sql"), values)?;
-    let (old, new) = (facts(&before), facts(&after));
+    let (old, new) = (before.doings(), after.doings());
     let line = Line { what: change.as_str(), job: None, kind: name, before: old, after: new };
     audit(tx, by, line)?;
     tx.woke = true;
     Ok(KindChanged::Applied(after))
-}
-
-/// What a change makes of a kind; `None` where another was first.
-fn changed(
-    tx: &Transaction<'_, '_>,
-    before: &Kind,
-    change: &KindChange,
-) -> Result<Option<Kind>, Trouble> {
-    let mut after = before.clone();
-    let current = |generation: &u64| *generation == before.generation;
-    match (change, &before.parked) {
-        (KindChange::Pause, _) => after.paused = true,
-        (KindChange::Resume, _) => after.paused = false,
-        (KindChange::Park { generation, reason }, parked) if current(generation) => {
-            let since = parked.as_ref().map_or(tx.now, |parked: &Parked| parked.since);
-            after.parked = Some(Parked { since, reason: reason.clone(), prober: None });
-            after.generation += 1;
-        }
-        (KindChange::Probe { generation, holder }, Some(parked)) if current(generation) => {
-            let taken = match parked.prober {
-                Some(prober) => tx.alive(prober)?.is_some(),
-                None => false,
-            };
-            if taken || tx.alive(*holder)?.is_none() {
-                return Ok(None);
-            }
-            after.parked = Some(Parked { prober: Some(*holder), ..parked.clone() });
-            after.generation += 1;
-        }
-        (KindChange::Unpark { generation }, Some(_)) if current(generation) => {
-            after.parked = None;
-            after.generation += 1;
-        }
-        (
-            KindChange::Park { .. } | KindChange::Probe { .. } | KindChange::Unpark { .. },
-            Some(_) | None,
-        ) => return Ok(None),
-    }
-    Ok(Some(after))
-}
-
-fn facts(kind: &Kind) -> Facts {
-    let parked = kind.parked.as_ref();
-    Facts::default()
-        .with("paused", Some(kind.paused))
-        .with("parked", parked.map(|parked| Timestamp::as_millis(parked.since)))
-        .with("reason", parked.map(|parked| parked.reason.clone()))
-        .with("prober", parked.and_then(|parked| parked.prober))
 }

@@ -4,14 +4,14 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
+use crate::audit::facts;
+use crate::pages::{Table, Tallies, cut, tables};
 use rewheel_core::store::{
-    AttemptRecord, Books, Count, Cursor, DeadLetter, Filter, Page, PageRequest, Tally,
+    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Tally,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Timestamp,
-    Version,
+    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Version,
 };
-use std::collections::BTreeMap;
 
 pub(in super::super) fn get(
     tx: &mut Transaction<'_, '_>,
@@ -33,20 +33,13 @@ pub(in super::super) fn get(
     Ok(None)
 }
 
-/// The tables that a filter needs to look into.
-fn tables(filter: &Filter) -> Vec<&'static str> {
-    let wants = |states: &[State]| states.iter().any(|state| filter.wants(*state));
-    let mut tables = Vec::with_capacity(3);
-    if wants(&[State::Scheduled, State::Leased, State::Paused]) {
-        tables.push(include_str!("../sql/list_live.sql"));
+/// The statement that lists a table.
+fn listing(table: Table) -> &'static str {
+    match table {
+        Table::Live => include_str!("../sql/list_live.sql"),
+        Table::Dead => include_str!("../sql/list_dead.sql"),
+        Table::Finished => include_str!("../sql/list_finished.sql"),
     }
-    if wants(&[State::Dead]) {
-        tables.push(include_str!("../sql/list_dead.sql"));
-    }
-    if wants(&[State::Succeeded, State::Failed, State::Cancelled]) {
-        tables.push(include_str!("../sql/list_finished.sql"));
-    }
-    tables
 }
 
 pub(in super::super) fn list(
@@ -61,8 +54,8 @@ pub(in super::super) fn list(
     let mut found: Vec<Job> = Vec::new();
     // The newest id down to which every table was read to its end or to here.
     let mut read_to: Option<JobId> = None;
-    for sql in tables(filter) {
-        let statement = tx.sql(sql)?;
+    for table in tables(filter) {
+        let statement = tx.sql(listing(table))?;
         let mut statement = statement.get();
         let mut rows = statement.query((before, number(scan_max as u64)))?;
         let (mut scanned, mut matched, mut last) = (0, 0, None);
@@ -85,28 +78,14 @@ pub(in super::super) fn list(
     Ok(cut(found, read_to, limit))
 }
 
-/// Keeps what is newer than the place that every table was read to, at most a page of it.
-fn cut(mut found: Vec<Job>, read_to: Option<JobId>, limit: usize) -> Page<Job> {
-    found.sort_by_key(|job| std::cmp::Reverse(job.id));
-    if let Some(read_to) = read_to {
-        found.retain(|job| job.id >= read_to);
-    }
-    let mut next = read_to;
-    if found.len() > limit {
-        found.truncate(limit);
-        next = found.last().map(|job| job.id);
-    }
-    Page { items: found, next: next.map(Cursor::behind) }
-}
-
 pub(in super::super) fn count(
     tx: &mut Transaction<'_, '_>,
     filter: &Filter,
     scan_max: usize,
 ) -> Result<Count, Trouble> {
     let (mut matched, mut scanned) = (0, 0);
-    for sql in tables(filter) {
-        let statement = tx.sql(sql)?;
+    for table in tables(filter) {
+        let statement = tx.sql(listing(table))?;
         let mut statement = statement.get();
         let left = scan_max.saturating_sub(scanned);
         let mut rows = statement.query(([0xff; 16], number((left as u64).saturating_add(1))))?;
@@ -176,28 +155,20 @@ pub(in super::super) fn audit(
             kind: kind
                 .map(|kind| KindName::parse(&kind).map_err(|_| unreadable("a kind")))
                 .transpose()?,
-            before: facts(&row.get::<_, String>(6)?)?,
-            after: facts(&row.get::<_, String>(7)?)?,
+            before: entry(&row.get::<_, String>(6)?)?,
+            after: entry(&row.get::<_, String>(7)?)?,
         });
     }
     Ok(entries)
 }
 
-fn facts(document: &str) -> Result<Facts, Trouble> {
-    let pairs: Vec<(String, Option<String>)> =
-        serde_json::from_str(document).map_err(|_| unreadable("an audit entry"))?;
-    Ok(pairs.into_iter().collect())
+fn entry(document: &str) -> Result<Facts, Trouble> {
+    facts(document).ok_or_else(|| unreadable("an audit entry"))
 }
 
 pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>, Trouble> {
-    let none = || [State::Scheduled, State::Leased, State::Paused, State::Dead].map(|s| (s, 0));
-    let mut tallies: BTreeMap<KindName, Tally> = super::kinds::kinds(tx)?
-        .into_iter()
-        .map(|kind| {
-            let jobs = none().into_iter().collect();
-            (kind.name.clone(), Tally { kind: kind.name, jobs, oldest_due: None })
-        })
-        .collect();
+    let mut tallies = Tallies::default();
+    super::kinds::kinds(tx)?.iter().for_each(|kind| tallies.add(&kind.name, None, None));
     let statement = tx.sql(include_str!("../sql/tally.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
@@ -205,22 +176,9 @@ pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>
         let lane = tx.lane_of(row.get(0)?)?;
         let state: State = row.get::<_, String>(1)?.parse().map_err(|_| unreadable("a state"))?;
         let due = row.get::<_, Option<i64>>(3)?.map(instant);
-        let tally = tallies.entry(lane.kind.clone()).or_insert_with(|| Tally {
-            kind: lane.kind.clone(),
-            jobs: none().into_iter().collect(),
-            oldest_due: None,
-        });
-        *tally.jobs.entry(state).or_default() += unsigned(row.get(2)?);
-        tally.oldest_due = earlier(tally.oldest_due, due);
+        tallies.add(&lane.kind, Some((state, unsigned(row.get(2)?))), due);
     }
-    Ok(tallies.into_values().collect())
-}
-
-fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+    Ok(tallies.into_vec())
 }
 
 pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, Trouble> {

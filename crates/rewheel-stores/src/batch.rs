@@ -1,0 +1,32 @@
+//! What every store of tables does with a batch of new jobs.
+
+use rewheel::Backoff;
+use rewheel_core::store::{Inserted, StoreError};
+use rewheel_core::{JobId, NewJob};
+use std::collections::HashSet;
+
+/// A backoff is kept as text. One that is code of this process has none that could be read again,
+/// and its row would be in the way of all others of its lane.
+pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
+    match job.backoff.map(|backoff| backoff.to_string().parse::<Backoff>()) {
+        None | Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(StoreError::Rejected(error.into())),
+    }
+}
+
+/// Takes back what was said of jobs that are not stored after all, and of their duplicates.
+pub(crate) fn leave_out(jobs: &[NewJob], answers: &mut [Inserted]) {
+    let stored: HashSet<JobId> = jobs
+        .iter()
+        .zip(&*answers)
+        .filter(|(_, answer)| matches!(answer, Inserted::Created { .. }))
+        .map(|(job, _)| job.id)
+        .collect();
+    for answer in answers {
+        match answer {
+            Inserted::Created { .. } => *answer = Inserted::LeftOut,
+            Inserted::Duplicate { job, .. } if stored.contains(job) => *answer = Inserted::LeftOut,
+            Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => {}
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Keeps jobs in a PostgreSQL database: many nodes, one truth.
+//!
+//! Every verb is one transaction, most of them one statement. A pool of connections does the work, one connection
+//! is the heartbeat's own, and one listens for what others changed. All times are the server's.
+
+mod error;
+mod options;
+mod statements;
+mod session;
+mod tls;
+mod migrate;
+mod lanes;
+mod row;
+mod fleet;
+mod verbs;
+mod answers;
+mod inside;
+
+pub use self::options::{Pooler, PostgresOptions, Verify};
+
+use self::error::{Stage, broken, judge_pool};
+use self::fleet::Fleet;
+use self::lanes::Lanes;
+use self::session::Session;
+use self::statements::Sql;
+use crate::wakeup::Wakeup;
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use rewheel_core::store::{Answer, ClockOffset};
+use std::collections::HashMap;
+use std::fmt;
+use std::fmt::Write;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The schema that the statements are written for.
+const SCHEMA: &str = "rewheel";
+
+/// Longest wait for a connection to be made: a heartbeat must get through within a third of its lease.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What every session is told. With these the statements have but one plan, whatever the statistics say: those of a
+/// table whose rows come and go are wrong most of the time.
+const GUARDS: [(&str, &str); 8] = [
+    ("jit", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_sort", "off"),
+    ("enable_material", "off"),
+];
+
+/// A store in a PostgreSQL database.
+///
+/// Clones share it. Several processes may open the same database and schema: that is what it is for.
+///
+/// ```no_run
+/// use rewheel_core::store::ReadStore;
+/// use rewheel_stores::PostgresStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = PostgresStore::open("postgres://shop@localhost/shop").await?;
+/// assert_eq!(store.books().await?.missing(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    work: Pool,
+    /// One connection that nothing but heartbeats use: they must not wait behind the work.
+    life: Pool,
+    schema: String,
+    /// Statements for a schema of another name, by where their text is in this program.
+    texts: RwLock<HashMap<usize, Arc<str>>>,
+    /// Whether statements are prepared once for a connection.
+    prepares: bool,
+    /// What begins a transaction.
+    begin: String,
+    /// What begins a transaction that only reads, and sees one moment.
+    begin_snapshot: String,
+    lanes: Lanes,
+    woken: Wakeup,
+    fleet: Option<Fleet>,
+    clock: ClockOffset,
+}
+
+impl PostgresStore {
+    /// Opens the store that a URL names, and makes its tables if they are not there.
+    ///
+    /// # Errors
+    /// Says what is wrong with the URL, the server or the tables, and what to do.
+    pub async fn open(url: &str) -> Answer<PostgresStore> {
+        PostgresStore::open_with(PostgresOptions::parse(url)?).await
+    }
+
+    /// Opens a store in a particular way.
+    ///
+    /// # Errors
+    /// Says what is wrong with the server or the tables, and what to do.
+    pub async fn open_with(options: PostgresOptions) -> Answer<PostgresStore> {
+        let tls = tls::connector(&options.verify)?;
+        let direct = options.pooler == Pooler::None;
+        let work = pool(&server(&options, direct, false), &tls, options.pool_max, &options)?;
+        let life = pool(&server(&options, direct, false), &tls, 1, &options)?;
+        migrate::migrate(&work, &options.schema).await?;
+        let woken = Wakeup::default();
+        let fleet = direct.then(|| {
+            Fleet::listen(server(&options, true, true), tls, &options.schema, woken.clone())
+        });
+        let shared = Shared {
+            work,
+            life,
+            texts: RwLock::default(),
+            prepares: direct,
+            begin: begin("BEGIN", &options),
+            begin_snapshot: begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &options),
+            lanes: Lanes::new(),
+            woken,
+            fleet,
+            clock: options.clock,
+            schema: options.schema,
+        };
+        Ok(PostgresStore { shared: Arc::new(shared) })
+    }
+
+    /// A session whose statements commit themselves, and only read.
+    async fn read(&self) -> Answer<Session<'_>> {
+        self.session(&self.shared.work, false, Stage::Open).await
+    }
+
+    /// A session whose statements commit themselves.
+    async fn write(&self) -> Answer<Session<'_>> {
+        self.session(&self.shared.work, false, Stage::Committing).await
+    }
+
+    /// A session whose statements commit themselves, on the heartbeat's connection.
+    async fn live(&self) -> Answer<Session<'_>> {
+        self.session(&self.shared.life, false, Stage::Committing).await
+    }
+
+    /// A session whose statements are one transaction.
+    async fn transaction(&self) -> Answer<Session<'_>> {
+        self.session(&self.shared.work, true, Stage::Open).await
+    }
+
+    /// A session whose statements see one moment.
+    async fn snapshot(&self) -> Answer<Session<'_>> {
+        let connection = self.shared.work.get().await.map_err(judge_pool)?;
+        let begin = Some(self.shared.begin_snapshot.as_str());
+        Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
+    }
+
+    async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> Answer<Session<'_>> {
+        let connection = pool.get().await.map_err(judge_pool)?;
+        // Behind a pooler what a session was told holds for a transaction only.
+        let begin = (together || !self.shared.prepares).then_some(self.shared.begin.as_str());
+        Ok(Session::ours(&self.shared, connection, begin, stage))
+    }
+
+    /// Tells everybody who waits that they should look.
+    fn wake(&self) {
+        self.shared.woken.wake();
+        if let Some(fleet) = &self.shared.fleet {
+            fleet.tell();
+        }
+    }
+}
+
+impl Shared {
+    /// Returns a statement's text for the schema of this store.
+    fn text(&self, sql: &'static Sql) -> Text {
+        if self.schema == SCHEMA {
+            return Text::Written(sql.text);
+        }
+        let place = sql.text.as_ptr().addr();
+        let known = self.texts.read().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
+        Text::Made(known.unwrap_or_else(|| {
+            let text: Arc<str> = Arc::from(for_schema(sql.text, &self.schema));
+            let mut texts = self.texts.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(texts.entry(place).or_insert(text))
+        }))
+    }
+}
+
+/// The text of a statement.
+enum Text {
+    Written(&'static str),
+    Made(Arc<str>),
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Text::Written(text) => text,
+            Text::Made(text) => text,
+        }
+    }
+}
+
+/// Writes a statement for a schema of another name.
+fn for_schema(text: &str, schema: &str) -> String {
+    text.replace("rewheel.", &format!("{schema}."))
+}
+
+/// What begins a transaction. Behind a pooler it also says what a session says otherwise once.
+fn begin(begin: &str, options: &PostgresOptions) -> String {
+    let mut text = begin.to_owned();
+    if options.pooler == Pooler::Transaction {
+        for (name, value) in settings(options, false) {
+            let _ = write!(text, "; SET LOCAL {name} = '{value}'");
+        }
+    }
+    text
+}
+
+/// What a session is told.
+fn settings(options: &PostgresOptions, listens: bool) -> Vec<(&'static str, String)> {
+    let mut settings: Vec<(&str, String)> =
+        GUARDS.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    settings.push(("statement_timeout", options.statement_timeout.as_millis().to_string()));
+    settings.push(("search_path", "pg_catalog".to_owned()));
+    if listens {
+        // What is told there is not worth waiting for the disk.
+        settings.push(("synchronous_commit", "off".to_owned()));
+    }
+    settings
+}
+
+fn server(options: &PostgresOptions, direct: bool, listens: bool) -> Config {
+    let mut server = options.server.clone();
+    if direct {
+        let mut text = server.get_options().unwrap_or_default().to_owned();
+        for (name, value) in settings(options, listens) {
+            let _ = write!(text, " -c {name}={value}");
+        }
+        let stuck = options.statement_timeout.as_millis();
+        let _ = write!(text, " -c idle_in_transaction_session_timeout={stuck}");
+        server.options(text.trim_start());
+    }
+    if server.get_application_name().is_none() {
+        server.application_name("rewheel");
+    }
+    if server.get_connect_timeout().is_none() {
+        server.connect_timeout(CONNECT_TIMEOUT);
+    }
+    // A server that vanished without a word is noticed within some seconds.
+    server.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));
+    server.keepalives_retries(3).tcp_user_timeout(options.statement_timeout * 2);
+    server
+}
+
+fn pool(
+    server: &Config,
+    tls: &MakeRustlsConnect,
+    max: usize,
+    options: &PostgresOptions,
+) -> Answer<Pool> {
+    let recycling_method = RecyclingMethod::Fast;
+    let manager =
+        Manager::from_config(server.clone(), tls.clone(), ManagerConfig { recycling_method });
+    Pool::builder(manager)
+        .max_size(max)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(options.statement_timeout))
+        .create_timeout(Some(CONNECT_TIMEOUT))
+        .build()
+        .map_err(|error| broken(format!("no pool of connections: {error}"), None))
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("schema", &self.shared.schema).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,238 @@
+//! The store's traits: each verb gets the session that it needs.
+
+use super::PostgresStore;
+use super::verbs::insert::PAYLOAD_BYTES_MAX;
+use super::verbs::{claim, kinds, lease, prune, read};
+use async_trait::async_trait;
+use rewheel_core::store::{
+    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
+    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
+    Wakes, Watch, WorkStore,
+};
+use rewheel_core::{
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
+    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+};
+use std::time::Duration;
+
+#[async_trait]
+impl SubmitStore for PostgresStore {
+    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        self.insert_batch(insert).await
+    }
+}
+
+#[async_trait]
+impl WorkStore for PostgresStore {
+    async fn lanes(
+        &self,
+        kinds: &[KindName],
+        after: Option<&Lane>,
+        limit: usize,
+    ) -> Answer<Vec<LaneHead>> {
+        let session = self.read().await?;
+        let heads = claim::lanes(&session, kinds, after, limit).await;
+        session.end(heads).await
+    }
+
+    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        self.claim_batch(claim).await
+    }
+
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+        let session = self.write().await?;
+        let started = claim::start(&session, holder, leases).await;
+        session.end(started).await
+    }
+
+    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+        self.settle_batch(holder, settlements).await
+    }
+
+    async fn give_back(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>> {
+        self.give_back_batch(holder, leases, keep).await
+    }
+
+    async fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Answer<Vec<Lease>> {
+        let session = self.read().await?;
+        let leases = claim::held(&session, holder, older_than, after, limit).await;
+        session.end(leases).await
+    }
+}
+
+#[async_trait]
+impl LeaseStore for PostgresStore {
+    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+        let session = self.live().await?;
+        let joined = lease::join(&session, holder).await;
+        session.end(joined).await
+    }
+
+    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+        let session = self.live().await?;
+        let renewed = lease::renew(&session, holder).await;
+        session.end(renewed).await
+    }
+
+    async fn leave(&self, holder: HolderId) -> Answer<()> {
+        let session = self.live().await?;
+        let left = lease::leave(&session, holder).await;
+        session.end(left).await
+    }
+
+    async fn holders(&self) -> Answer<Vec<Holder>> {
+        let session = self.read().await?;
+        let holders = lease::holders(&session).await;
+        session.end(holders).await
+    }
+
+    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
+        let session = self.live().await?;
+        let burial = lease::bury(&session, by, other, renewals).await;
+        session.end(burial).await
+    }
+
+    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
+        self.sweep_batch(by, limit, keep).await
+    }
+}
+
+#[async_trait]
+impl KindStore for PostgresStore {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+        self.write_kinds(kinds, by).await
+    }
+
+    async fn kinds(&self) -> Answer<Vec<Kind>> {
+        let session = self.read().await?;
+        let kinds = kinds::kinds(&session).await;
+        session.end(kinds).await
+    }
+
+    async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged> {
+        self.write_kind(kind, change, by).await
+    }
+}
+
+#[async_trait]
+impl OperateStore for PostgresStore {
+    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+        self.change_batch(changes, by, keep).await
+    }
+
+    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+        self.deadlines_batch(grace, limit).await
+    }
+
+    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+        let session = self.read().await?;
+        let letters = read::unannounced(&session, limit).await;
+        session.end(letters).await
+    }
+
+    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+        let session = self.write().await?;
+        let announced = prune::announce(&session, dead).await;
+        session.end(announced).await
+    }
+
+    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+        self.prune_batch(prune).await
+    }
+}
+
+#[async_trait]
+impl ReadStore for PostgresStore {
+    async fn now(&self) -> Answer<Timestamp> {
+        let session = self.read().await?;
+        let now = session.now().await;
+        session.end(now).await
+    }
+
+    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+        let session = self.read().await?;
+        let job = read::get(&session, job).await;
+        session.end(job).await
+    }
+
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+        let session = self.snapshot().await?;
+        let page = read::list(&session, filter, page).await;
+        session.end(page).await
+    }
+
+    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+        let session = self.snapshot().await?;
+        let count = read::count(&session, filter, scan_max).await;
+        session.end(count).await
+    }
+
+    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+        let session = self.read().await?;
+        let attempts = read::attempts(&session, job).await;
+        session.end(attempts).await
+    }
+
+    async fn audit(
+        &self,
+        job: Option<JobId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<Vec<AuditEntry>> {
+        let session = self.read().await?;
+        let entries = read::audit(&session, job, before, limit).await;
+        session.end(entries).await
+    }
+
+    async fn tally(&self) -> Answer<Vec<Tally>> {
+        let session = self.read().await?;
+        let tallies = read::tally(&session).await;
+        session.end(tallies).await
+    }
+
+    async fn books(&self) -> Answer<Books> {
+        let session = self.read().await?;
+        let books = read::books(&session).await;
+        session.end(books).await
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "postgres",
+            durable: true,
+            shared: true,
+            wakes: if self.shared.fleet.is_some() { Wakes::Fleet } else { Wakes::Process },
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+        }
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        self.shared.woken.watch()
+    }
+
+    async fn close(&self) -> Answer<()> {
+        self.shared.work.close();
+        self.shared.life.close();
+        Ok(())
+    }
+}

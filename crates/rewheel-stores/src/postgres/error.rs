@@ -1,0 +1,125 @@
+//! Says what an error of PostgreSQL means to the caller.
+
+use deadpool_postgres::PoolError;
+use rewheel_core::store::StoreError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// What can go wrong inside a verb.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The server, or the way to it, says so.
+    Sql(Error),
+    /// The verb says so.
+    Said(StoreError),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Sql(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::Said(error)
+    }
+}
+
+/// How far a transaction had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing of it can have been written.
+    Open,
+    /// Its end was asked for: what is lost from here on may have been written.
+    Committing,
+}
+
+/// A row that says what no Rewheel wrote.
+pub(super) fn unreadable(what: &str) -> Trouble {
+    Trouble::Said(broken(
+        format!(
+            "the store has a row that cannot be read: {what}; was it written by a newer Rewheel?"
+        ),
+        None,
+    ))
+}
+
+/// Judges what went wrong in a verb.
+pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
+    let error = match trouble {
+        Trouble::Said(error) => return error,
+        Trouble::Sql(error) => error,
+    };
+    let Some(state) = error.code() else {
+        // The connection broke, or what came over it made no sense.
+        return match stage {
+            Stage::Open => StoreError::Unavailable(error.into()),
+            Stage::Committing => StoreError::Ambiguous(error.into()),
+        };
+    };
+    if let Some(what) = a_person_must_look(state) {
+        return broken(what, Some(error));
+    }
+    match state.code().get(..2).unwrap_or_default() {
+        _ if *state == SqlState::DISK_FULL => StoreError::Full(error.into()),
+        // The server ends the session; with a synchronous standby the commit may be on this disk.
+        "57" if stage == Stage::Committing && *state != SqlState::QUERY_CANCELED => {
+            StoreError::Ambiguous(error.into())
+        }
+        // What was given breaks a rule, or cannot be a value.
+        "22" | "23" | "21" => StoreError::Rejected(error.into()),
+        // Conflicts, resources, timeouts, shutdowns, a standby: all of them pass.
+        "08" | "25" | "40" | "53" | "55" | "57" | "58" | "54" => {
+            StoreError::Unavailable(error.into())
+        }
+        _ => broken("PostgreSQL refuses in an unexpected way", Some(error)),
+    }
+}
+
+/// Judges why there is no connection.
+pub(super) fn judge_pool(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => match error.code().and_then(a_person_must_look) {
+            Some(what) => broken(what, Some(error)),
+            None => StoreError::Unavailable(error.into()),
+        },
+        PoolError::Closed => StoreError::Closed,
+        PoolError::Timeout(_) => StoreError::Unavailable(
+            "no connection was free or could be made in time: is the server reachable, and `pool_max` large \
+             enough?"
+                .into(),
+        ),
+        PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            StoreError::Unavailable(error.into())
+        }
+    }
+}
+
+/// What no waiting cures, and what to do.
+fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
+    let what = match *state {
+        SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            "PostgreSQL does not let this user in: check user and password in the store's URL, and pg_hba.conf"
+        }
+        SqlState::INVALID_CATALOG_NAME => {
+            "the database does not exist: create it, or name another in the store's URL"
+        }
+        SqlState::INSUFFICIENT_PRIVILEGE => {
+            "the user may not do this: it must own the schema of Rewheel, or be allowed to create one"
+        }
+        SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_FUNCTION => {
+            "the tables of Rewheel are not as they should be: run `rewheel migrate`, and check that nothing else \
+             changed them"
+        }
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
+            "the database is damaged: stop every process that uses it, and restore from a backup"
+        }
+        _ => return None,
+    };
+    Some(what)
+}
+
+pub(super) fn broken(what: impl Into<String>, source: Option<Error>) -> StoreError {
+    StoreError::Broken { what: what.into(), source: source.map(Into::into) }
+}

@@ -1,0 +1,122 @@
+//! Tells other processes that they should look, and hears it from them.
+
+use crate::wakeup::Wakeup;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_postgres::{AsyncMessage, Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Shortest time between two words to the fleet. PostgreSQL lets one transaction at a time tell something, and everybody who
+/// hears it looks into the store: under load that is often enough.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits before the next try to connect: the first, and the longest.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// A connection that listens, and tells.
+pub(super) struct Fleet {
+    told: Arc<Notify>,
+    /// Ends with this.
+    _listens: JoinSet<()>,
+}
+
+impl Fleet {
+    pub(super) fn listen(
+        server: Config,
+        tls: MakeRustlsConnect,
+        schema: &str,
+        woken: Wakeup,
+    ) -> Fleet {
+        let told = Arc::new(Notify::new());
+        // So that nobody is woken by their own word.
+        let me =
+            uuid::Uuid::from_u128(rewheel::Random::thread().next().into()).simple().to_string();
+        let line = Line {
+            server,
+            tls,
+            listen: format!("LISTEN \"{schema}\""),
+            notify: format!("NOTIFY \"{schema}\", '{me}'"),
+            me,
+            told: Arc::clone(&told),
+            woken,
+        };
+        let mut listens = JoinSet::new();
+        listens.spawn(line.run());
+        Fleet { told, _listens: listens }
+    }
+
+    /// Tells everybody, soon. What is told meanwhile is told with it.
+    pub(super) fn tell(&self) {
+        self.told.notify_one();
+    }
+}
+
+struct Line {
+    server: Config,
+    tls: MakeRustlsConnect,
+    listen: String,
+    notify: String,
+    me: String,
+    told: Arc<Notify>,
+    woken: Wakeup,
+}
+
+impl Line {
+    /// Listens for ever. Nothing depends on it: everybody polls as well.
+    async fn run(self) {
+        let mut wait = RECONNECT.0;
+        loop {
+            match self.once().await {
+                Ok(()) => wait = RECONNECT.0,
+                Err(error) => {
+                    tracing::debug!(%error, "the store's wake-ups cannot be heard");
+                    wait = (wait * 2).min(RECONNECT.1);
+                }
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Listens until the connection breaks.
+    async fn once(&self) -> Result<(), tokio_postgres::Error> {
+        let (client, mut connection) = self.server.connect(self.tls.clone()).await?;
+        let hear = async {
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                match message {
+                    Ok(AsyncMessage::Notification(heard)) if heard.payload() != self.me => {
+                        self.woken.wake();
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "the store's wake-ups stopped");
+                        return;
+                    }
+                }
+            }
+        };
+        let mut hear = pin!(hear);
+        tokio::select! {
+            biased;
+            () = &mut hear => return Ok(()),
+            listening = client.batch_execute(&self.listen) => listening?,
+        }
+        // What happened meanwhile was not heard.
+        self.woken.wake();
+        tokio::select! {
+            () = hear => Ok(()),
+            told = self.tell(&client) => told,
+        }
+    }
+
+    async fn tell(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
+        loop {
+            self.told.notified().await;
+            client.batch_execute(&self.notify).await?;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}

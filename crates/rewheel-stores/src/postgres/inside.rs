@@ -1,0 +1,209 @@
+//! Submits and settles within a transaction of the user's own.
+
+use super::PostgresStore;
+use super::session::Session;
+use super::verbs::insert::Insertion;
+use super::verbs::settle;
+use crate::batch::leave_out;
+use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Settled, Settlement, StoreError};
+use rewheel_core::{HolderId, NewJob, Timestamp, When};
+use std::fmt::Write;
+use tokio_postgres::Transaction;
+
+impl PostgresStore {
+    /// Stores new jobs with the caller's transaction: they exist if and when it commits. Meant for the outbox that is none:
+    /// the order and the job that charges for it are stored together, or neither is.
+    ///
+    /// It wakes nobody, since nobody can see the jobs yet: they are found by the next poll, or at once if
+    /// [`wake_in`](PostgresStore::wake_in) is called in the same transaction. [`Insert::direct`] is ignored for the same reason.
+    ///
+    /// ```no_run
+    /// use rewheel::Random;
+    /// use rewheel_core::store::Insert;
+    /// use rewheel_core::{JobId, KindName, NewJob, Timestamp};
+    /// use rewheel_stores::PostgresStore;
+    ///
+    /// # async fn order(client: &mut tokio_postgres::Client, store: &PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// let transaction = client.transaction().await?;
+    /// transaction.execute("INSERT INTO orders (id, cents) VALUES (17, 4200)", &[]).await?;
+    /// let id = JobId::new(Timestamp::from_millis(1_700_000_000_000), &Random::thread());
+    /// let job = NewJob::new(id, KindName::parse("charge-card")?, br#"{"order":17}"#.to_vec());
+    /// store.insert_in(&transaction, &Insert::new(&[job])).await?;
+    /// transaction.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`SubmitStore::insert`](rewheel_core::store::SubmitStore::insert). PostgreSQL then refuses whatever follows in the
+    /// transaction: roll it back.
+    pub async fn insert_in(
+        &self,
+        transaction: &Transaction<'_>,
+        insert: &Insert<'_>,
+    ) -> Answer<Vec<Inserted>> {
+        let insert = Insert { direct: None, ..insert.clone() };
+        // Lanes are numbered outside: what is remembered of them must not be undone.
+        let lanes = self.prepare_insert(&insert).await?;
+        let mut insertion = Insertion::new(&insert, lanes);
+        if insert.if_refused == IfRefused::StoreNothing {
+            return self.insert_all_in(transaction, &insert, &mut insertion).await;
+        }
+        let session = Session::theirs(&self.shared, transaction);
+        let answers = insertion.careful(&session).await;
+        session.end(answers).await
+    }
+
+    async fn insert_all_in(
+        &self,
+        transaction: &Transaction<'_>,
+        insert: &Insert<'_>,
+        insertion: &mut Insertion<'_>,
+    ) -> Answer<Vec<Inserted>> {
+        let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+        transaction.batch_execute("SAVEPOINT rewheel").await.map_err(unavailable)?;
+        let session = Session::theirs(&self.shared, transaction);
+        let answers = insertion.careful(&session).await;
+        let mut answers = session.end(answers).await?;
+        let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
+        if refused {
+            leave_out(insert.jobs, &mut answers);
+            transaction.batch_execute("ROLLBACK TO rewheel").await.map_err(unavailable)?;
+        }
+        transaction.batch_execute("RELEASE rewheel").await.map_err(unavailable)?;
+        Ok(answers)
+    }
+
+    /// Settles with the caller's transaction: what the attempt did to this database and that it is done are one.
+    ///
+    /// # Errors
+    /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle). PostgreSQL then refuses whatever follows in the
+    /// transaction: roll it back, as where the answer is [`Settled::Lost`].
+    pub async fn settle_in(
+        &self,
+        transaction: &Transaction<'_>,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> Answer<Vec<Settled>> {
+        let session = Session::theirs(&self.shared, transaction);
+        let answers = settle::settle_mixed(&session, holder, settlements).await;
+        session.end(answers).await.map(|(answers, _)| answers)
+    }
+
+    /// Lets holders look at once, when the caller's transaction commits. PostgreSQL lets one transaction at a time commit
+    /// with such a word: leave it out where thousands do in a second.
+    ///
+    /// # Errors
+    /// Says why the server could not be asked.
+    pub async fn wake_in(&self, transaction: &Transaction<'_>) -> Answer<()> {
+        let text = format!("SELECT {}.rewheel_wake()", self.shared.schema);
+        let told = transaction.batch_execute(&text).await;
+        told.map_err(|error| StoreError::Unavailable(error.into()))
+    }
+
+    /// Returns the statement that stores a job, for a transaction of any other driver: a call of `rewheel_submit` with every
+    /// value written out. It returns the job's id, or that of the job which has its key.
+    ///
+    /// # Errors
+    /// A payload must be text, and a job cannot bring a backoff of its own: set that of its kind.
+    ///
+    /// ```no_run
+    /// # async fn show(store: &rewheel_stores::PostgresStore, job: rewheel_core::NewJob) -> Result<(), rewheel_core::store::StoreError> {
+    /// let sql = store.insert_sql(&job)?;
+    /// assert!(sql.starts_with("SELECT rewheel.rewheel_submit("));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert_sql(&self, job: &NewJob) -> Answer<String> {
+        insert_sql(&self.shared.schema, job)
+    }
+}
+
+fn insert_sql(schema: &str, job: &NewJob) -> Answer<String> {
+    let rejected = |why: &str| StoreError::Rejected(why.into());
+    if job.backoff.is_some() {
+        return Err(rejected("a job that is submitted by SQL has the backoff of its kind"));
+    }
+    let payload = std::str::from_utf8(&job.payload)
+        .ok()
+        .filter(|text| !text.contains('\0'))
+        .ok_or_else(|| rejected("a payload that is submitted by SQL must be JSON"))?;
+    let mut sql = format!(
+        "SELECT {schema}.rewheel_submit({}, {}, id => '{}', priority => {}",
+        quoted(job.kind.as_str()),
+        quoted(payload),
+        job.id,
+        job.priority.get(),
+    );
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(sql, ", {name} => {value}");
+        }
+    };
+    add("key", job.key.as_ref().map(|key| quoted(key.as_str())));
+    add("tenant", job.tenant.as_ref().map(|tenant| quoted(tenant.as_str())));
+    add("shard_key", job.shard_key.as_ref().map(|key| quoted(key.as_str())));
+    add("traceparent", job.traceparent.as_deref().map(quoted));
+    add("attempts_max", job.attempts_max.map(|most| most.to_string()));
+    let interval = |millis: u128| format!("interval '{millis} milliseconds'");
+    add("attempt_timeout", job.attempt_timeout.map(|timeout| interval(timeout.as_millis())));
+    match job.due {
+        When::In(delay) if delay.is_zero() => {}
+        When::In(delay) => add("delay", Some(interval(delay.as_millis()))),
+        When::At(at) => add("due", Some(timestamp(at))),
+    }
+    match job.deadline {
+        None => {}
+        Some(When::In(left)) => {
+            add("deadline", Some(format!("clock_timestamp() + {}", interval(left.as_millis()))));
+        }
+        Some(When::At(at)) => add("deadline", Some(timestamp(at))),
+    }
+    sql.push(')');
+    Ok(sql)
+}
+
+/// A text as SQL says it, whatever the server is told about backslashes.
+fn quoted(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+fn timestamp(at: Timestamp) -> String {
+    format!("to_timestamp({}::numeric / 1000)", at.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::insert_sql;
+    use rewheel::{Backoff, Random};
+    use rewheel_core::{JobId, Key, KindName, NewJob, Timestamp, When};
+    use std::time::Duration;
+
+    fn job(payload: &[u8]) -> NewJob {
+        let id = JobId::new(Timestamp::from_millis(1), &Random::seeded(1));
+        NewJob::new(id, KindName::parse("charge-card").expect("a kind"), payload.to_vec())
+    }
+
+    #[test]
+    fn every_value_is_written_out_and_quoted() {
+        let mut job = job(br#"{"name":"O'Neill \\ Sons"}"#);
+        job.key = Key::parse("order'17").ok();
+        job.due = When::In(Duration::from_millis(1_500));
+        let sql = insert_sql("rewheel", &job).expect("a statement");
+        assert_eq!(
+            sql,
+            format!(
+                "SELECT rewheel.rewheel_submit(E'charge-card', E'{{\"name\":\"O''Neill \\\\\\\\ Sons\"}}', id => '{}', \
+                 priority => 5, key => E'order''17', delay => interval '1500 milliseconds')",
+                job.id
+            )
+        );
+    }
+
+    #[test]
+    fn what_sql_cannot_say_is_refused() {
+        assert!(insert_sql("rewheel", &job(b"\xff")).is_err());
+        let backoff = Some(Backoff::fixed(Duration::from_secs(1)));
+        assert!(insert_sql("rewheel", &NewJob { backoff, ..job(b"{}") }).is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! Knows the numbers of lanes.
+
+use super::error::{Trouble, unreadable};
+use super::row::{read_tenant, tenant_text};
+use super::session::Session;
+use super::statements::{FIND_KINDS, FIND_LANES, INSERT_LANES, NAME_LANES};
+use rewheel::{Clock, Moment};
+use rewheel_core::{KindName, Lane, Priority, Timestamp};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_postgres::Row;
+
+/// Lanes that are remembered. They are short; forgetting them costs a lookup each.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// Lanes whose floor is remembered: as many as one claim visits.
+const FLOORS_MAX: usize = rewheel_core::Limits::LANES_MAX;
+
+/// How long a floor holds. A transaction that commits late may bring a job that is due below it.
+const FLOOR_HOLDS: Duration = Duration::from_secs(1);
+
+/// Lanes by number, numbers by lane. A lane is never renumbered, so that remembering is safe.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    known: Mutex<Known>,
+    clock: Clock,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    numbers: HashMap<Lane, i32>,
+    names: HashMap<i32, Lane>,
+    floors: HashMap<i32, Floor>,
+}
+
+/// From which due on to look into a lane. What was claimed below it is gone, but PostgreSQL steps over the
+/// remains of each until they are cleared away, which an old transaction anywhere prevents.
+#[derive(Clone, Copy, Debug)]
+struct Floor {
+    due: Timestamp,
+    since: Moment,
+}
+
+impl Lanes {
+    pub(super) fn new() -> Lanes {
+        Lanes { known: Mutex::default(), clock: Clock::system() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing that can panic happens under this lock.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, number: i32, lane: &Lane) {
+        let mut known = self.known();
+        if known.names.len() >= REMEMBERED_MAX {
+            known.numbers.clear();
+            known.names.clear();
+        }
+        known.numbers.insert(lane.clone(), number);
+        known.names.insert(number, lane.clone());
+    }
+
+    fn missing<'l>(&self, lanes: impl Iterator<Item = &'l Lane>) -> Vec<Lane> {
+        let known = self.known();
+        let missing: HashSet<&Lane> =
+            lanes.filter(|lane| !known.numbers.contains_key(*lane)).collect();
+        missing.into_iter().cloned().collect()
+    }
+
+    /// Returns the number of a lane, if it is remembered.
+    pub(super) fn number(&self, lane: &Lane) -> Option<i32> {
+        self.known().numbers.get(lane).copied()
+    }
+
+    /// Learns the numbers of lanes that have one.
+    pub(super) async fn find(
+        &self,
+        session: &Session<'_>,
+        lanes: impl Iterator<Item = &Lane>,
+    ) -> Result<(), Trouble> {
+        let missing = self.missing(lanes);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let names = Names::of(&missing);
+        for row in session.query(&FIND_LANES, &names.params()).await? {
+            let (number, lane) = read_lane(&row)?;
+            self.remember(number, &lane);
+        }
+        Ok(())
+    }
+
+    /// Learns the numbers of lanes, which begin to exist where their kind does. The session must commit each
+    /// statement by itself: what is remembered must not be undone.
+    pub(super) async fn find_or_make(
+        &self,
+        session: &Session<'_>,
+        lanes: impl Iterator<Item = &Lane> + Clone,
+    ) -> Result<(), Trouble> {
+        self.find(session, lanes.clone()).await?;
+        let mut missing = self.missing(lanes.clone());
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let kinds: Vec<&str> = missing.iter().map(|lane| lane.kind.as_str()).collect();
+        let mut exist = HashSet::new();
+        for row in session.query(&FIND_KINDS, &[&kinds]).await? {
+            exist.insert(row.try_get::<_, String>(0)?);
+        }
+        missing.retain(|lane| exist.contains(lane.kind.as_str()));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        session.execute(&INSERT_LANES, &Names::of(&missing).params()).await?;
+        self.find(session, lanes).await
+    }
+
+    /// Returns the number of a lane that may begin to exist, in a transaction that may be undone.
+    pub(super) async fn number_in(
+        &self,
+        session: &Session<'_>,
+        lane: &Lane,
+    ) -> Result<i32, Trouble> {
+        if let Some(number) = self.number(lane) {
+            return Ok(number);
+        }
+        let names = Names::of(std::slice::from_ref(lane));
+        if session.find(&FIND_LANES, &names.params()).await?.is_none() {
+            session.execute(&INSERT_LANES, &names.params()).await?;
+        }
+        let row = session.one(&FIND_LANES, &names.params()).await?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// Returns what the numbers of lanes stand for.
+    pub(super) async fn names(
+        &self,
+        session: &Session<'_>,
+        numbers: impl Iterator<Item = i32>,
+    ) -> Result<HashMap<i32, Lane>, Trouble> {
+        let mut names = HashMap::new();
+        let mut missing = Vec::new();
+        {
+            let known = self.known();
+            for number in numbers {
+                match known.names.get(&number) {
+                    Some(lane) => drop(names.insert(number, lane.clone())),
+                    None => missing.push(number),
+                }
+            }
+        }
+        if !missing.is_empty() {
+            for row in session.query(&NAME_LANES, &[&missing]).await? {
+                let (number, lane) = read_lane(&row)?;
+                self.remember(number, &lane);
+                names.insert(number, lane);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns from which due on to look into a lane.
+    pub(super) fn floor(&self, lane: i32) -> i64 {
+        let now = self.clock.now();
+        let mut known = self.known();
+        match known.floors.get(&lane) {
+            Some(floor) if now.since(floor.since) < FLOOR_HOLDS => floor.due.as_millis(),
+            Some(_) => {
+                known.floors.remove(&lane);
+                i64::MIN
+            }
+            None => i64::MIN,
+        }
+    }
+
+    /// Returns every floor: lanes, and the due of each.
+    pub(super) fn floors(&self) -> (Vec<i32>, Vec<i64>) {
+        let now = self.clock.now();
+        let mut known = self.known();
+        known.floors.retain(|_, floor| now.since(floor.since) < FLOOR_HOLDS);
+        known.floors.iter().map(|(lane, floor)| (*lane, floor.due.as_millis())).unzip()
+    }
+
+    /// Notes what a claim found: if it got all that it asked for, there is nothing below the last of it. One
+    /// that is not due yet says nothing, since others may still be submitted before it.
+    pub(super) fn claimed(&self, lane: i32, was_full: bool, last_due: Timestamp, now: Timestamp) {
+        let mut known = self.known();
+        if !was_full || last_due > now {
+            known.floors.remove(&lane);
+            return;
+        }
+        if known.floors.len() >= FLOORS_MAX && !known.floors.contains_key(&lane) {
+            known.floors.clear();
+        }
+        let floor = Floor { due: last_due, since: self.clock.now() };
+        // The time at which the floor was first laid counts: it must not hold for ever.
+        known.floors.entry(lane).and_modify(|known| known.due = floor.due).or_insert(floor);
+    }
+
+    /// Forgets a floor: something came back below it.
+    pub(super) fn lower(&self) {
+        self.known().floors.clear();
+    }
+}
+
+/// Lanes as arrays, one for each column.
+struct Names<'l> {
+    kinds: Vec<&'l str>,
+    tenants: Vec<&'l str>,
+    priorities: Vec<i32>,
+}
+
+impl<'l> Names<'l> {
+    fn of(lanes: &'l [Lane]) -> Names<'l> {
+        Names {
+            kinds: lanes.iter().map(|lane| lane.kind.as_str()).collect(),
+            tenants: lanes.iter().map(|lane| tenant_text(lane.tenant.as_ref())).collect(),
+            priorities: lanes.iter().map(|lane| i32::from(lane.priority.get())).collect(),
+        }
+    }
+
+    fn params(&self) -> [super::session::Param<'_>; 3] {
+        [&self.kinds, &self.tenants, &self.priorities]
+    }
+}
+
+fn read_lane(row: &Row) -> Result<(i32, Lane), Trouble> {
+    Ok((row.try_get(0)?, lane_at(row, 1)?))
+}
+
+/// Reads kind, tenant and priority from three columns.
+pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, Trouble> {
+    let priority = u8::try_from(row.try_get::<_, i32>(at + 2)?).unwrap_or(u8::MAX);
+    Ok(Lane {
+        kind: KindName::parse(row.try_get(at)?).map_err(|_| unreadable("a kind"))?,
+        tenant: read_tenant(row.try_get(at + 1)?)?,
+        priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
+    })
+}

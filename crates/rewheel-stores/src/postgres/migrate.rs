@@ -1,0 +1,82 @@
+//! Brings the tables of a schema up to date.
+
+use super::error::{Stage, Trouble, broken, judge, judge_pool};
+use super::for_schema;
+use deadpool_postgres::{Object, Pool};
+use rewheel_core::store::Answer;
+use tokio_postgres::Client;
+
+/// What each version of the tables adds to the one before it. Never edited once released.
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("jobs", include_str!("migrations/0001_jobs.sql")),
+    ("submit", include_str!("migrations/0002_submit.sql")),
+];
+
+/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
+pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
+    let connection = pool.get().await.map_err(judge_pool)?;
+    let done = async {
+        if version(&connection, schema).await? == MIGRATIONS.len() {
+            return Ok(());
+        }
+        apply(&connection, schema).await?;
+        connection.batch_execute("COMMIT").await?;
+        Ok::<_, Trouble>(())
+    };
+    let done = done.await;
+    if done.is_err() {
+        // Closing it also ends the transaction.
+        drop(Object::take(connection));
+    }
+    done.map_err(|trouble| judge(trouble, Stage::Open))
+}
+
+async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
+    // The lock ends with the transaction: behind a pooler another kind would stay with a stranger.
+    let lock = format!(
+        "BEGIN; SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min'; \
+         SELECT pg_advisory_xact_lock(hashtext('rewheel {schema}'))"
+    );
+    client.batch_execute(&lock).await?;
+    let from = version(client, schema).await?;
+    if from > MIGRATIONS.len() {
+        return Err(Trouble::Said(broken(
+            format!(
+                "the tables were made by a newer Rewheel (they have version {from}, this one knows {}): upgrade \
+                 this one",
+                MIGRATIONS.len()
+            ),
+            None,
+        )));
+    }
+    if from == 0 {
+        let begin = format!(
+            "CREATE SCHEMA IF NOT EXISTS {schema};
+             CREATE TABLE {schema}.migrations (
+                 version integer PRIMARY KEY, name text NOT NULL, applied timestamptz NOT NULL DEFAULT now()
+             )"
+        );
+        client.batch_execute(&begin).await?;
+    }
+    for (version, (name, migration)) in MIGRATIONS.iter().enumerate().skip(from) {
+        client.batch_execute(&for_schema(migration, schema)).await?;
+        let note = format!(
+            "INSERT INTO {schema}.migrations (version, name) VALUES ({}, '{name}')",
+            version + 1
+        );
+        client.batch_execute(&note).await?;
+    }
+    Ok(())
+}
+
+async fn version(client: &Client, schema: &str) -> Result<usize, Trouble> {
+    let exists = format!("SELECT to_regclass('{schema}.migrations') IS NOT NULL");
+    let exists = client.query_typed(&exists, &[]).await?;
+    if !exists.first().map_or(Ok(false), |row| row.try_get(0))? {
+        return Ok(0);
+    }
+    let version = format!("SELECT coalesce(max(version), 0) FROM {schema}.migrations");
+    let rows = client.query_typed(&version, &[]).await?;
+    let version: i32 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    Ok(usize::try_from(version).unwrap_or(0))
+}

@@ -1,0 +1,125 @@
+-- 0002: submitting from a transaction of one's own, in any language that speaks SQL.
+
+-- Stores a job with the caller's transaction, and returns its id; that of the job which has the key, if one has. It wakes
+-- nobody: the job is found by the next poll, or after rewheel_wake(). Runs with its owner's rights, so that a role needs no
+-- more than USAGE of this schema.
+CREATE FUNCTION rewheel.rewheel_submit(
+    kind text, payload text, key text DEFAULT NULL, tenant text DEFAULT NULL, priority integer DEFAULT 5,
+    delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
+    attempts_max integer DEFAULT NULL, attempt_timeout interval DEFAULT NULL, shard_key text DEFAULT NULL,
+    traceparent text DEFAULT NULL, id uuid DEFAULT NULL
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+#variable_conflict use_variable
+DECLARE
+    control   CONSTANT text := '[\u0001-\u001f\u007f-\u009f]';
+    now       CONSTANT bigint := rewheel.now_ms();
+    bytes     bytea;
+    hash      bytea;
+    due_ms    bigint;
+    ends_ms   bigint;
+    number    integer;
+    job       uuid;
+    known     record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM rewheel.kinds WHERE kinds.name = kind) THEN
+        RAISE EXCEPTION 'rewheel: kind % does not exist', kind
+              USING ERRCODE = 'foreign_key_violation',
+                    HINT = 'Name it in the config, by PUT /v1/kinds, or by an engine with its handler.';
+    END IF;
+    IF payload IS NULL OR octet_length(payload) > 16777216 THEN
+        RAISE EXCEPTION 'rewheel: payload must be JSON of at most 16 MiB' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM payload::json;
+    IF NOT coalesce(priority BETWEEN 0 AND 9, false) THEN
+        RAISE EXCEPTION 'rewheel: priority must be 0..9' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(key) NOT BETWEEN 1 AND 255 OR key ~ control THEN
+        RAISE EXCEPTION 'rewheel: key must be 1 to 255 bytes without control characters' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(shard_key) NOT BETWEEN 1 AND 255 OR shard_key ~ control THEN
+        RAISE EXCEPTION 'rewheel: shard_key must be 1 to 255 bytes without control characters'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(tenant) NOT BETWEEN 1 AND 128 OR tenant ~ control THEN
+        RAISE EXCEPTION 'rewheel: tenant must be 1 to 128 bytes without control characters'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF octet_length(traceparent) NOT BETWEEN 1 AND 255 OR traceparent ~ control THEN
+        RAISE EXCEPTION 'rewheel: traceparent must be a W3C trace context' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF attempts_max < 1 THEN
+        RAISE EXCEPTION 'rewheel: attempts_max must be at least 1' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF attempt_timeout <= interval '0' OR delay < interval '0' THEN
+        RAISE EXCEPTION 'rewheel: attempt_timeout must be more than nothing, delay not less'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF delay IS NOT NULL AND due IS NOT NULL THEN
+        RAISE EXCEPTION 'rewheel: give delay or due, not both' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    due_ms := coalesce(floor(extract(epoch FROM due) * 1000)::bigint, now + coalesce(ceil(extract(epoch FROM delay) * 1000)::bigint, 0));
+    ends_ms := floor(extract(epoch FROM deadline) * 1000)::bigint;
+    bytes := convert_to(payload, 'UTF8');
+    job := coalesce(id, (lpad(to_hex(now), 12, '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid);
+    IF key IS NOT NULL THEN
+        hash := sha256(bytes);
+        LOOP
+            SELECT keys.job, keys.payload_hash INTO known FROM rewheel.keys
+             WHERE keys.kind = kind AND keys.tenant = coalesce(tenant, '') AND keys.key = key
+               AND (keys.expires_ms IS NULL OR keys.expires_ms > now);
+            IF FOUND AND known.payload_hash <> hash THEN
+                RAISE EXCEPTION 'rewheel: key % is that of job %, which has another payload', key, known.job
+                      USING ERRCODE = 'unique_violation';
+            ELSIF FOUND THEN
+                RETURN known.job;
+            END IF;
+            EXIT WHEN ends_ms <= now OR ends_ms < due_ms;
+            INSERT INTO rewheel.keys AS taken (kind, tenant, key, job, payload_hash)
+            VALUES (kind, coalesce(tenant, ''), key, job, hash)
+            ON CONFLICT ON CONSTRAINT keys_pkey DO UPDATE
+               SET job = excluded.job, payload_hash = excluded.payload_hash, state = NULL, expires_ms = NULL
+             WHERE taken.expires_ms <= now;
+            EXIT WHEN FOUND;
+        END LOOP;
+    END IF;
+    IF ends_ms <= now OR ends_ms < due_ms THEN
+        RAISE EXCEPTION 'rewheel: deadline comes before the job could run' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    LOOP
+        SELECT lanes.lane INTO number FROM rewheel.lanes
+         WHERE lanes.kind = kind AND lanes.tenant = coalesce(tenant, '') AND lanes.priority = priority;
+        EXIT WHEN FOUND;
+        INSERT INTO rewheel.lanes (kind, tenant, priority) VALUES (kind, coalesce(tenant, ''), priority) ON CONFLICT DO NOTHING;
+    END LOOP;
+    INSERT INTO rewheel.jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                              takeovers_counted, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, key, shard_key,
+                              traceparent, payload)
+    VALUES (job, number, 'scheduled', due_ms, 'submitted', 0, 1, 0, 0, 0,
+            0, now, ends_ms, attempts_max, ceil(extract(epoch FROM attempt_timeout) * 1000)::bigint, key, shard_key,
+            traceparent, bytes);
+    INSERT INTO rewheel.ledger (at_ms, submitted, pruned) VALUES (now, 1, 0);
+    RETURN job;
+END $$;
+
+-- Lets holders look at once, when the caller's transaction commits.
+CREATE FUNCTION rewheel.rewheel_wake() RETURNS void LANGUAGE sql SET search_path = pg_catalog
+    AS $$ SELECT pg_notify(split_part('rewheel.', '.', 1), '') $$;
+
+-- The same two without the name of the schema, where there is but one Rewheel in the database and its user may make them.
+DO $do$
+BEGIN
+    IF split_part('rewheel.', '.', 1) = 'rewheel' THEN
+        CREATE FUNCTION public.rewheel_submit(
+            kind text, payload text, key text DEFAULT NULL, tenant text DEFAULT NULL, priority integer DEFAULT 5,
+            delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
+            attempts_max integer DEFAULT NULL, attempt_timeout interval DEFAULT NULL, shard_key text DEFAULT NULL,
+            traceparent text DEFAULT NULL, id uuid DEFAULT NULL
+        ) RETURNS uuid LANGUAGE sql AS $$
+            SELECT rewheel.rewheel_submit(kind, payload, key, tenant, priority, delay, due, deadline, attempts_max,
+                                          attempt_timeout, shard_key, traceparent, id)
+        $$;
+        CREATE FUNCTION public.rewheel_wake() RETURNS void LANGUAGE sql AS $$ SELECT rewheel.rewheel_wake() $$;
+    END IF;
+EXCEPTION WHEN insufficient_privilege OR invalid_schema_name THEN
+    NULL;       -- They are called by their full names then.
+END $do$;

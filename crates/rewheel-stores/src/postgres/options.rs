@@ -1,0 +1,203 @@
+//! Reads the URL of a PostgreSQL store.
+
+use super::broken;
+use rewheel::duration;
+use rewheel_core::store::{ClockOffset, StoreError};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+/// How to use a PostgreSQL server.
+///
+/// ```
+/// use rewheel_stores::PostgresOptions;
+///
+/// let options = PostgresOptions::parse("postgres://ops@db.internal/shop?schema=retries&pool_max=16")?;
+/// assert_eq!((options.schema.as_str(), options.pool_max), ("retries", 16));
+///
+/// let error = PostgresOptions::parse("postgres://db/shop?pool=16").unwrap_err();
+/// assert!(error.to_string().contains("pool"));
+/// # Ok::<_, rewheel_core::store::StoreError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PostgresOptions {
+    /// Where the server is, and as whom to go there.
+    pub server: Config,
+    /// The schema that has Rewheel's tables. Several may share a database.
+    pub schema: String,
+    /// Connections for the work, besides one for the heartbeat and one that listens.
+    pub pool_max: usize,
+    /// How long a statement may take.
+    pub statement_timeout: Duration,
+    /// What is between this process and the server.
+    pub pooler: Pooler,
+    /// Whether the server must prove who it is.
+    pub verify: Verify,
+    /// Moves the store's clock, in tests.
+    pub clock: ClockOffset,
+}
+
+/// What is between a process and its server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pooler {
+    /// Nothing, or something that gives each client a connection of its own.
+    #[default]
+    None,
+    /// Something that gives a connection for a transaction only, as pgbouncer's transaction mode. Nothing
+    /// is prepared or set beyond a transaction, and changes by others are found by polling only.
+    Transaction,
+}
+
+/// Whether a server must prove who it is, where the connection is encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// No, as with libpq's `require` and `prefer`.
+    #[default]
+    No,
+    /// By a certificate that this system trusts, for the host that the URL names.
+    System,
+    /// By a certificate signed by one of those in a file, for the host that the URL names.
+    File(PathBuf),
+}
+
+impl PostgresOptions {
+    /// Connections for the work unless the URL says otherwise: one claims, one settles, the others
+    /// submit and answer questions.
+    pub const POOL_MAX_DEFAULT: usize = 8;
+
+    /// As the engine's own: nothing waits longer for an answer.
+    pub const STATEMENT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+    /// Reads a URL as libpq does, with settings of its own: `schema`, `pool_max`, `statement_timeout`,
+    /// `pooler=transaction`.
+    ///
+    /// # Errors
+    /// Says which part of it is wrong.
+    pub fn parse(url: &str) -> Result<PostgresOptions, StoreError> {
+        let (base, settings) = url.split_once('?').unwrap_or((url, ""));
+        let mut options = PostgresOptions {
+            server: Config::new(),
+            schema: "rewheel".to_owned(),
+            pool_max: PostgresOptions::POOL_MAX_DEFAULT,
+            statement_timeout: PostgresOptions::STATEMENT_TIMEOUT_DEFAULT,
+            pooler: Pooler::None,
+            verify: Verify::No,
+            clock: ClockOffset::default(),
+        };
+        // What is the server's own is read by its client.
+        let mut theirs = Vec::new();
+        let mut must_encrypt = false;
+        for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
+            let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+            match (name, value) {
+                ("schema", _) => options.schema = schema(value)?,
+                ("pool_max", _) => options.pool_max = pool_max(value)?,
+                ("statement_timeout", _) => options.statement_timeout = timeout(value)?,
+                ("pooler", "transaction") => options.pooler = Pooler::Transaction,
+                ("pooler", "none") => options.pooler = Pooler::None,
+                ("pooler", _) => return Err(wrong(setting, "pooler is `transaction` or `none`")),
+                ("sslmode", "verify-ca" | "verify-full") => {
+                    must_encrypt = true;
+                    if options.verify == Verify::No {
+                        options.verify = Verify::System;
+                    }
+                }
+                ("sslrootcert", _) => options.verify = Verify::File(PathBuf::from(value)),
+                _ => theirs.push(setting),
+            }
+        }
+        let url = format!("{base}?{}", theirs.join("&"));
+        options.server = url.parse().map_err(|error: tokio_postgres::Error| {
+            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            broken(
+                format!(
+                    "the store's URL cannot be read: {why}; it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, \
+                     then settings of PostgreSQL or schema, pool_max, statement_timeout, pooler"
+                ),
+                None,
+            )
+        })?;
+        if must_encrypt {
+            options.server.ssl_mode(SslMode::Require);
+        }
+        if options.server.get_hosts().is_empty() {
+            return Err(wrong(base, "it names no host"));
+        }
+        Ok(options)
+    }
+}
+
+/// A name that needs no quotes is safe to write into a statement.
+fn schema(value: &str) -> Result<String, StoreError> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    let good = value.len() <= 63
+        && value.bytes().next().is_some_and(plain)
+        && value.bytes().all(|byte| plain(byte) || byte.is_ascii_digit());
+    if good {
+        Ok(value.to_owned())
+    } else {
+        Err(wrong(value, "a schema is a-z, 0-9 and `_`, at most 63"))
+    }
+}
+
+fn pool_max(value: &str) -> Result<usize, StoreError> {
+    match value.parse() {
+        Ok(count @ 2..=1_000) => Ok(count),
+        Ok(_) | Err(_) => Err(wrong(value, "pool_max is 2 to 1000")),
+    }
+}
+
+fn timeout(value: &str) -> Result<Duration, StoreError> {
+    match duration::parse(value) {
+        Ok(timeout) if timeout >= Duration::from_millis(100) => Ok(timeout),
+        Ok(_) | Err(_) => {
+            Err(wrong(value, "statement_timeout is a length of time such as `10s`, at least 100ms"))
+        }
+    }
+}
+
+fn wrong(what: &str, why: &str) -> StoreError {
+    broken(format!("the store's URL cannot be used: `{what}`: {why}"), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pooler, PostgresOptions, Verify};
+    use std::time::Duration;
+    use tokio_postgres::config::SslMode;
+
+    #[test]
+    fn settings_of_both_sides_are_told_apart() {
+        let url = "postgres://u:p@h:5433/d?schema=a_1&sslmode=verify-full&statement_timeout=3s&pooler=transaction\
+                   &application_name=shop";
+        let options = PostgresOptions::parse(url).expect("a good URL");
+        assert_eq!(options.schema, "a_1");
+        assert_eq!(options.statement_timeout, Duration::from_secs(3));
+        assert_eq!((options.pooler, options.verify), (Pooler::Transaction, Verify::System));
+        assert_eq!(options.server.get_ssl_mode(), SslMode::Require);
+        assert_eq!(options.server.get_application_name(), Some("shop"));
+        assert_eq!(options.server.get_ports(), [5433]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (setting, named) in [
+            ("schema=A", "a schema is"),
+            ("schema=a;drop", "a schema is"),
+            ("schema=", "a schema is"),
+            ("pool_max=0", "pool_max is"),
+            ("pool_max=x", "pool_max is"),
+            ("statement_timeout=0s", "statement_timeout is"),
+            ("pooler=session", "pooler is"),
+            ("sslmode=maybe", "sslmode"),
+            ("unknown=1", "unknown"),
+        ] {
+            let error =
+                PostgresOptions::parse(&format!("postgres://h/d?{setting}")).expect_err(setting);
+            assert!(error.to_string().contains(named), "{setting}: {error}");
+        }
+        assert!(PostgresOptions::parse("postgres:///d").is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! What a verb has while it runs: a connection, in a transaction or not.
+
+use super::Shared;
+use super::error::{Stage, Trouble, judge};
+use super::statements::{NOW, Sql};
+use deadpool_postgres::Object;
+use rewheel_core::Timestamp;
+use rewheel_core::store::{Answer, StoreError};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row, Transaction};
+
+/// What a statement takes.
+pub(super) type Param<'p> = &'p (dyn ToSql + Sync);
+
+/// A connection for as long as a verb takes.
+pub(super) struct Session<'s> {
+    pub(super) shared: &'s Shared,
+    /// A connection of ours, until it is given up.
+    ours: Option<Object>,
+    /// The transaction of somebody else, who ends it.
+    theirs: Option<&'s Transaction<'s>>,
+    /// What begins a transaction; without it each statement commits itself.
+    begin: Option<&'s str>,
+    begun: AtomicBool,
+    /// What is lost without an answer, where statements commit themselves.
+    stage: Stage,
+}
+
+impl<'s> Session<'s> {
+    pub(super) fn ours(
+        shared: &'s Shared,
+        connection: Object,
+        begin: Option<&'s str>,
+        stage: Stage,
+    ) -> Session<'s> {
+        let (ours, begun) = (Some(connection), AtomicBool::new(false));
+        Session { shared, ours, theirs: None, begin, begun, stage }
+    }
+
+    pub(super) fn theirs(shared: &'s Shared, transaction: &'s Transaction<'s>) -> Session<'s> {
+        let (theirs, begun) = (Some(transaction), AtomicBool::new(false));
+        Session { shared, ours: None, theirs, begin: None, begun, stage: Stage::Open }
+    }
+
+    /// Returns what moves the server's clock: zero but in tests.
+    pub(super) fn offset(&self) -> i64 {
+        self.shared.clock.as_millis()
+    }
+
+    /// Returns the store's time.
+    pub(super) async fn now(&self) -> Result<Timestamp, Trouble> {
+        let row = self.one(&NOW, &[&self.offset()]).await?;
+        Ok(Timestamp::from_millis(row.try_get(0)?))
+    }
+
+    /// Runs a statement, and returns its rows.
+    pub(super) async fn query(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Trouble> {
+        let text = self.shared.text(sql);
+        if let Some(transaction) = self.theirs {
+            return Ok(transaction.query_typed(&text, &typed(sql, params)).await?);
+        }
+        let connection = self.connection()?;
+        if self.shared.prepares {
+            let statement = connection.prepare_typed_cached(&text, sql.types).await?;
+            return self.after_begin(connection, connection.query(&statement, params)).await;
+        }
+        let params = typed(sql, params);
+        self.after_begin(connection, connection.query_typed(&text, &params)).await
+    }
+
+    /// Runs a statement, and returns how many rows it changed.
+    pub(super) async fn execute(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+    ) -> Result<u64, Trouble> {
+        let text = self.shared.text(sql);
+        if let Some(transaction) = self.theirs {
+            return Ok(transaction.execute_typed(&text, &typed(sql, params)).await?);
+        }
+        let connection = self.connection()?;
+        if self.shared.prepares {
+            let statement = connection.prepare_typed_cached(&text, sql.types).await?;
+            return self.after_begin(connection, connection.execute(&statement, params)).await;
+        }
+        let params = typed(sql, params);
+        self.after_begin(connection, connection.execute_typed(&text, &params)).await
+    }
+
+    fn connection(&self) -> Result<&Object, Trouble> {
+        self.ours.as_ref().ok_or(Trouble::Said(StoreError::Closed))
+    }
+
+    /// Sends what begins the transaction just before its first statement: one round trip for both.
+    async fn after_begin<T>(
+        &self,
+        connection: &Object,
+        statement: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Trouble> {
+        match self.begin {
+            Some(begin) if !self.begun.swap(true, Ordering::Relaxed) => {
+                let (begun, answer) =
+                    tokio::join!(biased; connection.batch_execute(begin), statement);
+                begun?;
+                Ok(answer?)
+            }
+            Some(_) | None => Ok(statement.await?),
+        }
+    }
+
+    /// Runs a statement that has exactly one row.
+    pub(super) async fn one(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+    ) -> Result<Row, Trouble> {
+        let mut rows = self.query(sql, params).await?;
+        rows.pop().ok_or_else(|| super::error::unreadable("a statement without an answer"))
+    }
+
+    /// Runs a statement that has one row or none.
+    pub(super) async fn find(
+        &self,
+        sql: &'static Sql,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>, Trouble> {
+        Ok(self.query(sql, params).await?.pop())
+    }
+
+    /// Ends the verb: what was written stays if it went well, and does not if not.
+    pub(super) async fn end<T>(mut self, result: Result<T, Trouble>) -> Answer<T> {
+        if !self.begun.load(Ordering::Relaxed) {
+            return result.map_err(|trouble| judge(trouble, self.stage));
+        }
+        match result {
+            Ok(answer) => match self.finish("COMMIT").await {
+                Ok(()) => Ok(answer),
+                Err(trouble) => Err(judge(trouble, Stage::Committing)),
+            },
+            Err(trouble) => {
+                // If that fails, too, the connection is given up.
+                let _ = self.finish("ROLLBACK").await;
+                Err(judge(trouble, Stage::Open))
+            }
+        }
+    }
+
+    /// Ends the verb, and leaves nothing of what it wrote.
+    pub(super) async fn undo<T>(mut self, answer: T) -> Answer<T> {
+        let _ = self.finish("ROLLBACK").await;
+        Ok(answer)
+    }
+
+    async fn finish(&mut self, how: &str) -> Result<(), Trouble> {
+        self.connection()?.batch_execute(how).await?;
+        self.begun.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Session<'_> {
+    /// A connection in the middle of a transaction is of no use to the next one: whoever asked stopped waiting, or its
+    /// end failed. Closing it also ends the transaction.
+    fn drop(&mut self) {
+        if *self.begun.get_mut()
+            && let Some(connection) = self.ours.take()
+        {
+            drop(Object::take(connection));
+        }
+    }
+}
+
+fn typed<'p>(sql: &'static Sql, params: &[Param<'p>]) -> Vec<(Param<'p>, Type)> {
+    debug_assert_eq!(params.len(), sql.types.len(), "{}", sql.text);
+    params.iter().copied().zip(sql.types.iter().cloned()).collect()
+}

@@ -1,0 +1,44 @@
+-- insert: new jobs, with their line in the ledger. Contract: SubmitStore::insert.
+-- $1 moves the clock; $2 is the time, if the transaction has asked for it already. $3 is the holder of the direct path, if
+-- any, $4 the attempt timeout of jobs without their own, $5 the grace. Then the jobs, an array for each column; one
+-- that is shorter than the first is NULL from there on. A job whose deadline comes too early is left out; whoever asks
+-- computes from the time that is answered which those are.
+WITH clock AS MATERIALIZED (SELECT coalesce($2, rewheel.now_ms() + $1) AS now),
+holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $3 AND died_ms IS NULL FOR KEY SHARE),
+job AS MATERIALIZED (
+    SELECT given.*, now,
+           coalesce(due_at, rewheel.later(now, due_in)) AS due,
+           CASE WHEN deadline_in IS NULL THEN deadline_at ELSE rewheel.later(now, deadline_in) END AS deadline
+      FROM clock, unnest($6::uuid[], $7::int[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+                         $13::bigint[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bytea[])
+           AS given (id, lane, due_at, due_in, deadline_at, deadline_in, attempts_max, attempt_timeout_ms, backoff, key,
+                     shard_key, traceparent, payload)
+),
+-- Lanes in which nobody would be overtaken, of kinds that may run.
+open AS MATERIALIZED (
+    SELECT lanes.lane
+      FROM (SELECT DISTINCT lane FROM job WHERE EXISTS (SELECT FROM holder)) AS named
+      JOIN rewheel.lanes ON lanes.lane = named.lane
+      JOIN rewheel.kinds ON kinds.name = lanes.kind
+     WHERE NOT paused AND parked_ms IS NULL
+       AND NOT EXISTS (SELECT FROM rewheel.jobs, clock
+                        WHERE state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= now)
+),
+stored AS (
+    INSERT INTO rewheel.jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+                              takeovers_counted, holder, leased_ms, overdue_ms, created_ms, deadline_ms, attempts_max,
+                              attempt_timeout_ms, backoff, key, shard_key, traceparent, payload)
+    SELECT id, lane, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1, 0, 0, 0, 0,
+           CASE WHEN direct THEN (SELECT seq FROM holder) END,
+           CASE WHEN direct THEN now END,
+           CASE WHEN direct THEN rewheel.later(rewheel.later(now, coalesce(attempt_timeout_ms, $4)), $5) END,
+           now, deadline, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, payload
+      FROM (SELECT *, due <= now AND lane IN (SELECT lane FROM open) AS direct FROM job) AS job
+     WHERE deadline IS NULL OR (deadline > now AND deadline >= due)
+    RETURNING 1
+),
+line AS (
+    INSERT INTO rewheel.ledger (at_ms, submitted, pruned)
+    SELECT now, submitted, 0 FROM clock, (SELECT count(*) AS submitted FROM stored) AS counted WHERE submitted > 0
+)
+SELECT now, ARRAY (SELECT lane FROM open) FROM clock;

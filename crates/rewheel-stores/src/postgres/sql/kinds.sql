@@ -1,0 +1,2 @@
+-- kinds: every kind. Contract: KindStore::kinds.
+SELECT name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation FROM rewheel.kinds ORDER BY name;

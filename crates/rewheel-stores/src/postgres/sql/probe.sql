@@ -1,0 +1,19 @@
+-- probe: leases the first job of lane $2 to holder $1, whose right that is. Contract: WorkStore::claim.
+WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $3 AS now),
+holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1 AND died_ms IS NULL FOR KEY SHARE),
+found AS MATERIALIZED (
+    SELECT jobs.ctid AS place, now, rewheel.later(rewheel.later(greatest(due_ms, now), coalesce(attempt_timeout_ms, $5)), $6)
+           AS overdue
+      FROM rewheel.jobs, clock
+     WHERE state = 'scheduled' AND lane = $2 AND due_ms <= rewheel.later(now, $4)
+       AND (deadline_ms IS NULL OR deadline_ms > now) AND EXISTS (SELECT FROM holder)
+     ORDER BY due_ms, seq LIMIT 1 FOR UPDATE OF jobs SKIP LOCKED
+)
+UPDATE rewheel.jobs
+   SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,
+       fence = fence + 1, version = version + 1
+  FROM found WHERE jobs.ctid = found.place
+RETURNING found.now, true AS alive, false AS probes, 1::bigint AS nth, seq, id, due_ms, because, fence,
+          version, attempt, attempts_before, takeovers, takeovers_counted, created_ms, deadline_ms, attempts_max,
+          attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code, failure_message,
+          payload, overdue_ms;

@@ -1,0 +1,4 @@
+-- probe_kind: whether holder $2 may still claim its one job of kind $1; nobody else may change that meanwhile.
+SELECT 1 FROM rewheel.kinds
+ WHERE name = $1 AND NOT paused AND parked_ms IS NOT NULL AND prober = $2 AND probe_job IS NULL
+   FOR UPDATE;

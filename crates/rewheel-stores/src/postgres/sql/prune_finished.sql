@@ -1,0 +1,14 @@
+-- prune_finished: at most $2 ended jobs that are not kept any longer, with their line in the ledger. Who prunes beside this
+-- one takes others. Contract: OperateStore::prune.
+WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $1 AS now),
+found AS MATERIALIZED (
+    SELECT finished.ctid AS place FROM rewheel.finished, clock WHERE expires_ms <= now
+     ORDER BY expires_ms LIMIT $2 FOR UPDATE OF finished SKIP LOCKED
+),
+gone AS (DELETE FROM rewheel.finished USING found WHERE finished.ctid = found.place RETURNING id),
+tries AS (DELETE FROM rewheel.attempts USING gone WHERE attempts.job = gone.id),
+counted AS (SELECT count(*) AS pruned FROM gone),
+line AS (
+    INSERT INTO rewheel.ledger (at_ms, submitted, pruned) SELECT now, 0, pruned FROM clock, counted WHERE pruned > 0
+)
+SELECT pruned FROM counted;

@@ -1,0 +1,34 @@
+-- settle_drop: jobs that succeeded, and are not kept. Contract: WorkStore::settle. $1 is the holder, $2 moves the clock,
+-- $3 and $4 are ids and fences, $5 says how long to keep their keys.
+WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $2 AS now),
+holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1),
+found AS MATERIALIZED (
+    SELECT job.place, given.fence
+      FROM unnest($3::uuid[], $4::bigint[]) AS given (id, fence),
+           LATERAL (SELECT jobs.ctid AS place FROM rewheel.jobs WHERE jobs.id = given.id OFFSET 0) AS job
+     WHERE EXISTS (SELECT FROM holder)
+),
+-- Nothing is asked that an index could answer (`IS NOT DISTINCT` it cannot): statistics from a time without leased jobs
+-- would make it look cheap. A job that has a holder is leased.
+gone AS (
+    DELETE FROM rewheel.jobs USING found
+     WHERE jobs.ctid = found.place AND jobs.fence = found.fence
+       AND holder IS NOT DISTINCT FROM (SELECT seq FROM holder)
+    RETURNING id, lane, key, jobs.fence
+),
+-- Under its first fence nothing has failed yet; later something may have, even if it did not count.
+tries AS (DELETE FROM rewheel.attempts USING gone WHERE gone.fence > 1 AND attempts.job = gone.id),
+ended AS (
+    UPDATE rewheel.keys SET state = 'succeeded', expires_ms = rewheel.later(now, $5)
+      FROM clock, (SELECT gone.id, key, kind, tenant FROM gone, rewheel.lanes
+                    WHERE key IS NOT NULL AND lanes.lane = gone.lane OFFSET 0) AS job,
+           LATERAL (SELECT keys.ctid AS place FROM rewheel.keys
+                     WHERE keys.kind = job.kind AND keys.tenant = job.tenant AND keys.key = job.key
+                       AND keys.job = job.id OFFSET 0) AS known
+     WHERE keys.ctid = known.place
+),
+line AS (
+    INSERT INTO rewheel.ledger (at_ms, submitted, pruned)
+    SELECT now, 0, pruned FROM clock, (SELECT count(*) AS pruned FROM gone) AS counted WHERE pruned > 0
+)
+SELECT ARRAY (SELECT id FROM gone);

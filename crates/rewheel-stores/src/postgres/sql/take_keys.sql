@@ -1,0 +1,10 @@
+-- take_keys: takes keys for jobs; one that has expired at $1 is replaced, one that another has is left out. In this order, so
+-- that two who take the same ones do not wait for each other.
+INSERT INTO rewheel.keys AS known (kind, tenant, key, job, payload_hash)
+SELECT kind, tenant, key, job, payload_hash
+  FROM unnest($2::text[], $3::text[], $4::text[], $5::uuid[], $6::bytea[]) AS given (kind, tenant, key, job, payload_hash)
+ ORDER BY kind, tenant, key
+ON CONFLICT (kind, tenant, key) DO UPDATE
+   SET job = excluded.job, payload_hash = excluded.payload_hash, state = NULL, expires_ms = NULL
+ WHERE known.expires_ms <= $1
+RETURNING job;

@@ -1,0 +1,96 @@
+//! Every statement, with the types of what it takes.
+//!
+//! Saying the types spares the server a question, and lets a statement be sent without being prepared, as a
+//! pooler between demands.
+
+use tokio_postgres::types::Type;
+
+/// A statement: one file.
+#[derive(Debug)]
+pub(super) struct Sql {
+    pub(super) text: &'static str,
+    pub(super) types: &'static [Type],
+}
+
+macro_rules! statements {
+    ($($name:ident = $file:literal ($($type:ident),*);)*) => {
+        $(pub(super) static $name: Sql =
+            Sql { text: include_str!($file), types: &[$(Type::$type),*] };)*
+    };
+}
+
+statements! {
+    ANNOUNCE = "sql/announce.sql" (INT8, UUID_ARRAY, INT8_ARRAY);
+    ATTEMPTS = "sql/attempts.sql" (UUID, INT8);
+    AUDIT = "sql/audit.sql" (INT8, INT8);
+    AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
+    BOOKS = "sql/books.sql" ();
+    BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
+    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
+    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8);
+    CLAIM = "sql/claim.sql" (UUID, INT8, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
+    DROP_DEAD = "sql/drop_dead.sql" (UUID);
+    DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
+    EDIT_DEAD = "sql/edit_dead.sql" (UUID, INT4, INT8, TEXT, INT8, INT8, BYTEA);
+    EDIT_LIVE = "sql/edit_live.sql" (UUID, INT4, TEXT, INT8, TEXT, INT8, INT8, TEXT, BYTEA);
+    END_DEAD = "sql/end_dead.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY,
+        TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
+        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    END_KEYS = "sql/end_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
+    FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
+    FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY);
+    FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
+    GET = "sql/get.sql" (UUID);
+    GET_FINISHED = "sql/get_finished.sql" (UUID);
+    HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8);
+    HOLDERS = "sql/holders.sql" (INT8);
+    INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
+        INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY);
+    INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+        TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT, TEXT, UUID, TEXT, TEXT, TEXT);
+    INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY);
+    INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
+    JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8);
+    KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+        TEXT_ARRAY, TEXT_ARRAY);
+    KINDS = "sql/kinds.sql" ();
+    LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY);
+    LEAVE = "sql/leave.sql" (UUID, INT8);
+    LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+        INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
+    LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
+    LIST_LIVE = "sql/list_live.sql" (UUID, INT8);
+    LOCK_DEAD = "sql/lock_dead.sql" (UUID);
+    LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8, UUID);
+    LOCK_LIVE = "sql/lock_live.sql" (UUID);
+    NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
+    NOW = "sql/now.sql" (INT8);
+    PROBE = "sql/probe.sql" (UUID, INT4, INT8, INT8, INT8, INT8);
+    PROBE_KIND = "sql/probe_kind.sql" (TEXT, UUID);
+    PRUNE_AUDIT = "sql/prune_audit.sql" (INT8, INT8, INT8);
+    PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);
+    PRUNE_HOLDERS = "sql/prune_holders.sql" (INT8, INT8, INT8);
+    PRUNE_KEYS = "sql/prune_keys.sql" (INT8, INT8);
+    PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
+    PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
+    REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
+    RENEW = "sql/renew.sql" (UUID, INT8);
+    SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, INT8);
+    SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
+    SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, INT8, INT8);
+    SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
+    START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
+    SWEEP = "sql/sweep.sql" (INT8, INT8);
+    TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
+    TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
+    TALLY = "sql/tally.sql" ();
+    UNANNOUNCED = "sql/unannounced.sql" (INT8);
+    USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
+    WANTED = "sql/wanted.sql" (INT4, INT8);
+}

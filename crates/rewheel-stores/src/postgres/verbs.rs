@@ -1,0 +1,13 @@
+//! What each verb does to the database.
+
+pub(super) mod change;
+pub(super) mod claim;
+pub(super) mod insert;
+pub(super) mod kinds;
+pub(super) mod lease;
+pub(super) mod prune;
+pub(super) mod read;
+pub(super) mod settle;
+pub(super) mod sweep;
+mod columns;
+mod writes;

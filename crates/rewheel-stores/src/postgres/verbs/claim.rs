@@ -1,0 +1,235 @@
+//! Hands jobs out.
+
+use super::super::PostgresStore;
+use super::super::error::Trouble;
+use super::super::lanes::lane_at;
+use super::super::row::{
+    count, fence, holder_uuid, instant, job_id, millis, read_claimed, tenant_text, uuid,
+};
+use super::super::session::{Param, Session};
+use super::super::statements::{CLAIM, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE};
+use rewheel_core::store::{Answer, Claim, LaneHead, Leased, StoreError, Visit};
+use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
+use std::collections::HashSet;
+use std::time::Duration;
+use uuid::Uuid;
+
+impl PostgresStore {
+    pub(in super::super) async fn claim_batch(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        let session = self.write().await?;
+        let wish = match Wish::new(self, &session, claim).await {
+            Ok(wish) => wish,
+            Err(trouble) => return session.end(Err(trouble)).await,
+        };
+        let claimed = wish.claim(&session).await;
+        let mut claimed = session.end(claimed).await?;
+        if claimed.may_probe && claimed.jobs.len() < claim.limit {
+            let session = self.transaction().await?;
+            let probes = wish.probe(&session, claim.limit - claimed.jobs.len()).await;
+            claimed.jobs.extend(session.end(probes).await?);
+        }
+        let left = |until: Timestamp| until.since(claimed.now);
+        let leased =
+            |job: Job| Leased { due_in: left(job.due), deadline_in: job.deadline.map(left), job };
+        Ok(claimed.jobs.into_iter().map(leased).collect())
+    }
+}
+
+/// What a claim asks for, as arrays, one for each column.
+struct Wish<'a> {
+    claim: &'a Claim<'a>,
+    store: &'a PostgresStore,
+    visits: Vec<(&'a Visit, i32)>,
+    kinds: Vec<&'a str>,
+    lanes: Vec<i32>,
+    limits: Vec<i64>,
+    timeouts: Vec<i64>,
+    graces: Vec<i64>,
+    floors: Vec<i64>,
+}
+
+/// What a claim got.
+struct Claimed {
+    jobs: Vec<Job>,
+    now: Timestamp,
+    /// Whether the holder has the right to one job of a parked kind.
+    may_probe: bool,
+}
+
+impl<'a> Wish<'a> {
+    async fn new(
+        store: &'a PostgresStore,
+        session: &Session<'_>,
+        claim: &'a Claim<'a>,
+    ) -> Result<Wish<'a>, Trouble> {
+        let known = &store.shared.lanes;
+        known.find(session, claim.visits.iter().map(|visit| &visit.lane)).await?;
+        let visits: Vec<(&Visit, i32)> = claim
+            .visits
+            .iter()
+            .take(Limits::LANES_MAX)
+            // A lane without a number never had a job.
+            .filter_map(|visit| Some((visit, known.number(&visit.lane)?)))
+            .collect();
+        Ok(Wish {
+            claim,
+            store,
+            kinds: visits.iter().map(|(visit, _)| visit.lane.kind.as_str()).collect(),
+            lanes: visits.iter().map(|(_, lane)| *lane).collect(),
+            limits: visits.iter().map(|(visit, _)| count(visit.limit as u64)).collect(),
+            timeouts: visits.iter().map(|(visit, _)| millis(visit.attempt_timeout)).collect(),
+            graces: visits.iter().map(|(visit, _)| millis(visit.grace)).collect(),
+            floors: visits.iter().map(|(_, lane)| known.floor(*lane)).collect(),
+            visits,
+        })
+    }
+
+    async fn claim(&self, session: &Session<'_>) -> Result<Claimed, Trouble> {
+        let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
+        let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
+        let params: [Param<'_>; 10] = [
+            &holder,
+            &offset,
+            &horizon,
+            &limit,
+            &self.kinds,
+            &self.lanes,
+            &self.limits,
+            &self.timeouts,
+            &self.graces,
+            &self.floors,
+        ];
+        let rows = session.query(&CLAIM, &params).await?;
+        let Some(first) = rows.first() else {
+            return Err(StoreError::HolderDead(self.claim.holder).into());
+        };
+        let now = instant(first.try_get(0)?);
+        if !first.try_get::<_, bool>(1)? {
+            return Err(StoreError::HolderDead(self.claim.holder).into());
+        }
+        let may_probe = first.try_get(2)?;
+        let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let Some(nth) = row.try_get::<_, Option<i64>>(3)? else { continue };
+            let nth = usize::try_from(nth).unwrap_or(1) - 1;
+            let lane = self.visits[nth].0.lane.clone();
+            jobs.push((nth, row.try_get(4)?, read_claimed(row, lane, self.claim.holder)?));
+        }
+        // An update returns its rows in no order.
+        jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
+        self.note_floors(&jobs, now);
+        Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+    }
+
+    /// Remembers how far lanes with much work are empty.
+    fn note_floors(&self, jobs: &[(usize, i64, Job)], now: Timestamp) {
+        let mut from = 0;
+        for (nth, (_, lane)) in self.visits.iter().enumerate() {
+            let until = from + jobs[from..].iter().take_while(|(visit, ..)| *visit == nth).count();
+            let was_full = count((until - from) as u64) >= self.limits[nth];
+            let last =
+                jobs[from..until].last().map_or(Timestamp::from_millis(i64::MAX), |job| job.2.due);
+            self.store.shared.lanes.claimed(*lane, was_full, last, now);
+            from = until;
+        }
+    }
+
+    /// Claims the one job of each parked kind that the holder may try.
+    async fn probe(&self, session: &Session<'_>, limit: usize) -> Result<Vec<Job>, Trouble> {
+        let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
+        let horizon = millis(self.claim.horizon);
+        let mut probed: HashSet<&KindName> = HashSet::new();
+        let mut jobs = Vec::new();
+        for (nth, (visit, lane)) in self.visits.iter().enumerate() {
+            let kind = &visit.lane.kind;
+            if probed.contains(kind) || visit.limit == 0 || jobs.len() >= limit {
+                continue;
+            }
+            if session.find(&PROBE_KIND, &[&kind.as_str(), &holder]).await?.is_none() {
+                continue;
+            }
+            let params: [Param<'_>; 6] =
+                [&holder, lane, &offset, &horizon, &self.timeouts[nth], &self.graces[nth]];
+            if let Some(row) = session.find(&PROBE, &params).await? {
+                let job = read_claimed(&row, visit.lane.clone(), self.claim.holder)?;
+                session.execute(&USE_PROBE, &[&kind.as_str(), &uuid(job.id)]).await?;
+                probed.insert(kind);
+                jobs.push(job);
+            }
+        }
+        Ok(jobs)
+    }
+}
+
+pub(in super::super) async fn lanes(
+    session: &Session<'_>,
+    kinds: &[KindName],
+    after: Option<&Lane>,
+    limit: usize,
+) -> Result<Vec<LaneHead>, Trouble> {
+    let kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
+    let (kind, tenant, priority) = match after {
+        Some(lane) => {
+            let tenant = tenant_text(lane.tenant.as_ref());
+            (lane.kind.as_str(), tenant, i32::from(lane.priority.get()))
+        }
+        None => ("", "", -1),
+    };
+    let (floor_lanes, floors) = session.shared.lanes.floors();
+    let params: [Param<'_>; 8] = [
+        &session.offset(),
+        &kinds,
+        &kind,
+        &tenant,
+        &priority,
+        &count(limit as u64),
+        &floor_lanes,
+        &floors,
+    ];
+    let mut heads = Vec::new();
+    for row in session.query(&LANES, &params).await? {
+        let now = instant(row.try_get(0)?);
+        let due = instant(row.try_get(5)?);
+        heads.push(LaneHead { lane: lane_at(&row, 2)?, due, due_in: due.since(now) });
+    }
+    Ok(heads)
+}
+
+pub(in super::super) async fn start(
+    session: &Session<'_>,
+    holder: HolderId,
+    leases: &[Lease],
+) -> Result<Vec<bool>, Trouble> {
+    let (ids, fences) = columns(leases.iter().copied());
+    let rows = session.query(&START, &[&holder_uuid(holder), &ids, &fences]).await?;
+    let mut started = HashSet::new();
+    for row in rows {
+        started.insert(Lease { job: job_id(row.try_get(0)?), fence: fence(row.try_get(1)?) });
+    }
+    Ok(leases.iter().map(|lease| started.contains(lease)).collect())
+}
+
+/// Leases as arrays, one for each column.
+pub(super) fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<Uuid>, Vec<i64>) {
+    leases.map(|lease| (uuid(lease.job), count(lease.fence.get()))).unzip()
+}
+
+pub(in super::super) async fn held(
+    session: &Session<'_>,
+    holder: HolderId,
+    older_than: Duration,
+    after: Option<JobId>,
+    limit: usize,
+) -> Result<Vec<Lease>, Trouble> {
+    let params: [Param<'_>; 5] = [
+        &holder_uuid(holder),
+        &session.offset(),
+        &millis(older_than),
+        &after.map(uuid),
+        &count(limit as u64),
+    ];
+    let rows = session.query(&HELD, &params).await?;
+    rows.iter()
+        .map(|row| Ok(Lease { job: job_id(row.try_get(0)?), fence: fence(row.try_get(1)?) }))
+        .collect()
+}

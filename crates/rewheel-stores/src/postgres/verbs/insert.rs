@@ -1,0 +1,417 @@
+//! Stores new jobs.
+
+use super::super::PostgresStore;
+use super::super::error::{Trouble, broken, unreadable};
+use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
+use super::super::session::{Param, Session};
+use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, TAKE_KEYS};
+use super::columns::Columns;
+use crate::batch::{check_backoff, leave_out};
+use crate::payload::payload_hash;
+use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Refusal, Sent};
+use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
+
+/// The longest payload. PostgreSQL could take more; a batch of them is one message.
+pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Jobs that are due within this are worth waking others for; they poll anyway.
+const WAKES_WITHIN_MS: i64 = 1_000;
+
+impl PostgresStore {
+    pub(in super::super) async fn insert_batch(
+        &self,
+        insert: &Insert<'_>,
+    ) -> Answer<Vec<Inserted>> {
+        let lanes = self.prepare_insert(insert).await?;
+        let mut insertion = Insertion::new(insert, lanes);
+        let answers = if insertion.is_plain() {
+            let session = self.write().await?;
+            let answers = insertion.plain(&session).await;
+            session.end(answers).await?
+        } else {
+            let session = self.transaction().await?;
+            match insertion.careful(&session).await {
+                Ok(mut answers) if insertion.must_undo(&answers) => {
+                    leave_out(insert.jobs, &mut answers);
+                    session.undo(answers).await?
+                }
+                answers => session.end(answers).await?,
+            }
+        };
+        self.wake_for(&insertion, &answers);
+        Ok(answers)
+    }
+
+    /// Checks what can be checked without the jobs' rows, and numbers their lanes.
+    pub(in super::super) async fn prepare_insert(
+        &self,
+        insert: &Insert<'_>,
+    ) -> Answer<Vec<Option<i32>>> {
+        insert.jobs.iter().try_for_each(check_backoff)?;
+        let named: Vec<Lane> = lanes(insert.jobs);
+        let known = &self.shared.lanes;
+        if named.iter().any(|lane| known.number(lane).is_none()) {
+            let session = self.write().await?;
+            let made = known.find_or_make(&session, named.iter()).await;
+            session.end(made).await?;
+        }
+        let numbers: HashMap<Lane, Option<i32>> =
+            named.into_iter().map(|lane| (lane.clone(), known.number(&lane))).collect();
+        let mut last: Option<(&NewJob, Option<i32>)> = None;
+        Ok(insert
+            .jobs
+            .iter()
+            .map(|job| {
+                // Most jobs of a batch are in the lane of the one before.
+                let number = match last {
+                    Some((before, number)) if same_lane(before, job) => number,
+                    Some(_) | None => numbers.get(&job.lane()).copied().flatten(),
+                };
+                last = Some((job, number));
+                number
+            })
+            .collect())
+    }
+
+    fn wake_for(&self, insertion: &Insertion<'_>, answers: &[Inserted]) {
+        let soon = insertion.now.as_millis().saturating_add(WAKES_WITHIN_MS);
+        let mut stored = false;
+        for answer in answers {
+            match answer {
+                Inserted::Created { leased: None, due } if due.as_millis() <= soon => {
+                    return self.wake();
+                }
+                Inserted::Created { .. } => stored = true,
+                Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => {}
+            }
+        }
+        if stored {
+            self.shared.woken.wake();
+        }
+    }
+}
+
+fn same_lane(one: &NewJob, other: &NewJob) -> bool {
+    (&one.kind, &one.tenant, one.priority) == (&other.kind, &other.tenant, other.priority)
+}
+
+/// The lanes of a batch, each once.
+fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
+    let mut lanes: HashSet<Lane> = HashSet::new();
+    let mut last: Option<&NewJob> = None;
+    for job in jobs {
+        if !last.is_some_and(|last| same_lane(last, job)) {
+            lanes.insert(job.lane());
+        }
+        last = Some(job);
+    }
+    lanes.into_iter().collect()
+}
+
+/// One batch on its way.
+pub(in super::super) struct Insertion<'a> {
+    insert: &'a Insert<'a>,
+    /// The lane of each job; none where the kind does not exist.
+    lanes: Vec<Option<i32>>,
+    /// When, by the store's clock; known after the first statement.
+    now: Timestamp,
+}
+
+impl<'a> Insertion<'a> {
+    pub(in super::super) fn new(insert: &'a Insert<'a>, lanes: Vec<Option<i32>>) -> Insertion<'a> {
+        Insertion { insert, lanes, now: Timestamp::from_millis(0) }
+    }
+
+    /// Whether every answer follows from the time alone: then one statement is enough.
+    fn is_plain(&self) -> bool {
+        self.insert.sent == Sent::First
+            && self.insert.if_refused == IfRefused::StoreOthers
+            && self.insert.jobs.iter().all(|job| job.key.is_none())
+    }
+
+    fn must_undo(&self, answers: &[Inserted]) -> bool {
+        self.insert.if_refused == IfRefused::StoreNothing
+            && answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)))
+    }
+
+    async fn plain(&mut self, session: &Session<'_>) -> Result<Vec<Inserted>, Trouble> {
+        let mut answers: Vec<Option<Inserted>> = self.refusals();
+        let rows = self.rows(&answers);
+        let open = self.store(session, &rows, None).await?;
+        self.created(&mut answers, &open);
+        finish(answers)
+    }
+
+    /// Looks for what is known before anything is written.
+    pub(in super::super) async fn careful(
+        &mut self,
+        session: &Session<'_>,
+    ) -> Result<Vec<Inserted>, Trouble> {
+        self.now = session.now().await?;
+        let mut answers = self.refusals();
+        if self.insert.sent == Sent::Again {
+            self.known_ids(session, &mut answers).await?;
+        }
+        let twins = self.keys(session, &mut answers).await?;
+        // Set aside until it is known what became of the other.
+        twins.keys().for_each(|place| answers[*place] = Some(Inserted::LeftOut));
+        let rows = self.rows(&answers);
+        let open = if rows.is_empty() {
+            HashSet::new()
+        } else {
+            self.store(session, &rows, Some(self.now)).await?
+        };
+        self.created(&mut answers, &open);
+        self.answer_twins(&mut answers, &twins);
+        finish(answers)
+    }
+
+    /// Answers for jobs that cannot be stored whatever the time is.
+    fn refusals(&self) -> Vec<Option<Inserted>> {
+        let refusal = |(job, lane): (&NewJob, &Option<i32>)| {
+            let bytes = job.payload.len();
+            if bytes > PAYLOAD_BYTES_MAX {
+                return Some(Refusal::TooLarge { bytes, bytes_max: PAYLOAD_BYTES_MAX });
+            }
+            lane.is_none().then_some(Refusal::UnknownKind)
+        };
+        self.insert
+            .jobs
+            .iter()
+            .zip(&self.lanes)
+            .map(|pair| refusal(pair).map(Inserted::Refused))
+            .collect()
+    }
+
+    /// What is to be stored, with the lane of each.
+    fn rows(&self, answers: &[Option<Inserted>]) -> Vec<(&'a NewJob, i32)> {
+        let jobs = self.insert.jobs.iter().zip(&self.lanes).zip(answers);
+        jobs.filter(|(_, answer)| answer.is_none())
+            .filter_map(|((job, lane), _)| lane.map(|lane| (job, lane)))
+            .collect()
+    }
+
+    /// Writes the rows, and returns the lanes of which due jobs were leased at once.
+    async fn store(
+        &mut self,
+        session: &Session<'_>,
+        rows: &[(&NewJob, i32)],
+        now: Option<Timestamp>,
+    ) -> Result<HashSet<i32>, Trouble> {
+        let direct = self.insert.direct;
+        let holder = direct.map(|direct| holder_uuid(direct.holder));
+        let timeout = direct.map_or(0, |direct| millis(direct.attempt_timeout));
+        let grace = direct.map_or(0, |direct| millis(direct.grace));
+        let now = now.map(Timestamp::as_millis);
+        let offset = session.offset();
+        let columns = Columns::of(rows);
+        let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
+        params.extend(columns.params());
+        let row = session.one(&INSERT, &params).await?;
+        self.now = instant(row.try_get(0)?);
+        Ok(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect())
+    }
+
+    /// Answers for what was stored, as the statement decided.
+    fn created(&self, answers: &mut [Option<Inserted>], open: &HashSet<i32>) {
+        for ((job, lane), answer) in self.insert.jobs.iter().zip(&self.lanes).zip(answers) {
+            if answer.is_some() {
+                continue;
+            }
+            let due = job.due.resolve(self.now);
+            *answer = Some(if self.is_too_late(job) {
+                Inserted::Refused(Refusal::DeadlineTooEarly)
+            } else {
+                let leased = due <= self.now && lane.is_some_and(|lane| open.contains(&lane));
+                Inserted::Created { due, leased: leased.then(|| Fence::new(1)) }
+            });
+        }
+    }
+
+    fn is_too_late(&self, job: &NewJob) -> bool {
+        let deadline = job.deadline.map(|deadline| deadline.resolve(self.now));
+        deadline
+            .is_some_and(|deadline| deadline <= self.now || deadline < job.due.resolve(self.now))
+    }
+
+    async fn known_ids(
+        &self,
+        session: &Session<'_>,
+        answers: &mut [Option<Inserted>],
+    ) -> Result<(), Trouble> {
+        let states = find_states(session, self.insert.jobs.iter().map(|job| job.id)).await?;
+        for (job, answer) in self.insert.jobs.iter().zip(answers) {
+            if answer.is_none()
+                && let Some(state) = states.get(&job.id)
+            {
+                *answer = Some(Inserted::Duplicate { job: job.id, state: *state });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the keys of jobs that are about to be stored, and answers for those whose key another job has. Returns the
+    /// jobs whose key another of the same batch has: which one.
+    async fn keys(
+        &self,
+        session: &Session<'_>,
+        answers: &mut [Option<Inserted>],
+    ) -> Result<HashMap<usize, usize>, Trouble> {
+        let mut keyed: Vec<(usize, &NewJob, &Key)> = Vec::new();
+        for (place, job) in self.insert.jobs.iter().enumerate() {
+            if let Some(key) = job.key.as_ref().filter(|_| answers[place].is_none()) {
+                keyed.push((place, job, key));
+            }
+        }
+        self.answer_known(session, &keyed, answers).await?;
+        keyed.retain(|(place, ..)| answers[*place].is_none());
+        // Of several with the same key the first takes it. One whose deadline has passed takes none.
+        let mut twins = HashMap::new();
+        let mut first: HashMap<(&str, &str, &str), usize> = HashMap::new();
+        keyed.retain(|(place, job, key)| {
+            let name = (job.kind.as_str(), tenant_text(job.tenant.as_ref()), key.as_str());
+            match first.get(&name) {
+                Some(other) => drop(twins.insert(*place, *other)),
+                None if self.is_too_late(job) => {}
+                None => drop(first.insert(name, *place)),
+            }
+            first.get(&name) == Some(place)
+        });
+        if keyed.is_empty() {
+            return Ok(twins);
+        }
+        let taken = self.take(session, &keyed).await?;
+        keyed.retain(|(_, job, _)| !taken.contains(&job.id));
+        if keyed.is_empty() {
+            return Ok(twins);
+        }
+        // Somebody was faster; now they have committed. Whoever has the same key has it from them, too.
+        let lost: HashSet<usize> = keyed.iter().map(|(place, ..)| *place).collect();
+        for (place, first) in &twins {
+            let job = &self.insert.jobs[*place];
+            if let Some(key) = job.key.as_ref().filter(|_| lost.contains(first)) {
+                keyed.push((*place, job, key));
+            }
+        }
+        twins.retain(|_, first| !lost.contains(first));
+        self.answer_known(session, &keyed, answers).await?;
+        match keyed.iter().find(|(place, ..)| answers[*place].is_none()) {
+            Some((_, job, _)) => Err(lost_job(job.id)),
+            None => Ok(twins),
+        }
+    }
+
+    async fn take(
+        &self,
+        session: &Session<'_>,
+        keyed: &[(usize, &NewJob, &Key)],
+    ) -> Result<HashSet<JobId>, Trouble> {
+        let names = KeyNames::of(keyed);
+        let jobs: Vec<Uuid> = keyed.iter().map(|(_, job, _)| uuid(job.id)).collect();
+        let hashes: Vec<[u8; 32]> =
+            keyed.iter().map(|(_, job, _)| payload_hash(&job.payload)).collect();
+        let hashes: Vec<&[u8]> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
+        let now = self.now.as_millis();
+        let params: [Param<'_>; 6] =
+            [&now, &names.kinds, &names.tenants, &names.keys, &jobs, &hashes];
+        let rows = session.query(&TAKE_KEYS, &params).await?;
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
+    }
+
+    /// Answers for jobs whose key another job has.
+    async fn answer_known(
+        &self,
+        session: &Session<'_>,
+        keyed: &[(usize, &NewJob, &Key)],
+        answers: &mut [Option<Inserted>],
+    ) -> Result<(), Trouble> {
+        if keyed.is_empty() {
+            return Ok(());
+        }
+        let names = KeyNames::of(keyed);
+        let now = self.now.as_millis();
+        let params: [Param<'_>; 4] = [&now, &names.kinds, &names.tenants, &names.keys];
+        let mut found = Vec::new();
+        for row in session.query(&FIND_KEYS, &params).await? {
+            let nth = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(1) - 1;
+            let hash: Vec<u8> = row.try_get(2)?;
+            let ended: Option<State> = row
+                .try_get::<_, Option<&str>>(3)?
+                .map(|s| s.parse().map_err(|_| unreadable("a state")))
+                .transpose()?;
+            found.push((nth, job_id(row.try_get(1)?), hash, ended));
+        }
+        let live = found.iter().filter(|(.., ended)| ended.is_none()).map(|(_, job, ..)| *job);
+        let states = find_states(session, live).await?;
+        for (nth, known, hash, ended) in found {
+            let (place, job, _) = keyed[nth];
+            answers[place] = Some(if hash != payload_hash(&job.payload) {
+                Inserted::Refused(Refusal::KeyReused { job: known })
+            } else {
+                let state = ended.or_else(|| states.get(&known).copied());
+                Inserted::Duplicate { job: known, state: state.ok_or_else(|| lost_job(known))? }
+            });
+        }
+        Ok(())
+    }
+
+    /// Answers for jobs whose key another of the same batch has.
+    fn answer_twins(&self, answers: &mut [Option<Inserted>], twins: &HashMap<usize, usize>) {
+        for (place, first) in twins {
+            let (job, other) = (&self.insert.jobs[*place], &self.insert.jobs[*first]);
+            let leased =
+                matches!(&answers[*first], Some(Inserted::Created { leased: Some(_), .. }));
+            let state = if leased { State::Leased } else { State::Scheduled };
+            answers[*place] = Some(if job.payload == other.payload {
+                Inserted::Duplicate { job: other.id, state }
+            } else {
+                Inserted::Refused(Refusal::KeyReused { job: other.id })
+            });
+        }
+    }
+}
+
+/// Names of keys as arrays, one for each column.
+struct KeyNames<'a> {
+    kinds: Vec<&'a str>,
+    tenants: Vec<&'a str>,
+    keys: Vec<&'a str>,
+}
+
+impl<'a> KeyNames<'a> {
+    fn of(keyed: &[(usize, &'a NewJob, &'a Key)]) -> KeyNames<'a> {
+        KeyNames {
+            kinds: keyed.iter().map(|(_, job, _)| job.kind.as_str()).collect(),
+            tenants: keyed.iter().map(|(_, job, _)| tenant_text(job.tenant.as_ref())).collect(),
+            keys: keyed.iter().map(|(_, _, key)| key.as_str()).collect(),
+        }
+    }
+}
+
+async fn find_states(
+    session: &Session<'_>,
+    jobs: impl Iterator<Item = JobId>,
+) -> Result<HashMap<JobId, State>, Trouble> {
+    let ids: Vec<Uuid> = jobs.map(uuid).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = session.query(&FIND_STATES, &[&ids]).await?;
+    rows.iter()
+        .map(|row| {
+            let state = row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?;
+            Ok((job_id(row.try_get(0)?), state))
+        })
+        .collect()
+}
+
+fn finish(answers: Vec<Option<Inserted>>) -> Result<Vec<Inserted>, Trouble> {
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Inserted::LeftOut)).collect())
+}
+
+fn lost_job(job: JobId) -> Trouble {
+    let what = format!("a key names job {job}, which does not exist: run `rewheel doctor`");
+    Trouble::Said(broken(what, None))
+}

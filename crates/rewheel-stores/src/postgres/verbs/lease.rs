@@ -1,0 +1,97 @@
+//! Knows who is alive.
+
+use super::super::error::Trouble;
+use super::super::row::{
+    count, duration, fence, holder_id, holder_uuid, instant, job_id, millis, unsigned, wanted,
+};
+use super::super::session::{Param, Session};
+use super::super::statements::{BURY, FIND_HOLDER, HOLDERS, JOIN, LEAVE, RENEW, WANTED};
+use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
+use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Timestamp};
+
+pub(in super::super) async fn join(
+    session: &Session<'_>,
+    holder: &NewHolder,
+) -> Result<Timestamp, Trouble> {
+    let (id, offset) = (holder_uuid(holder.id), session.offset());
+    // A name is for people: what the server cannot keep of it is left out.
+    let name = holder.name.replace('\0', "");
+    let params: [Param<'_>; 4] = [&id, &offset, &name, &millis(holder.lease_ttl)];
+    if let Some(row) = session.find(&JOIN, &params).await? {
+        return Ok(instant(row.try_get(0)?));
+    }
+    let row = session.one(&FIND_HOLDER, &[&id, &offset]).await?;
+    match row.try_get::<_, Option<bool>>(2)? {
+        Some(true) => Ok(instant(row.try_get(0)?)),
+        Some(false) | None => Err(StoreError::HolderDead(holder.id).into()),
+    }
+}
+
+pub(in super::super) async fn renew(
+    session: &Session<'_>,
+    holder: HolderId,
+) -> Result<Renewed, Trouble> {
+    let row = session
+        .find(&RENEW, &[&holder_uuid(holder), &session.offset()])
+        .await?
+        .ok_or(StoreError::HolderDead(holder))?;
+    let number: i32 = row.try_get(1)?;
+    let rows = session.query(&WANTED, &[&number, &count(Limits::BATCH_MAX as u64)]).await?;
+    let mut wishes = Vec::new();
+    for row in &rows {
+        let lease = Lease { job: job_id(row.try_get(0)?), fence: fence(row.try_get(1)?) };
+        if let Some(wanted) = wanted(row.try_get(2)?)? {
+            wishes.push(WantedJob { lease, wanted });
+        }
+    }
+    Ok(Renewed {
+        at: instant(row.try_get(0)?),
+        renewals: unsigned(row.try_get(2)?),
+        wanted: wishes,
+    })
+}
+
+pub(in super::super) async fn leave(
+    session: &Session<'_>,
+    holder: HolderId,
+) -> Result<(), Trouble> {
+    session.execute(&LEAVE, &[&holder_uuid(holder), &session.offset()]).await.map(drop)
+}
+
+pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holder>, Trouble> {
+    let rows = session.query(&HOLDERS, &[&session.offset()]).await?;
+    rows.iter()
+        .map(|row| {
+            let now = instant(row.try_get(0)?);
+            let (lease_ttl, renewed) = (duration(row.try_get(3)?), instant(row.try_get(6)?));
+            Ok(Holder {
+                id: holder_id(row.try_get(1)?),
+                name: row.try_get(2)?,
+                lease_ttl,
+                renewals: unsigned(row.try_get(4)?),
+                joined: instant(row.try_get(5)?),
+                renewed,
+                expired: renewed.plus(lease_ttl) <= now,
+                died: row.try_get::<_, Option<i64>>(7)?.map(instant),
+            })
+        })
+        .collect()
+}
+
+pub(in super::super) async fn bury(
+    session: &Session<'_>,
+    by: HolderId,
+    other: HolderId,
+    renewals: u64,
+) -> Result<Burial, Trouble> {
+    let params: [Param<'_>; 4] =
+        [&holder_uuid(by), &holder_uuid(other), &count(renewals), &session.offset()];
+    let row = session.one(&BURY, &params).await?;
+    let (by_lives, buried, lived) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    match (by_lives, buried, lived) {
+        (false, ..) => Err(StoreError::HolderDead(by).into()),
+        (true, true, _) => Ok(Burial::Buried),
+        (true, false, true) => Ok(Burial::Alive),
+        (true, false, false) => Ok(Burial::Dead),
+    }
+}

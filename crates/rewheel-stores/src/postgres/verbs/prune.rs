@@ -1,0 +1,53 @@
+//! Deletes what need not be kept any longer.
+
+use super::super::PostgresStore;
+use super::super::error::Trouble;
+use super::super::row::{count, millis, unsigned, uuid};
+use super::super::session::Session;
+use super::super::statements::{
+    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER,
+};
+use rewheel_core::Limits;
+use rewheel_core::store::{Answer, DeadLetter, Prune, Pruned};
+use uuid::Uuid;
+
+/// Lines of the ledger that are left alone: adding up fewer would not make the books faster.
+const LEDGER_LINES_MAX: i64 = 100;
+
+impl PostgresStore {
+    /// Each sort by itself: none holds its locks for longer than its own statement.
+    pub(in super::super) async fn prune_batch(&self, prune: &Prune) -> Answer<Pruned> {
+        let session = self.write().await?;
+        let pruned = pruned(&session, prune).await;
+        session.end(pruned).await
+    }
+}
+
+async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, Trouble> {
+    let (offset, limit) = (session.offset(), count(prune.limit as u64));
+    let finished = session.one(&PRUNE_FINISHED, &[&offset, &limit]).await?;
+    let keys = session.execute(&PRUNE_KEYS, &[&offset, &limit]).await?;
+    let age = millis(prune.audit_older_than);
+    let audit = session.execute(&PRUNE_AUDIT, &[&offset, &limit, &age]).await?;
+    let age = millis(Limits::DEAD_HOLDERS_KEPT);
+    let holders = session.execute(&PRUNE_HOLDERS, &[&offset, &limit, &age]).await?;
+    // One of them stays.
+    let lines = limit.saturating_add(1);
+    let ledger = session.one(&PRUNE_LEDGER, &[&lines, &LEDGER_LINES_MAX]).await?;
+    Ok(Pruned {
+        finished: unsigned(finished.try_get(0)?),
+        keys,
+        audit,
+        holders,
+        ledger: unsigned(ledger.try_get(0)?).saturating_sub(1),
+    })
+}
+
+pub(in super::super) async fn announce(
+    session: &Session<'_>,
+    letters: &[DeadLetter],
+) -> Result<(), Trouble> {
+    let (ids, versions): (Vec<Uuid>, Vec<i64>) =
+        letters.iter().map(|letter| (uuid(letter.job), count(letter.version.get()))).unzip();
+    session.execute(&ANNOUNCE, &[&session.offset(), &ids, &versions]).await.map(drop)
+}

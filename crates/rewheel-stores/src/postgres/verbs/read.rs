@@ -1,0 +1,266 @@
+//! Answers questions.
+
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{
+    Payload, count as number, duration, failure, fence, holder_id, instant, job_id, read_job,
+    small, unsigned, uuid, version,
+};
+use super::super::session::Session;
+use super::super::statements::{
+    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, Sql, TALLY,
+    UNANNOUNCED,
+};
+use crate::audit::facts;
+use crate::pages::{Table, Tallies, cut, tables};
+use rewheel_core::store::{
+    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Tally,
+};
+use rewheel_core::{Actor, AuditEntry, Facts, Job, JobId, KindName, Lane, Limits};
+use std::collections::HashMap;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// Rows that are read at once while a list is looked through.
+const CHUNK: usize = 1_000;
+
+pub(in super::super) async fn get(
+    session: &Session<'_>,
+    job: JobId,
+) -> Result<Option<Job>, Trouble> {
+    let rows = session.query(&GET, &[&uuid(job)]).await?;
+    Ok(read_jobs(session, &rows, Payload::Read).await?.pop())
+}
+
+async fn read_jobs(
+    session: &Session<'_>,
+    rows: &[Row],
+    payload: Payload,
+) -> Result<Vec<Job>, Trouble> {
+    let lanes = lanes(session, rows, 1).await?;
+    rows.iter().map(|row| read_job(row, lane(&lanes, row, 1)?, payload)).collect()
+}
+
+async fn lanes(
+    session: &Session<'_>,
+    rows: &[Row],
+    column: usize,
+) -> Result<HashMap<i32, Lane>, Trouble> {
+    let mut numbers = Vec::with_capacity(rows.len());
+    for row in rows {
+        numbers.push(row.try_get::<_, i32>(column)?);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    session.shared.lanes.names(session, numbers.into_iter()).await
+}
+
+fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Result<Lane, Trouble> {
+    let number: i32 = row.try_get(column)?;
+    lanes.get(&number).cloned().ok_or_else(|| unreadable("a lane that does not exist"))
+}
+
+/// The statement that lists a table.
+fn listing(table: Table) -> &'static Sql {
+    match table {
+        Table::Live => &LIST_LIVE,
+        Table::Dead => &LIST_DEAD,
+        Table::Finished => &LIST_FINISHED,
+    }
+}
+
+/// Reads a table from the newest id to the oldest, some rows at a time.
+struct Scan {
+    sql: &'static Sql,
+    before: Uuid,
+    left: usize,
+    ended: bool,
+}
+
+impl Scan {
+    fn new(table: Table, before: Uuid, most: usize) -> Scan {
+        Scan { sql: listing(table), before, left: most, ended: false }
+    }
+
+    async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, Trouble> {
+        let most = self.left.min(CHUNK);
+        if self.ended || most == 0 {
+            return Ok(Vec::new());
+        }
+        let rows = session.query(self.sql, &[&self.before, &number(most as u64)]).await?;
+        self.ended = rows.len() < most;
+        self.left -= rows.len();
+        let jobs = read_jobs(session, &rows, Payload::LeaveOut).await?;
+        if let Some(last) = jobs.last() {
+            self.before = uuid(last.id);
+        }
+        Ok(jobs)
+    }
+}
+
+pub(in super::super) async fn list(
+    session: &Session<'_>,
+    filter: &Filter,
+    page: &PageRequest,
+) -> Result<Page<Job>, Trouble> {
+    let limit = page.limit.clamp(1, Limits::PAGE_MAX);
+    let scan_max = page.scan_max.max(1);
+    // Greater than every id.
+    let before = page.cursor.map_or(Uuid::max(), |cursor| uuid(cursor.job()));
+    let mut found: Vec<Job> = Vec::new();
+    // The newest id down to which every table was read to its end or to here.
+    let mut read_to: Option<JobId> = None;
+    for table in tables(filter) {
+        let mut scan = Scan::new(table, before, scan_max);
+        let (mut scanned, mut matched, mut last) = (0, 0, None);
+        'table: loop {
+            let jobs = scan.next(session).await?;
+            if jobs.is_empty() {
+                break;
+            }
+            for job in jobs {
+                scanned += 1;
+                last = Some(job.id);
+                if filter.matches(&job) {
+                    matched += 1;
+                    found.push(job);
+                }
+                if matched >= limit {
+                    break 'table;
+                }
+            }
+        }
+        if matched >= limit || scanned >= scan_max {
+            read_to = read_to.max(last);
+        }
+    }
+    Ok(cut(found, read_to, limit))
+}
+
+pub(in super::super) async fn count(
+    session: &Session<'_>,
+    filter: &Filter,
+    scan_max: usize,
+) -> Result<Count, Trouble> {
+    let (mut matched, mut scanned) = (0, 0);
+    for table in tables(filter) {
+        // One more than may be looked at tells whether there are more.
+        let mut scan = Scan::new(table, Uuid::max(), (scan_max - scanned).saturating_add(1));
+        loop {
+            let jobs = scan.next(session).await?;
+            if jobs.is_empty() {
+                break;
+            }
+            for job in jobs {
+                if scanned == scan_max {
+                    return Ok(Count::AtLeast(matched));
+                }
+                scanned += 1;
+                matched += u64::from(filter.matches(&job));
+            }
+        }
+    }
+    Ok(Count::Exactly(matched))
+}
+
+pub(in super::super) async fn attempts(
+    session: &Session<'_>,
+    job: JobId,
+) -> Result<Vec<AttemptRecord>, Trouble> {
+    let most = number(Limits::ATTEMPTS_LISTED_MAX as u64);
+    let rows = session.query(&ATTEMPTS, &[&uuid(job), &most]).await?;
+    let read = |row: &Row| {
+        Ok(AttemptRecord {
+            attempt: small(row.try_get(0)?),
+            fence: fence(row.try_get(1)?),
+            holder: holder_id(row.try_get(2)?),
+            started: instant(row.try_get(3)?),
+            duration: duration(row.try_get(4)?),
+            failure: failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?)?
+                .ok_or_else(|| unreadable("an attempt"))?,
+            decision: row.try_get(8)?,
+            delay: row.try_get::<_, Option<i64>>(9)?.map(duration),
+        })
+    };
+    rows.iter().rev().map(read).collect()
+}
+
+pub(in super::super) async fn audit(
+    session: &Session<'_>,
+    job: Option<JobId>,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<AuditEntry>, Trouble> {
+    let before = before.map_or(i64::MAX, number);
+    let limit = number(limit.min(Limits::PAGE_MAX) as u64);
+    let rows = match job {
+        Some(job) => session.query(&AUDIT_JOB, &[&before, &limit, &uuid(job)]).await?,
+        None => session.query(&AUDIT, &[&before, &limit]).await?,
+    };
+    rows.iter().map(read_entry).collect()
+}
+
+fn read_entry(row: &Row) -> Result<AuditEntry, Trouble> {
+    let kind: Option<&str> = row.try_get(5)?;
+    let says = |document: &str| -> Result<Facts, Trouble> {
+        facts(document).ok_or_else(|| unreadable("an audit entry"))
+    };
+    Ok(AuditEntry {
+        seq: unsigned(row.try_get(0)?),
+        at: instant(row.try_get(1)?),
+        who: Actor::new(row.try_get(2)?),
+        what: row.try_get(3)?,
+        job: row.try_get::<_, Option<Uuid>>(4)?.map(job_id),
+        kind: kind
+            .map(|kind| KindName::parse(kind).map_err(|_| unreadable("a kind")))
+            .transpose()?,
+        before: says(row.try_get(6)?)?,
+        after: says(row.try_get(7)?)?,
+    })
+}
+
+pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>, Trouble> {
+    let mut tallies = Tallies::default();
+    for kind in super::kinds::kinds(session).await? {
+        tallies.add(&kind.name, None, None);
+    }
+    let rows = session.query(&TALLY, &[]).await?;
+    let lanes = lanes(session, &rows, 0).await?;
+    for row in &rows {
+        let state = row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?;
+        let due = row.try_get::<_, Option<i64>>(3)?.map(instant);
+        let jobs = unsigned(row.try_get(2)?);
+        tallies.add(&lane(&lanes, row, 0)?.kind, Some((state, jobs)), due);
+    }
+    Ok(tallies.into_vec())
+}
+
+pub(in super::super) async fn books(session: &Session<'_>) -> Result<Books, Trouble> {
+    let row = session.one(&BOOKS, &[]).await?;
+    Ok(Books {
+        submitted: unsigned(row.try_get(0)?),
+        live: unsigned(row.try_get(1)?),
+        dead: unsigned(row.try_get(2)?),
+        finished: unsigned(row.try_get(3)?),
+        pruned: unsigned(row.try_get(4)?),
+    })
+}
+
+pub(in super::super) async fn unannounced(
+    session: &Session<'_>,
+    limit: usize,
+) -> Result<Vec<DeadLetter>, Trouble> {
+    let rows = session.query(&UNANNOUNCED, &[&number(limit as u64)]).await?;
+    let lanes = lanes(session, &rows, 2).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(DeadLetter {
+                job: job_id(row.try_get(0)?),
+                version: version(row.try_get(1)?),
+                lane: lane(&lanes, row, 2)?,
+                attempt: small(row.try_get(3)?),
+                died: instant(row.try_get(4)?),
+                failure: failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?)?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,312 @@
+//! Takes back what became of jobs.
+
+use super::super::PostgresStore;
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
+use super::super::session::Session;
+use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
+use super::claim::columns;
+use super::writes::{Live, Writes};
+use rewheel_core::store::{Answer, Outcome, Settled, Settlement};
+use rewheel_core::{Decision, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted};
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
+
+impl PostgresStore {
+    pub(in super::super) async fn settle_batch(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> Answer<Vec<Settled>> {
+        let Some(keep) = all_succeeded(settlements) else {
+            return self.settle_mixed(holder, settlements).await;
+        };
+        // The most frequent case is one statement, and needs to know nothing first.
+        let session = self.write().await?;
+        let done = succeed(&session, holder, settlements, keep).await;
+        let done = session.end(done).await?;
+        let applied = Settled::Applied(Outcome::LetGo(State::Succeeded));
+        if done.len() == settlements.len() {
+            return Ok(vec![applied; settlements.len()]);
+        }
+        // A job that another changed meanwhile was passed over: a person may want it cancelled, which does not undo
+        // what is done. So the rest is looked at once more, under locks.
+        let rest: Vec<Settlement> = settlements
+            .iter()
+            .filter(|settled| !done.contains(&settled.lease.job))
+            .cloned()
+            .collect();
+        let mut rest = self.settle_mixed(holder, &rest).await?.into_iter();
+        let answer = |settled: &Settlement| {
+            if done.contains(&settled.lease.job) {
+                applied
+            } else {
+                rest.next().unwrap_or(Settled::Lost)
+            }
+        };
+        Ok(settlements.iter().map(answer).collect())
+    }
+
+    async fn settle_mixed(
+        &self,
+        holder: HolderId,
+        settlements: &[Settlement],
+    ) -> Answer<Vec<Settled>> {
+        let session = self.transaction().await?;
+        let answers = settle_mixed(&session, holder, settlements).await;
+        let (answers, woke) = session.end(answers).await?;
+        if woke {
+            self.shared.woken.wake();
+        }
+        Ok(answers)
+    }
+
+    pub(in super::super) async fn give_back_batch(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>> {
+        let session = self.transaction().await?;
+        let answers = give_back(&session, holder, leases, keep).await;
+        let answers = session.end(answers).await?;
+        self.shared.lanes.lower();
+        self.wake();
+        Ok(answers)
+    }
+}
+
+/// How long to keep them, if all of them succeeded, are kept alike and are named once.
+fn all_succeeded(settlements: &[Settlement]) -> Option<Keep> {
+    let keep = settlements.first()?.keep;
+    let mut named = HashSet::with_capacity(settlements.len());
+    let mut plain = |settled: &Settlement| {
+        settled.decision == Decision::Succeed
+            && settled.failure.is_none()
+            && settled.keep == keep
+            && named.insert(settled.lease.job)
+    };
+    settlements.iter().all(&mut plain).then_some(keep)
+}
+
+async fn succeed(
+    session: &Session<'_>,
+    holder: HolderId,
+    settlements: &[Settlement],
+    keep: Keep,
+) -> Result<HashSet<JobId>, Trouble> {
+    let (ids, fences) = columns(settlements.iter().map(|settled| settled.lease));
+    let (holder, offset) = (holder_uuid(holder), session.offset());
+    let (job, key) = (millis(keep.job), millis(keep.key));
+    let row = if keep.job.is_zero() {
+        session.one(&SETTLE_DROP, &[&holder, &offset, &ids, &fences, &key]).await?
+    } else {
+        session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, &job, &key]).await?
+    };
+    Ok(row.try_get::<_, Vec<Uuid>>(0)?.into_iter().map(job_id).collect())
+}
+
+pub(in super::super) async fn settle_mixed(
+    session: &Session<'_>,
+    holder: HolderId,
+    settlements: &[Settlement],
+) -> Result<(Vec<Settled>, bool), Trouble> {
+    let mut settler = Settler::find(session, holder).await?;
+    settler.lock(session, settlements.iter().map(|settled| settled.lease)).await?;
+    let mut writes = Writes::default();
+    let mut answers = Vec::with_capacity(settlements.len());
+    let mut woke = false;
+    for settled in settlements {
+        let answer = settler.settle(settled, &mut writes);
+        woke |= matches!(answer, Some(Settled::Applied(Outcome::LetGo(State::Scheduled))));
+        answers.push(answer);
+    }
+    writes.flush(session, settler.now, settler.named()).await?;
+    let answers =
+        settler.answer_rest(session, answers, settlements.iter().map(|s| s.lease)).await?;
+    Ok((answers, woke))
+}
+
+async fn give_back(
+    session: &Session<'_>,
+    holder: HolderId,
+    leases: &[Lease],
+    keep: Keep,
+) -> Result<Vec<Settled>, Trouble> {
+    let mut settler = Settler::find(session, holder).await?;
+    settler.lock(session, leases.iter().copied()).await?;
+    let mut writes = Writes::default();
+    let mut answers = Vec::with_capacity(leases.len());
+    for lease in leases {
+        answers.push(settler.take(*lease).map(|(live, number)| {
+            let state = live.wanted.map_or(State::Scheduled, Wanted::state);
+            let by = Some((number, lease.fence));
+            if state.is_live() {
+                writes.let_go(live, state, None, by, None);
+            } else {
+                writes.end(live, state, None, by, (settler.now, keep));
+            }
+            Settled::Applied(Outcome::LetGo(state))
+        }));
+    }
+    writes.flush(session, settler.now, settler.named()).await?;
+    settler.answer_rest(session, answers, leases.iter().copied()).await
+}
+
+/// Whoever settles.
+struct Settler {
+    id: HolderId,
+    /// None: nobody is known by this name, so that nothing can be its own.
+    number: Option<i32>,
+    alive: bool,
+    now: Timestamp,
+    held: HashMap<JobId, Live>,
+    seen: HashMap<JobId, Seen>,
+}
+
+/// Who settled a job last, and who has it now.
+struct Seen {
+    state: State,
+    by: Option<i32>,
+    fence_settled: Option<Fence>,
+    /// Whether it stayed with whoever settled it. The same holder may also have claimed it again.
+    kept: bool,
+    holder: Option<i32>,
+    fence: Fence,
+    due: Timestamp,
+}
+
+impl Settler {
+    async fn find(session: &Session<'_>, id: HolderId) -> Result<Settler, Trouble> {
+        let row = session.one(&FIND_HOLDER, &[&holder_uuid(id), &session.offset()]).await?;
+        Ok(Settler {
+            id,
+            now: instant(row.try_get(0)?),
+            number: row.try_get(1)?,
+            alive: row.try_get::<_, Option<bool>>(2)?.unwrap_or(false),
+            held: HashMap::new(),
+            seen: HashMap::new(),
+        })
+    }
+
+    fn named(&self) -> Option<(HolderId, i32)> {
+        self.number.map(|number| (self.id, number))
+    }
+
+    /// Locks the jobs, in the order of their ids so that two who lock the same ones do not wait for each other.
+    async fn lock(
+        &mut self,
+        session: &Session<'_>,
+        leases: impl Iterator<Item = Lease>,
+    ) -> Result<(), Trouble> {
+        let mut ids: Vec<Uuid> = leases.map(|lease| uuid(lease.job)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        for row in session.query(&SETTLE_FIND, &[&ids]).await? {
+            let live = Live::read(&row)?;
+            self.held.insert(live.id, live);
+        }
+        Ok(())
+    }
+
+    /// Takes a job whose lease is the one that is named. The guard of every settle.
+    fn take(&mut self, lease: Lease) -> Option<(Live, i32)> {
+        let number = self.number?;
+        let live = self.held.get(&lease.job)?;
+        if live.state != State::Leased || live.holder != Some(number) || live.fence != lease.fence {
+            return None;
+        }
+        self.held.remove(&lease.job).map(|live| (live, number))
+    }
+
+    fn settle<'a>(&mut self, settled: &'a Settlement, writes: &mut Writes<'a>) -> Option<Settled> {
+        let (mut live, number) = self.take(settled.lease)?;
+        let decision = &settled.decision;
+        if let Some(failure) = &settled.failure {
+            writes.record(settled, failure, live.attempt + 1);
+        }
+        live.attempt += u32::from(decision.uses_attempt());
+        let failure = decision.failure().or(settled.failure.as_ref());
+        let by = Some((number, settled.lease.fence));
+        let due = decision.wait().map(|(after, because)| (self.now.plus(after), because.as_str()));
+        let outcome = match (decision.state(live.wanted), due) {
+            (State::Leased, Some(due)) if self.alive => {
+                writes.keep(&live, due, due.0.plus(settled.hold), settled.failure.as_ref());
+                let due_in = due.0.since(self.now);
+                Outcome::Kept { fence: settled.lease.fence.next(), due_in }
+            }
+            // A lease of the dead would be nobody's: the job goes back instead.
+            (state @ (State::Leased | State::Scheduled | State::Paused), due) => {
+                let state = if state == State::Leased { State::Scheduled } else { state };
+                writes.let_go(live, state, due, by, failure);
+                Outcome::LetGo(state)
+            }
+            (state @ (State::Succeeded | State::Failed | State::Dead | State::Cancelled), _) => {
+                writes.end(live, state, failure.cloned(), by, (self.now, settled.keep));
+                Outcome::LetGo(state)
+            }
+        };
+        Some(Settled::Applied(outcome))
+    }
+
+    /// Answers what matched nothing.
+    async fn answer_rest(
+        &mut self,
+        session: &Session<'_>,
+        answers: Vec<Option<Settled>>,
+        leases: impl Iterator<Item = Lease> + Clone,
+    ) -> Result<Vec<Settled>, Trouble> {
+        let rest = leases.clone().zip(&answers).filter(|(_, answer)| answer.is_none());
+        let rest: Vec<Lease> = rest.map(|(lease, _)| lease).collect();
+        self.look(session, rest.into_iter()).await?;
+        Ok(answers
+            .into_iter()
+            .zip(leases)
+            .map(|(answer, lease)| answer.unwrap_or_else(|| self.repeated(lease)))
+            .collect())
+    }
+
+    /// Finds out who settled jobs that are not the holder's.
+    async fn look(
+        &mut self,
+        session: &Session<'_>,
+        leases: impl Iterator<Item = Lease>,
+    ) -> Result<(), Trouble> {
+        let ids: Vec<Uuid> = leases.map(|lease| uuid(lease.job)).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for row in session.query(&SETTLE_SEEN, &[&ids]).await? {
+            let seen = Seen {
+                state: row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?,
+                by: row.try_get(2)?,
+                fence_settled: row.try_get::<_, Option<i64>>(3)?.map(fence),
+                holder: row.try_get(4)?,
+                fence: fence(row.try_get(5)?),
+                due: instant(row.try_get(6)?),
+                kept: row.try_get(7)?,
+            };
+            self.seen.insert(job_id(row.try_get(0)?), seen);
+        }
+        Ok(())
+    }
+
+    /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
+    fn repeated(&self, lease: Lease) -> Settled {
+        let Some(seen) = self.seen.get(&lease.job) else {
+            return Settled::AlreadyApplied(Outcome::Gone);
+        };
+        if self.number.is_none()
+            || seen.by != self.number
+            || seen.fence_settled != Some(lease.fence)
+        {
+            return Settled::Lost;
+        }
+        let is_ours = seen.kept && seen.holder == self.number && seen.fence == lease.fence.next();
+        Settled::AlreadyApplied(if is_ours {
+            Outcome::Kept { fence: seen.fence, due_in: seen.due.since(self.now) }
+        } else {
+            Outcome::LetGo(seen.state)
+        })
+    }
+}

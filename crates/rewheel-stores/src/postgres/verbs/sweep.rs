@@ -1,0 +1,151 @@
+//! Frees what the dead had, ends what is too late.
+
+use super::super::PostgresStore;
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{count, holder_id, holder_uuid, instant, millis, number};
+use super::super::session::Session;
+use super::super::statements::{DEADLINES, FIND_HOLDER, SWEEP, TAKEOVERS_MAX};
+use super::writes::{Live, Writes};
+use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::{Cause, Failure, HolderId, JobEvent, Keep, Lane, State, Timestamp};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+impl PostgresStore {
+    pub(in super::super) async fn sweep_batch(
+        &self,
+        by: HolderId,
+        limit: usize,
+        keep: Keep,
+    ) -> Answer<Vec<JobEvent>> {
+        let session = self.transaction().await?;
+        let events = sweep(&session, by, limit, keep).await;
+        let events = session.end(events).await?;
+        if !events.is_empty() {
+            self.shared.lanes.lower();
+            self.wake();
+        }
+        Ok(events)
+    }
+
+    pub(in super::super) async fn deadlines_batch(
+        &self,
+        grace: Duration,
+        limit: usize,
+    ) -> Answer<Vec<JobEvent>> {
+        let session = self.transaction().await?;
+        let events = deadlines(&session, grace, limit).await;
+        session.end(events).await
+    }
+}
+
+async fn sweep(
+    session: &Session<'_>,
+    by: HolderId,
+    limit: usize,
+    keep: Keep,
+) -> Result<Vec<JobEvent>, Trouble> {
+    let row = session.one(&FIND_HOLDER, &[&holder_uuid(by), &session.offset()]).await?;
+    let now = instant(row.try_get(0)?);
+    if !row.try_get::<_, Option<bool>>(2)?.unwrap_or(false) {
+        return Err(StoreError::HolderDead(by).into());
+    }
+    let rows = session.query(&SWEEP, &[&now.as_millis(), &count(limit as u64)]).await?;
+    let taken = read_taken(&rows)?;
+    if taken.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lanes = names(session, &taken).await?;
+    let most = takeovers_max(session).await?;
+    let mut writes = Writes::default();
+    let mut events = Vec::with_capacity(taken.len());
+    for (mut live, holder) in taken {
+        let kind = kind_of(&lanes, &live)?;
+        live.takeovers += 1;
+        live.takeovers_counted += u32::from(live.started);
+        let counted = live.takeovers_counted;
+        let poison =
+            live.started && most.get(kind.kind.as_str()).is_some_and(|max| counted >= *max);
+        let to = match live.wanted {
+            Some(wanted) => wanted.state(),
+            None if poison => State::Dead,
+            None => State::Scheduled,
+        };
+        events.push(event(&live, kind, to, Cause::Takeover, holder, now));
+        if to.is_live() {
+            live.fence = live.fence.next();
+            writes.let_go(live, to, None, None, None);
+        } else {
+            let failure = (to == State::Dead).then(|| Failure::of_takeovers(counted));
+            writes.end(live, to, failure, None, (now, keep));
+        }
+    }
+    writes.flush(session, now, None).await?;
+    Ok(events)
+}
+
+async fn deadlines(
+    session: &Session<'_>,
+    grace: Duration,
+    limit: usize,
+) -> Result<Vec<JobEvent>, Trouble> {
+    let now = session.now().await?;
+    let leased = now.as_millis().saturating_sub(millis(grace));
+    let rows =
+        session.query(&DEADLINES, &[&now.as_millis(), &leased, &count(limit as u64)]).await?;
+    let late = read_taken(&rows)?;
+    let lanes = names(session, &late).await?;
+    let mut writes = Writes::default();
+    let mut events = Vec::with_capacity(late.len());
+    for (live, holder) in late {
+        events.push(event(
+            &live,
+            kind_of(&lanes, &live)?,
+            State::Dead,
+            Cause::Deadline,
+            holder,
+            now,
+        ));
+        let failure = Some(Failure::of_deadline());
+        writes.end(live, State::Dead, failure, None, (now, Keep::default()));
+    }
+    writes.flush(session, now, None).await?;
+    Ok(events)
+}
+
+/// Locked jobs, each with whom it is taken from.
+fn read_taken(rows: &[Row]) -> Result<Vec<(Live, Option<HolderId>)>, Trouble> {
+    rows.iter()
+        .map(|row| Ok((Live::read(row)?, row.try_get::<_, Option<Uuid>>(11)?.map(holder_id))))
+        .collect()
+}
+
+async fn names(
+    session: &Session<'_>,
+    taken: &[(Live, Option<HolderId>)],
+) -> Result<HashMap<i32, Lane>, Trouble> {
+    session.shared.lanes.names(session, taken.iter().map(|(live, _)| live.lane)).await
+}
+
+fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, Trouble> {
+    lanes.get(&live.lane).ok_or_else(|| unreadable("a lane that does not exist"))
+}
+
+async fn takeovers_max(session: &Session<'_>) -> Result<HashMap<String, u32>, Trouble> {
+    let rows = session.query(&TAKEOVERS_MAX, &[]).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, number(row.try_get(1)?)))).collect()
+}
+
+fn event(
+    live: &Live,
+    lane: &Lane,
+    to: State,
+    cause: Cause,
+    holder: Option<HolderId>,
+    at: Timestamp,
+) -> JobEvent {
+    let (job, kind, from) = (live.id, lane.kind.clone(), live.state);
+    JobEvent { job, kind, from, to, cause, holder, at }
+}

@@ -1,0 +1,395 @@
+//! What a verb writes to live jobs that it has locked: collected, then one statement for each sort.
+
+use super::super::error::{Trouble, unreadable};
+use super::super::row::count;
+use super::super::row::{
+    counter, fence, holder_uuid, job_id, millis, small, tenant_text, texts, uuid, wanted,
+};
+use super::super::session::{Param, Session};
+use super::super::statements::{
+    DROP_JOBS, END_DEAD, END_FINISHED, END_KEYS, INSERT_ATTEMPTS, INSERT_LEDGER, KEEP_LEASE, LET_GO,
+};
+use rewheel_core::store::Settlement;
+use rewheel_core::{Failure, Fence, HolderId, JobId, Keep, Lane, State, Timestamp, Wanted};
+use std::collections::HashMap;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// A row of the hot table that is locked.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) id: JobId,
+    pub(super) lane: i32,
+    pub(super) state: State,
+    pub(super) fence: Fence,
+    pub(super) wanted: Option<Wanted>,
+    pub(super) attempt: u32,
+    pub(super) takeovers: u32,
+    pub(super) takeovers_counted: u32,
+    pub(super) started: bool,
+    pub(super) holder: Option<i32>,
+    pub(super) key: Option<String>,
+}
+
+impl Live {
+    /// Reads the columns that every statement which locks live jobs begins with.
+    pub(super) fn read(row: &Row) -> Result<Live, Trouble> {
+        let number: i64 = row.try_get(3)?;
+        Ok(Live {
+            id: job_id(row.try_get(0)?),
+            lane: row.try_get(1)?,
+            state: row.try_get::<_, &str>(2)?.parse().map_err(|_| unreadable("a state"))?,
+            fence: fence(number),
+            wanted: wanted(row.try_get(4)?)?,
+            attempt: small(row.try_get(5)?),
+            takeovers: small(row.try_get(6)?),
+            takeovers_counted: small(row.try_get(7)?),
+            started: row.try_get::<_, Option<i64>>(8)? == Some(number),
+            holder: row.try_get(9)?,
+            key: row.try_get(10)?,
+        })
+    }
+}
+
+/// Who settled a job, and under which fence.
+pub(super) type SettledBy = Option<(i32, Fence)>;
+
+/// What is to be written.
+#[derive(Default)]
+pub(super) struct Writes<'a> {
+    let_go: Vec<LetGo<'a>>,
+    kept: Vec<KeptLease<'a>>,
+    dead: Vec<End>,
+    finished: Vec<(End, State, Timestamp)>,
+    dropped: Vec<Uuid>,
+    keys: Vec<(i32, String, JobId, State, Timestamp)>,
+    attempts: Vec<(&'a Settlement, &'a Failure, u32)>,
+}
+
+struct LetGo<'a> {
+    live: Live,
+    state: State,
+    due: Option<(Timestamp, &'static str)>,
+    settled_by: SettledBy,
+    failure: Option<&'a Failure>,
+}
+
+struct KeptLease<'a> {
+    id: JobId,
+    attempt: u32,
+    due: Timestamp,
+    because: &'static str,
+    overdue: Timestamp,
+    failure: Option<&'a Failure>,
+}
+
+struct End {
+    live: Live,
+    settled_by: SettledBy,
+    failure: Option<Failure>,
+}
+
+impl<'a> Writes<'a> {
+    /// A job is nobody's any more, and lives on.
+    pub(super) fn let_go(
+        &mut self,
+        live: Live,
+        state: State,
+        due: Option<(Timestamp, &'static str)>,
+        settled_by: SettledBy,
+        failure: Option<&'a Failure>,
+    ) {
+        self.let_go.push(LetGo { live, state, due, settled_by, failure });
+    }
+
+    /// A sticky retry stays with its holder.
+    pub(super) fn keep(
+        &mut self,
+        live: &Live,
+        (due, because): (Timestamp, &'static str),
+        overdue: Timestamp,
+        failure: Option<&'a Failure>,
+    ) {
+        let (id, attempt) = (live.id, live.attempt);
+        self.kept.push(KeptLease { id, attempt, due, because, overdue, failure });
+    }
+
+    /// A job leaves the hot table.
+    pub(super) fn end(
+        &mut self,
+        mut live: Live,
+        state: State,
+        failure: Option<Failure>,
+        settled_by: SettledBy,
+        (now, keep): (Timestamp, Keep),
+    ) {
+        // Taken from a holder that did not settle it, it gets a larger fence, as from any takeover.
+        if live.state == State::Leased && settled_by.is_none() {
+            live.fence = live.fence.next();
+        }
+        if state == State::Dead {
+            self.dead.push(End { live, settled_by, failure });
+            return;
+        }
+        if let Some(key) = live.key.take() {
+            self.keys.push((live.lane, key, live.id, state, now.plus(keep.key)));
+        }
+        if keep.job.is_zero() {
+            self.dropped.push(uuid(live.id));
+        } else {
+            self.finished.push((End { live, settled_by, failure }, state, now.plus(keep.job)));
+        }
+    }
+
+    /// An attempt failed.
+    pub(super) fn record(
+        &mut self,
+        settlement: &'a Settlement,
+        failure: &'a Failure,
+        attempt: u32,
+    ) {
+        self.attempts.push((settlement, failure, attempt));
+    }
+
+    /// A job that is not in the hot table ends for good, and its key with it.
+    pub(super) fn end_key(
+        &mut self,
+        lane: i32,
+        key: String,
+        job: JobId,
+        state: State,
+        expires: Timestamp,
+    ) {
+        self.keys.push((lane, key, job, state, expires));
+    }
+
+    /// Writes everything.
+    pub(super) async fn flush(
+        self,
+        session: &Session<'_>,
+        now: Timestamp,
+        holder: Option<(HolderId, i32)>,
+    ) -> Result<(), Trouble> {
+        if let Some((id, number)) = holder {
+            write_attempts(session, &self.attempts, id, now).await?;
+            write_kept(session, &self.kept, number, now).await?;
+        }
+        write_let_go(session, &self.let_go).await?;
+        write_dead(session, &self.dead, now).await?;
+        write_finished(session, &self.finished, now).await?;
+        if !self.dropped.is_empty() {
+            session.execute(&DROP_JOBS, &[&self.dropped]).await?;
+            let line: [Param<'_>; 3] =
+                [&now.as_millis(), &0_i64, &count(self.dropped.len() as u64)];
+            session.execute(&INSERT_LEDGER, &line).await?;
+        }
+        write_keys(session, &self.keys).await
+    }
+}
+
+async fn write_attempts(
+    session: &Session<'_>,
+    attempts: &[(&Settlement, &Failure, u32)],
+    holder: HolderId,
+    now: Timestamp,
+) -> Result<(), Trouble> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    let column = |value: &dyn Fn(&Settlement) -> i64| -> Vec<i64> {
+        attempts.iter().map(|(settled, ..)| value(settled)).collect()
+    };
+    let params: [Param<'_>; 11] = [
+        &holder_uuid(holder),
+        &attempts.iter().map(|(settled, ..)| uuid(settled.lease.job)).collect::<Vec<Uuid>>(),
+        &attempts.iter().map(|(.., attempt)| counter(*attempt)).collect::<Vec<i32>>(),
+        &column(&|settled| count(settled.lease.fence.get())),
+        &column(&|settled| now.as_millis().saturating_sub(millis(settled.ran.started_ago))),
+        &column(&|settled| millis(settled.ran.duration)),
+        &attempts.iter().map(|(_, failure, _)| failure.category().as_str()).collect::<Vec<_>>(),
+        &attempts.iter().map(|(_, failure, _)| failure.code()).collect::<Vec<_>>(),
+        &attempts.iter().map(|(_, failure, _)| failure.message()).collect::<Vec<_>>(),
+        &attempts.iter().map(|(settled, ..)| settled.decision.as_str()).collect::<Vec<_>>(),
+        &attempts
+            .iter()
+            .map(|(settled, ..)| settled.decision.wait().map(|(after, _)| millis(after)))
+            .collect::<Vec<_>>(),
+    ];
+    session.execute(&INSERT_ATTEMPTS, &params).await.map(drop)
+}
+
+async fn write_kept(
+    session: &Session<'_>,
+    kept: &[KeptLease<'_>],
+    holder: i32,
+    now: Timestamp,
+) -> Result<(), Trouble> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let failures = Failures::of(kept.iter().map(|kept| kept.failure));
+    let params: [Param<'_>; 10] = [
+        &holder,
+        &now.as_millis(),
+        &kept.iter().map(|kept| uuid(kept.id)).collect::<Vec<_>>(),
+        &kept.iter().map(|kept| counter(kept.attempt)).collect::<Vec<_>>(),
+        &kept.iter().map(|kept| kept.due.as_millis()).collect::<Vec<_>>(),
+        &kept.iter().map(|kept| kept.because).collect::<Vec<_>>(),
+        &kept.iter().map(|kept| kept.overdue.as_millis()).collect::<Vec<_>>(),
+        &failures.categories,
+        &failures.codes,
+        &failures.messages,
+    ];
+    session.execute(&KEEP_LEASE, &params).await.map(drop)
+}
+
+async fn write_let_go(session: &Session<'_>, jobs: &[LetGo<'_>]) -> Result<(), Trouble> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let lives = Lives::of(jobs.iter().map(|job| (&job.live, job.settled_by)));
+    let failures = Failures::of(jobs.iter().map(|job| job.failure));
+    let params: [Param<'_>; 13] = [
+        &lives.ids,
+        &jobs.iter().map(|job| job.state.as_str()).collect::<Vec<_>>(),
+        &lives.fences,
+        &lives.attempts,
+        &lives.takeovers,
+        &lives.takeovers_counted,
+        &jobs.iter().map(|job| job.due.map(|(due, _)| due.as_millis())).collect::<Vec<_>>(),
+        &jobs.iter().map(|job| job.due.map(|(_, because)| because)).collect::<Vec<_>>(),
+        &lives.settled_by,
+        &lives.settled_fence,
+        &failures.categories,
+        &failures.codes,
+        &failures.messages,
+    ];
+    session.execute(&LET_GO, &params).await.map(drop)
+}
+
+async fn write_dead(session: &Session<'_>, ends: &[End], now: Timestamp) -> Result<(), Trouble> {
+    if ends.is_empty() {
+        return Ok(());
+    }
+    let lives = Lives::of(ends.iter().map(|end| (&end.live, end.settled_by)));
+    let failures = Failures::of(ends.iter().map(|end| end.failure.as_ref()));
+    let now = now.as_millis();
+    let mut params: Vec<Param<'_>> = vec![&now];
+    params.extend(lives.params());
+    params.extend(failures.params());
+    session.execute(&END_DEAD, &params).await.map(drop)
+}
+
+async fn write_finished(
+    session: &Session<'_>,
+    ends: &[(End, State, Timestamp)],
+    now: Timestamp,
+) -> Result<(), Trouble> {
+    if ends.is_empty() {
+        return Ok(());
+    }
+    let lives = Lives::of(ends.iter().map(|(end, ..)| (&end.live, end.settled_by)));
+    let failures = Failures::of(ends.iter().map(|(end, ..)| end.failure.as_ref()));
+    let states: Vec<&str> = ends.iter().map(|(_, state, _)| state.as_str()).collect();
+    let expires: Vec<i64> = ends.iter().map(|(.., expires)| expires.as_millis()).collect();
+    let now = now.as_millis();
+    let mut params: Vec<Param<'_>> = vec![&now];
+    params.extend(lives.params());
+    params.extend(failures.params());
+    params.extend([&states as Param<'_>, &expires]);
+    session.execute(&END_FINISHED, &params).await.map(drop)
+}
+
+async fn write_keys(
+    session: &Session<'_>,
+    keys: &[(i32, String, JobId, State, Timestamp)],
+) -> Result<(), Trouble> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let lanes: HashMap<i32, Lane> =
+        session.shared.lanes.names(session, keys.iter().map(|(lane, ..)| *lane)).await?;
+    let name =
+        |number: &i32| lanes.get(number).ok_or_else(|| unreadable("a lane that does not exist"));
+    let mut kinds = Vec::with_capacity(keys.len());
+    let mut tenants = Vec::with_capacity(keys.len());
+    for (lane, ..) in keys {
+        let lane = name(lane)?;
+        kinds.push(lane.kind.as_str());
+        tenants.push(tenant_text(lane.tenant.as_ref()));
+    }
+    let params: [Param<'_>; 6] = [
+        &kinds,
+        &tenants,
+        &keys.iter().map(|(_, key, ..)| key.as_str()).collect::<Vec<_>>(),
+        &keys.iter().map(|(_, _, job, ..)| uuid(*job)).collect::<Vec<_>>(),
+        &keys.iter().map(|(.., state, _)| state.as_str()).collect::<Vec<_>>(),
+        &keys.iter().map(|(.., expires)| expires.as_millis()).collect::<Vec<_>>(),
+    ];
+    session.execute(&END_KEYS, &params).await.map(drop)
+}
+
+/// What changes of a job that is let go of, as arrays, one for each column.
+struct Lives {
+    ids: Vec<Uuid>,
+    fences: Vec<i64>,
+    attempts: Vec<i32>,
+    takeovers: Vec<i32>,
+    takeovers_counted: Vec<i32>,
+    settled_by: Vec<Option<i32>>,
+    settled_fence: Vec<Option<i64>>,
+}
+
+impl Lives {
+    fn of<'l>(lives: impl Iterator<Item = (&'l Live, SettledBy)> + Clone) -> Lives {
+        let column = |value: fn(&Live) -> u32| -> Vec<i32> {
+            lives.clone().map(|(live, _)| counter(value(live))).collect()
+        };
+        Lives {
+            ids: lives.clone().map(|(live, _)| uuid(live.id)).collect(),
+            fences: lives.clone().map(|(live, _)| count(live.fence.get())).collect(),
+            attempts: column(|live| live.attempt),
+            takeovers: column(|live| live.takeovers),
+            takeovers_counted: column(|live| live.takeovers_counted),
+            settled_by: lives.clone().map(|(_, by)| by.map(|(holder, _)| holder)).collect(),
+            settled_fence: lives.map(|(_, by)| by.map(|(_, fence)| count(fence.get()))).collect(),
+        }
+    }
+
+    fn params(&self) -> [Param<'_>; 7] {
+        [
+            &self.ids,
+            &self.fences,
+            &self.attempts,
+            &self.takeovers,
+            &self.takeovers_counted,
+            &self.settled_by,
+            &self.settled_fence,
+        ]
+    }
+}
+
+/// Failures as arrays, one for each column.
+struct Failures<'f> {
+    categories: Vec<Option<&'f str>>,
+    codes: Vec<Option<&'f str>>,
+    messages: Vec<Option<&'f str>>,
+}
+
+impl<'f> Failures<'f> {
+    fn of(failures: impl Iterator<Item = Option<&'f Failure>>) -> Failures<'f> {
+        let mut columns =
+            Failures { categories: Vec::new(), codes: Vec::new(), messages: Vec::new() };
+        for failure in failures {
+            let (category, code, message) = texts(failure);
+            columns.categories.push(category);
+            columns.codes.push(code);
+            columns.messages.push(message);
+        }
+        columns
+    }
+
+    fn params(&self) -> [Param<'_>; 3] {
+        [&self.categories, &self.codes, &self.messages]
+    }
+}

@@ -1,0 +1,102 @@
+//! A schema of a PostgreSQL server for one test alone.
+
+use rewheel::Random;
+use std::ops::{Deref, DerefMut};
+use std::thread;
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, NoTls};
+
+/// The variable that names the server: `cargo xtask test` sets it, `cargo xtask services up` prints it.
+const SERVER: &str = "REWHEEL_TEST_POSTGRES";
+
+/// A schema that nobody else uses. It goes when this does.
+#[derive(Debug)]
+pub struct Schema {
+    server: String,
+    name: String,
+    url: String,
+}
+
+impl Schema {
+    /// Chooses a name; whoever opens the store makes the schema.
+    pub fn fresh() -> Schema {
+        let server = std::env::var(SERVER).unwrap_or_else(|_| {
+            panic!(
+                "{SERVER} names no server: run `cargo xtask test`, or see `cargo xtask services up`"
+            )
+        });
+        let name = format!("test_{:016x}", Random::thread().next());
+        let mark = if server.contains('?') { '&' } else { '?' };
+        let url = format!("{server}{mark}schema={name}");
+        Schema { server, name, url }
+    }
+
+    /// Returns the URL of a store in it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the URL of the server.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Connects to the server as somebody else would.
+    pub async fn connect(&self) -> Visitor {
+        Visitor::at(&self.server).await
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        let drop = move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let client = Visitor::at(&server).await;
+                // What a test that was given up still holds must not hold this up.
+                let sql = format!("SET lock_timeout = '2s'; DROP SCHEMA IF EXISTS {name} CASCADE");
+                let _ = client.batch_execute(&sql).await;
+            });
+        };
+        let _ = thread::spawn(drop).join();
+    }
+}
+
+/// A connection of somebody who is not the store.
+#[derive(Debug)]
+pub struct Visitor {
+    client: Client,
+    _connection: JoinSet<()>,
+}
+
+impl Visitor {
+    async fn at(server: &str) -> Visitor {
+        let (client, connection) = tokio_postgres::connect(server, NoTls).await.unwrap();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let _ = connection.await;
+        });
+        Visitor { client, _connection: task }
+    }
+}
+
+impl Deref for Visitor {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Visitor {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
