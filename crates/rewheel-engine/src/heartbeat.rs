@@ -72,7 +72,11 @@ impl Heartbeat {
                     let _ = self.shared.to_dispatch.send(command);
                 }
                 self.watch_others(holder).await;
-                third.saturating_sub(self.shared.clock.now().since(sent))
+                let now = self.shared.clock.now();
+                let rest = third.saturating_sub(now.since(sent));
+                // Whoever may be buried soon is looked at then: takeovers wait for it.
+                let patience = self.vigil.patience(now.since(self.origin)).unwrap_or(rest);
+                rest.min(patience.max(self.shared.settings.lease_ttl / HASTE))
             }
             Err(StoreError::HolderDead(_)) => {
                 self.join_again(holder).await;

@@ -55,7 +55,9 @@ impl Default for EngineSettings {
         EngineSettings {
             name: "rewheel".to_owned(),
             places: 256,
-            lease_ttl: Duration::from_secs(15),
+            // A killed node's jobs run elsewhere within 15 s: a life of silence, the third of one in
+            // which it was last seen alive, and time to sweep.
+            lease_ttl: Duration::from_secs(10),
             horizon: Duration::from_secs(5),
             wheel_max: 20_000,
             poll: Duration::from_secs(1),
