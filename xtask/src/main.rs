@@ -35,7 +35,8 @@ usage: cargo xtask <command>
   loom          only the loom models
   instructions  the instruction limits of hot paths; installs what it counts with
   sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one
-  chaos [ARGS]  a server killed 200 times; --store sqlite --cell kill-node
+  chaos [ARGS]  nodes that lose what they rely on, for a minute each; --store postgres
+                --cell kill-node
   services up   a private PostgreSQL on a free port, for tests; prints where it is
   services down stops it, with its data
   bench [ARGS]  the benchmark report; --quick for a short one

@@ -26,6 +26,10 @@ struct Service {
     feature: &'static str,
     /// What is not tested without it.
     subject: &'static str,
+    /// What is not tested with somebody else's: tests that harm a server start one for themselves.
+    harm: &'static str,
+    /// Whether its programs are on this machine.
+    installed: fn(&Repository) -> Result<bool>,
     /// Returns the address of the one that `start` started and that still runs.
     running: fn(&Repository) -> Result<Option<String>>,
     /// Starts one with data of its own, and returns its address.
@@ -132,6 +136,9 @@ impl Session {
     fn join(&mut self, repository: &Repository, service: &Service) -> Result<Origin> {
         if let Some((url, origin)) = find(repository, service)? {
             self.variables.push((service.variable, url));
+            if !(service.installed)(repository)? {
+                self.leave_out(service.harm, "its programs are not on this machine");
+            }
             return Ok(origin);
         }
         let (guard, url) = Guard::start(service.name)?;
@@ -141,10 +148,14 @@ impl Session {
     }
 
     fn missing(&mut self, service: &Service, reason: &str) {
-        let line = format!("{} ({})", service.subject, reason.replace('\n', " "));
+        self.leave_out(service.subject, reason);
+        self.features_off.push(service.feature);
+    }
+
+    fn leave_out(&mut self, subject: &str, reason: &str) {
+        let line = format!("{subject} ({})", reason.replace('\n', " "));
         println!("not tested: {line}");
         self.untested.push(line);
-        self.features_off.push(service.feature);
     }
 
     /// Tells the program where the servers are.

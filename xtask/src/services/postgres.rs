@@ -16,6 +16,8 @@ pub(super) const SERVICE: Service = Service {
     variable: "REWHEEL_TEST_POSTGRES",
     feature: "test-postgres",
     subject: "PostgreSQL store",
+    harm: "PostgreSQL that is restarted or has no connection left",
+    installed: |repository| Ok(Programs::find(repository)?.is_some()),
     running,
     start,
     stop,
