@@ -150,9 +150,10 @@ impl Config {
             ("pool_max", self.store.pool_max.map(|most| most.to_string())),
         ];
         for (name, value) in settings {
-            let known = url.split(['?', '&']).skip(1).any(|setting| {
-                setting.split_once('=').is_some_and(|(known, _)| known == name)
-            });
+            let known = url
+                .split(['?', '&'])
+                .skip(1)
+                .any(|setting| setting.split_once('=').is_some_and(|(known, _)| known == name));
             if let Some(value) = value.filter(|_| !known) {
                 let mark = if url.contains('?') { '&' } else { '?' };
                 url = format!("{url}{mark}{name}={value}");

@@ -82,6 +82,7 @@ statements! {
     PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
     REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8);
+    RISKS = "sql/risks.sql" ();
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
