@@ -146,6 +146,30 @@ impl<'a> Submit<'a> {
         })
     }
 
+    /// Returns the job instead of storing it: for a transaction of one's own, such as that of the PostgreSQL store's
+    /// `insert_in`.
+    ///
+    /// ```
+    /// # use rewheel_engine::{Engine, JobKind};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct ChargeCard { order: u64 }
+    /// # impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?).start().await?;
+    /// let job = engine.submit(ChargeCard { order: 17 }).key("order-17").into_job()?;
+    /// assert_eq!(job.payload, br#"{"order":17}"#);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Says which of its settings cannot be.
+    pub fn into_job(self) -> Result<NewJob, SubmitError> {
+        self.job
+    }
+
     fn with(mut self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> Submit<'a> {
         if let Ok(job) = &mut self.job
             && let Err(wrong) = set(job)

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Sent, Settled, Settlement, Store, SubmitStore,
-    Tally, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Sent, Settled, Settlement, Store,
+    SubmitStore, Tally, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -185,6 +185,10 @@ impl ReadStore for GuardedStore {
 impl Store for GuardedStore {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        self.call("risks", &self.usual, |_| self.inner.risks()).await
     }
 
     fn watch(&self) -> Box<dyn Watch> {
