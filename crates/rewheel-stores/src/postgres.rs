@@ -10,6 +10,7 @@ mod session;
 mod tls;
 mod migrate;
 mod lanes;
+mod place;
 mod row;
 mod fleet;
 mod verbs;
@@ -21,6 +22,7 @@ pub use self::options::{Pooler, PostgresOptions, Verify};
 use self::error::{Stage, broken, judge_pool};
 use self::fleet::Fleet;
 use self::lanes::Lanes;
+use self::place::Places;
 use self::session::Session;
 use self::statements::Sql;
 use crate::wakeup::Wakeup;
@@ -88,6 +90,7 @@ struct Shared {
     /// What begins a transaction that only reads, and sees one moment.
     begin_snapshot: String,
     lanes: Lanes,
+    places: Places,
     woken: Wakeup,
     fleet: Option<Fleet>,
     clock: ClockOffset,
@@ -124,6 +127,7 @@ impl PostgresStore {
             begin: begin("BEGIN", &options),
             begin_snapshot: begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &options),
             lanes: Lanes::new(),
+            places: Places::default(),
             woken,
             fleet,
             clock: options.clock,

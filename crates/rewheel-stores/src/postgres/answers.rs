@@ -2,13 +2,13 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{claim, kinds, lease, prune, read};
+use super::verbs::{claim, kinds, lease, prune, read, risks};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
-    Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -216,6 +216,12 @@ impl ReadStore for PostgresStore {
 
 #[async_trait]
 impl Store for PostgresStore {
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        let session = self.read().await?;
+        let risks = risks::risks(&session).await;
+        session.end(risks).await
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "postgres",
