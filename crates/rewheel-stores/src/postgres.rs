@@ -232,7 +232,9 @@ fn begin(begin: &str, options: &PostgresOptions) -> String {
 fn settings(options: &PostgresOptions, listens: bool) -> Vec<(&'static str, String)> {
     let mut settings: Vec<(&str, String)> =
         GUARDS.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    settings.push(("statement_timeout", options.statement_timeout.as_millis().to_string()));
+    let timeout = options.statement_timeout.as_millis().to_string();
+    settings.push(("statement_timeout", timeout.clone()));
+    settings.push(("idle_in_transaction_session_timeout", timeout));
     settings.push(("search_path", "pg_catalog".to_owned()));
     if listens {
         // What is told there is not worth waiting for the disk.
@@ -248,8 +250,10 @@ fn server(options: &PostgresOptions, direct: bool, listens: bool) -> Config {
         for (name, value) in settings(options, listens) {
             let _ = write!(text, " -c {name}={value}");
         }
+        // A process that was stopped while it is answered must not hold its locks for ever: those keep others from
+        // taking its jobs over.
         let stuck = options.statement_timeout.as_millis();
-        let _ = write!(text, " -c idle_in_transaction_session_timeout={stuck}");
+        let _ = write!(text, " -c tcp_user_timeout={stuck}");
         server.options(text.trim_start());
     }
     if server.get_application_name().is_none() {
