@@ -17,7 +17,7 @@ mod verbs;
 mod answers;
 mod inside;
 
-pub use self::options::{Pooler, PostgresOptions, Verify};
+pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
 use self::error::{Stage, broken, judge_pool};
 use self::fleet::Fleet;
@@ -102,7 +102,9 @@ impl PostgresStore {
     /// # Errors
     /// Says what is wrong with the URL, the server or the tables, and what to do.
     pub async fn open(url: &str) -> Answer<PostgresStore> {
-        PostgresStore::open_with(PostgresOptions::parse(url)?).await
+        let options = PostgresOptions::parse(url);
+        let options = options.map_err(|error| broken(error.to_string(), None))?;
+        PostgresStore::open_with(options).await
     }
 
     /// Opens a store in a particular way.
