@@ -3,6 +3,7 @@
 use deadpool_postgres::PoolError;
 use rewheel_core::store::StoreError;
 use std::error::Error as _;
+use std::fmt;
 use std::io;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
@@ -85,12 +86,35 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
     }
 }
 
+/// There is no connection, and waiting may help.
+#[derive(Debug)]
+struct Unreachable(Error);
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0.code() {
+            Some(_) => "PostgreSQL takes no connection now",
+            None if self.0.to_string().contains("TLS") => {
+                "the connection cannot be encrypted: check sslmode and sslrootcert in the store's URL, and the \
+                 server's certificate"
+            }
+            None => "PostgreSQL cannot be reached: does it run, and are host and port in the store's URL right?",
+        })
+    }
+}
+
+impl std::error::Error for Unreachable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
 /// Judges why there is no connection.
 pub(super) fn judge_pool(error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) => match error.code().and_then(a_person_must_look) {
             Some(what) => broken(what, Some(error)),
-            None => StoreError::Unavailable(error.into()),
+            None => StoreError::Unavailable(Box::new(Unreachable(error))),
         },
         PoolError::Closed => StoreError::Closed,
         PoolError::Timeout(_) => StoreError::Unavailable(

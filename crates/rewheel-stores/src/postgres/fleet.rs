@@ -5,6 +5,7 @@ use crate::wakeup::Wakeup;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -45,6 +46,7 @@ impl Fleet {
             notify: format!("NOTIFY \"{schema}\", '{me}'"),
             me,
             told: Arc::clone(&told),
+            untold: AtomicBool::new(false),
             woken,
         };
         let mut listens = JoinSet::new();
@@ -70,6 +72,8 @@ struct Line {
     notify: String,
     me: String,
     told: Arc<Notify>,
+    /// Something is on its way to the others.
+    untold: AtomicBool,
     woken: Wakeup,
 }
 
@@ -121,7 +125,9 @@ impl Line {
         }
         // What happened meanwhile was not heard, nor told if the connection broke at that moment.
         self.woken.wake();
-        self.told.notify_one();
+        if self.untold.load(Ordering::Relaxed) {
+            self.told.notify_one();
+        }
         tokio::select! {
             () = hear => Ok(true),
             told = self.tell(&client) => told.map(|()| true),
@@ -131,7 +137,9 @@ impl Line {
     async fn tell(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         loop {
             self.told.notified().await;
+            self.untold.store(true, Ordering::Relaxed);
             client.batch_execute(&self.notify).await?;
+            self.untold.store(false, Ordering::Relaxed);
             tokio::time::sleep(PAUSE).await;
         }
     }

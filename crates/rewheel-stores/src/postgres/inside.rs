@@ -169,14 +169,25 @@ fn quoted(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// A length of time as SQL says it. Multiplied, since older servers take no large numbers of milliseconds.
+/// A length of time as SQL says it.
 fn interval(duration: Duration) -> String {
-    format!("{} * interval '1 millisecond'", millis(duration))
+    milliseconds(millis(duration))
 }
 
 /// An instant as SQL says it. Not `to_timestamp`, which counts in fractions and may miss the millisecond.
 fn timestamp(at: Timestamp) -> String {
-    format!("timestamptz 'epoch' + {} * interval '1 millisecond'", at.as_millis())
+    format!("timestamptz 'epoch' + {}", milliseconds(at.as_millis()))
+}
+
+/// So many milliseconds. Multiplied, since older servers read no large numbers of them; hours apart, since the product is
+/// exact for small numbers only.
+fn milliseconds(millis: i64) -> String {
+    const HOUR: i64 = 3_600_000;
+    let (hours, rest) = (millis.div_euclid(HOUR), millis.rem_euclid(HOUR));
+    if hours == 0 {
+        return format!("{rest} * interval '1 millisecond'");
+    }
+    format!("{hours} * interval '1 hour' + {rest} * interval '1 millisecond'")
 }
 
 #[cfg(test)]

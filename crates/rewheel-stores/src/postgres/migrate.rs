@@ -65,7 +65,7 @@ async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
 
 async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
     let about = format!(
-        "SELECT pg_catalog.to_regnamespace('{schema}') IS NOT NULL, \
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '{schema}'), \
          pg_catalog.current_setting('server_encoding')"
     );
     let about = client.query_typed(&about, &[]).await?;
@@ -94,7 +94,11 @@ async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
 }
 
 async fn version(client: &Client, schema: &str) -> Result<usize, Trouble> {
-    let exists = format!("SELECT to_regclass('{schema}.migrations') IS NOT NULL");
+    // Not `to_regclass`, which may still answer what it did before this session waited for another that migrated.
+    let exists = format!(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \
+         WHERE nspname = '{schema}' AND relname = 'migrations')"
+    );
     let exists = client.query_typed(&exists, &[]).await?;
     if !exists.first().map_or(Ok(false), |row| row.try_get(0))? {
         return Ok(0);

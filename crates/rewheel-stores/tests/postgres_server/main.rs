@@ -1,0 +1,16 @@
+//! What only a real PostgreSQL server shows: connections that break, others who are faster, SQL by hand.
+
+mod support;
+mod proxy;
+mod migrations;
+mod inside;
+mod submit;
+mod insert_sql;
+mod fleet;
+mod connections;
+mod broken_ways;
+mod races;
+mod plans;
+mod pgbouncer;
+mod tls;
+mod errors;

@@ -1,0 +1,107 @@
+//! Opens a store in a schema that has no tables yet, or other ones.
+
+use crate::support::{Database, Node, Stranger, counted, soon, told};
+use rewheel_core::store::{ReadStore, Store, StoreError};
+use rewheel_stores::PostgresStore;
+use rewheel_testkit::Schema;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn ten_nodes_that_start_at_once_migrate_once() {
+    let schema = Schema::fresh();
+    let mut nodes = JoinSet::new();
+    for _ in 0..10 {
+        let url = format!("{}&pool_max=2", schema.url());
+        nodes.spawn(async move {
+            let store = PostgresStore::open(&url).await.expect("each of them opens");
+            store.books().await.expect("and finds tables").missing()
+        });
+    }
+    let missing = soon("ten nodes", nodes.join_all()).await;
+    assert_eq!(missing, [0; 10]);
+
+    let visitor = schema.connect().await;
+    let applied = format!(
+        "SELECT string_agg(version || name || applied, ',' ORDER BY version) FROM {}.migrations",
+        schema.name()
+    );
+    let before: String = visitor.query_one(&applied, &[]).await.expect("versions").get(0);
+    assert!(before.starts_with("1jobs"), "{before}");
+    Node::of(&schema).await;
+    let after: String = visitor.query_one(&applied, &[]).await.expect("versions").get(0);
+    assert_eq!(before, after, "opening again changed something");
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_rewheel_are_refused() {
+    let schema = Schema::fresh();
+    Node::of(&schema).await;
+    let newer =
+        format!("INSERT INTO {}.migrations (version, name) VALUES (1000, 'future')", schema.name());
+    schema.connect().await.batch_execute(&newer).await.expect("a version");
+    let error = PostgresStore::open(schema.url()).await.expect_err("tables of the future");
+    assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
+    assert!(told(&error).contains("upgrade"), "{}", told(&error));
+    assert!(told(&error).contains("1000"), "{}", told(&error));
+}
+
+/// A user who owns nothing, and may not create anything.
+async fn poor_user(schema: &Schema) -> (String, String) {
+    let user = format!("{}_user", schema.name());
+    let sql = format!("CREATE ROLE {user} LOGIN PASSWORD 'secret'");
+    schema.connect().await.batch_execute(&sql).await.expect("a role");
+    let mut url = schema.url().to_owned();
+    let (start, end) = (url.find("://").expect("a scheme") + 3, url.find('@').expect("a user"));
+    url.replace_range(start..end, &format!("{user}:secret"));
+    (user, url)
+}
+
+async fn drop_user(schema: &Schema, user: &str) {
+    let sql = format!("DROP OWNED BY {user} CASCADE; DROP ROLE {user}");
+    schema.connect().await.batch_execute(&sql).await.expect("nothing keeps the role");
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_create_a_schema_is_told_so() {
+    let schema = Schema::fresh();
+    let (user, url) = poor_user(&schema).await;
+    let error = PostgresStore::open(&url).await.expect_err("no right");
+    drop_user(&schema, &user).await;
+    assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
+    assert!(told(&error).contains("own the schema"), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn a_schema_that_somebody_made_for_the_user_is_enough() {
+    let schema = Schema::fresh();
+    let (user, url) = poor_user(&schema).await;
+    let made = format!("CREATE SCHEMA {} AUTHORIZATION {user}", schema.name());
+    schema.connect().await.batch_execute(&made).await.expect("a schema");
+    let opened = PostgresStore::open(&url).await.map(drop);
+    drop_user(&schema, &user).await;
+    opened.expect("it owns the schema");
+}
+
+#[tokio::test]
+async fn a_store_can_be_made_again_after_its_schema_was_dropped() {
+    let database = Database::fresh("").await;
+    Node::open(&database.url()).await.store.close().await.expect("it closes");
+    database.connect().await.batch_execute("DROP SCHEMA rewheel CASCADE").await.expect("dropped");
+    let again = PostgresStore::open(&database.url()).await.map(drop);
+    database.drop().await;
+    again.expect("what stayed behind in `public` is replaced");
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_keep_every_text_is_refused() {
+    let latin = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
+    let database = Database::fresh(latin).await;
+    let error = PostgresStore::open(&database.url()).await.expect_err("an encoding");
+    let stranger = Stranger::at(&database.url()).await;
+    let left =
+        counted(&stranger, "SELECT count(*) FROM pg_namespace WHERE nspname = 'rewheel'").await;
+    drop(stranger);
+    database.drop().await;
+    assert!(told(&error).contains("UTF8"), "{}", told(&error));
+    assert_eq!(left, 0, "something was created");
+}

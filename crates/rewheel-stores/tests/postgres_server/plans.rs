@@ -1,0 +1,145 @@
+//! Looks at what is asked for, whatever the statistics say.
+
+use crate::support::{Node, counted, named, until};
+use rewheel_core::store::{
+    Claim, Direct, Insert, Inserted, Outcome, Settled, Settlement, Store, What,
+};
+use rewheel_core::{Keep, Lease, NewJob, State, Timestamp, When};
+use rewheel_testkit::{Schema, lane, seconds};
+use std::time::Duration;
+use tokio_postgres::Client;
+
+/// Rows that are in the way of whoever looks at all of them.
+const MANY: i64 = 20_000;
+
+/// Fills the tables with what is not asked for, under statistics that say that there is nothing.
+async fn fill(client: &Client, schema: &str) {
+    let sql = "
+        SET synchronous_commit = off;
+        ALTER TABLE s.jobs SET (autovacuum_enabled = off);
+        ALTER TABLE s.finished SET (autovacuum_enabled = off);
+        ALTER TABLE s.keys SET (autovacuum_enabled = off);
+        ALTER TABLE s.attempts SET (autovacuum_enabled = off);
+        CREATE PROCEDURE s.fill() LANGUAGE sql AS $$
+            INSERT INTO s.jobs (id, due_ms, created_ms, fence, version, lane, attempt, attempts_before, takeovers,
+                                takeovers_counted, state, because, payload)
+            SELECT gen_random_uuid(), s.now_ms() + 100000000 + n, 1, 0, 1, 1, 0, 0, 0, 0, 'scheduled', 'submitted', ''
+              FROM generate_series(1, 20000) AS n;
+            INSERT INTO s.finished (id, due_ms, created_ms, ended_ms, expires_ms, fence, version, lane, attempt,
+                                    attempts_before, takeovers, takeovers_counted, state, because, payload)
+            SELECT gen_random_uuid(), 1, 1, 1, s.now_ms() + 100000000, 1, 1, 1, 0, 0, 0, 0, 'succeeded', 'submitted', ''
+              FROM generate_series(1, 20000) AS n;
+            INSERT INTO s.keys
+            SELECT 'a', '', 'key-' || n, gen_random_uuid(), '', 'succeeded', s.now_ms() + 100000000
+              FROM generate_series(1, 20000) AS n;
+            INSERT INTO s.attempts (job, attempt, fence, holder, started_ms, duration_ms, category, message, decision)
+            SELECT gen_random_uuid(), 1, 1, gen_random_uuid(), 1, 1, 'io', '', 'retry' FROM generate_series(1, 20000) AS n;
+            INSERT INTO s.ledger (at_ms, submitted, pruned) VALUES (1, 40000, 0);
+        $$;
+        CALL s.fill();
+        DELETE FROM s.jobs; DELETE FROM s.finished; DELETE FROM s.keys; DELETE FROM s.attempts; DELETE FROM s.ledger";
+    client.batch_execute(&sql.replace("s.", &format!("{schema}."))).await.expect("rows");
+    for table in ["jobs", "finished", "keys", "attempts"] {
+        // Pages, but no rows: what is left of a queue that was drained.
+        let vacuum = format!("VACUUM (TRUNCATE off, ANALYZE) {schema}.{table}");
+        client.batch_execute(&vacuum).await.expect("statistics");
+    }
+    client.batch_execute(&format!("CALL {schema}.fill()")).await.expect("rows");
+}
+
+/// Does what a node does all day to a few jobs.
+async fn live(node: &Node) {
+    let store = &node.subject.store;
+    let holder = node.holder().await;
+    let direct = Direct { holder, attempt_timeout: seconds(30), grace: seconds(5) };
+    let jobs: Vec<NewJob> = node.jobs("a", 8);
+    let insert = Insert { direct: Some(direct), ..Insert::new(&jobs) };
+    let answers = node.answers(&insert).await;
+    assert!(answers.iter().all(|a| matches!(a, Inserted::Created { leased: Some(_), .. })));
+    let leases = store.held(holder, Duration::ZERO, None, 100).await.expect("leases");
+    assert_eq!(leases.len(), 8);
+    assert_eq!(store.start(holder, &leases).await.expect("started"), [true; 8]);
+    let drop = Keep { job: Duration::ZERO, key: Duration::ZERO };
+    let settlements = [
+        node.retry(leases[0], Duration::ZERO, true),
+        node.retry(leases[1], Duration::ZERO, false),
+        node.dead(leases[2]),
+        Settlement { decision: rewheel_core::Decision::Cancel, ..Settlement::succeed(leases[3]) },
+    ];
+    let settled = store.settle(holder, &settlements).await.expect("settled");
+    assert!(settled.iter().all(|settled| matches!(settled, Settled::Applied(_))), "{settled:?}");
+    store.give_back(holder, &leases[4..6], Keep::default()).await.expect("given back");
+    let again = node.claim(holder, &["a"], 100).await;
+    assert_eq!(again.len(), 3);
+    let succeeded: Vec<Settlement> = again
+        .iter()
+        .map(|leased| Settlement { keep: drop, ..Settlement::succeed(leased.lease()) })
+        .collect();
+    let settled = store.settle(holder, &succeeded).await.expect("settled");
+    assert_eq!(settled, [Settled::Applied(Outcome::LetGo(State::Succeeded)); 3]);
+    let kept: Vec<Settlement> =
+        leases[6..8].iter().map(|lease: &Lease| Settlement::succeed(*lease)).collect();
+    store.settle(holder, &kept).await.expect("settled");
+    node.prune(100).await;
+    let letters = store.unannounced(10).await.expect("dead letters");
+    store.announce(&letters).await.expect("announced");
+    node.apply(letters[0].job, What::Retry).await;
+    let by = node.heir_of(holder).await;
+    assert_eq!(node.sweep(by).await.len(), 0);
+    node.park("a").await;
+    node.probe("a", by).await;
+    assert_eq!(node.claim(by, &["a"], 5).await.len(), 1);
+}
+
+#[tokio::test]
+async fn rows_that_nobody_asks_for_are_not_looked_at() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    node.kinds(&["a"]).await;
+    // The lane begins to exist.
+    let due = When::At(Timestamp::from_millis(100_000_000_000_000));
+    node.insert(&[NewJob { due, ..node.job("a") }]).await;
+    node.store.close().await.expect("it closes");
+    let visitor = schema.connect().await;
+    fill(&visitor, schema.name()).await;
+
+    let node = Node::open(&named(&schema, "")).await;
+    live(&node).await;
+    node.store.close().await.expect("it closes");
+    // A connection tells what it did when it ends.
+    let connections = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}'",
+        schema.name()
+    );
+    until(&visitor, &connections, 0).await;
+    let read = format!(
+        "SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE schemaname = '{}'",
+        schema.name()
+    );
+    let read = counted(&visitor, &read).await;
+    assert!(read < MANY / 2, "rows were looked at that nobody asked for: {read}");
+    Node::of(&schema).await.balance().await;
+}
+
+#[tokio::test]
+async fn lanes_are_visited_in_the_order_of_the_claim() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    let visitor = schema.connect().await;
+    for table in ["jobs", "kinds", "lanes", "holders"] {
+        let analyze = format!("ANALYZE {}.{table}", schema.name());
+        visitor.batch_execute(&analyze).await.expect("statistics");
+    }
+    let kinds = ["z", "a", "m", "b", "y", "c"];
+    node.kinds(&kinds).await;
+    for kind in kinds {
+        node.insert(&node.jobs(kind, 2)).await;
+    }
+    let node = Node::of(&schema).await;
+    let holder = node.holder().await;
+    let visits: Vec<_> = kinds.iter().map(|kind| node.visit(lane(kind), 2)).collect();
+    let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 3 };
+    let leased = node.subject.store.claim(&claim).await.expect("a claim");
+    let got: Vec<&str> = leased.iter().map(|leased| leased.job.lane.kind.as_str()).collect();
+    assert_eq!(got, ["z", "z", "a"]);
+}

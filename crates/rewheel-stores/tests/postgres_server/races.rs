@@ -1,0 +1,146 @@
+//! Several who do the same thing at once.
+
+use crate::support::{Node, soon};
+use rewheel_core::store::{
+    Change, Edit, Insert, Inserted, OperateStore, Outcome, Settled, Settlement, SubmitStore, What,
+    WorkStore,
+};
+use rewheel_core::{Actor, Keep, Key, Lane, NewJob, Priority};
+use rewheel_testkit::{Schema, lane, seconds};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+fn edit(priority: Option<u8>, attempts_max: Option<u32>) -> What {
+    let priority = priority.map(|priority| Priority::new(priority).expect("a priority"));
+    What::Edit(Box::new(Edit { priority, attempts_max, ..Edit::default() }))
+}
+
+/// A lane that began to exist in a transaction which was undone does not exist.
+#[tokio::test]
+async fn a_lane_of_a_change_that_was_undone_is_numbered_again() {
+    let schema = Schema::fresh();
+    let node = Node::open(&format!("{}&statement_timeout=300ms", schema.url())).await;
+    let (one, two) = (node.submit("a").await, node.submit("a").await);
+    let (first, locked) = (one.min(two), one.max(two));
+    let mut user = schema.connect().await;
+    let transaction = user.transaction().await.expect("a transaction");
+    let lock = format!("SELECT FROM {}.jobs WHERE id = '{locked}' FOR UPDATE", schema.name());
+    transaction.batch_execute(&lock).await.expect("a lock");
+
+    let changes = [
+        Change::new(first, edit(Some(9), None)),
+        Change::new(first, edit(None, Some(7))),
+        Change::new(locked, What::Pause),
+    ];
+    let undone = node.store.change(&changes, &Actor::new("test"), Keep::default()).await;
+    assert!(undone.expect_err("one is locked").is_transient());
+    transaction.rollback().await.expect("rolled back");
+
+    let priority = Priority::new(9).expect("a priority");
+    let job = node.put(NewJob { priority, ..node.job("a") }).await;
+    let other = Node::of(&schema).await;
+    assert_eq!(other.lanes(&["a"]).await.len(), 2, "nobody can find the job");
+    assert_eq!(other.get(job).await.lane, Lane { priority, ..lane("a") });
+}
+
+/// A duplicate of a job that ends at that moment, and is not kept, is a duplicate all the same.
+#[tokio::test]
+async fn a_duplicate_of_a_job_that_ends_just_now_is_told_how_it_ended() {
+    let schema = Schema::fresh();
+    let (node, other) = (Node::of(&schema).await, Node::of(&schema).await);
+    node.kinds(&["a"]).await;
+    let holder = node.holder().await;
+    for round in 0..100 {
+        let key = Key::parse(&format!("key-{round}")).ok();
+        node.insert(&[NewJob { key: key.clone(), ..node.job("a") }]).await;
+        let lease = node.claim_only(holder, "a").await.lease();
+        let mut again = JoinSet::new();
+        for _ in 0..3 {
+            let job = NewJob { key: key.clone(), ..other.job("a") };
+            let store = other.store.clone();
+            again.spawn(async move {
+                for _ in 0..3 {
+                    let jobs = [NewJob { ..job.clone() }];
+                    let answers = store.insert(&Insert::new(&jobs)).await.expect("an answer");
+                    assert!(matches!(answers[..], [Inserted::Duplicate { .. }]), "{answers:?}");
+                }
+            });
+        }
+        let keep = Keep { job: Duration::ZERO, key: seconds(60) };
+        let settled = node.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
+        assert!(matches!(settled, Settled::Applied(Outcome::LetGo(_))), "{settled:?}");
+        soon("the duplicates", again.join_all()).await;
+    }
+    node.balance().await;
+}
+
+/// Two nodes submit the same keys: each job is stored once, and both are told the same.
+#[tokio::test]
+async fn a_key_that_two_nodes_bring_at_once_is_taken_once() {
+    let schema = Schema::fresh();
+    let (one, other) = (Node::of(&schema).await, Node::of(&schema).await);
+    one.kinds(&["a"]).await;
+    for round in 0..20 {
+        let batch = |node: &Node| -> Vec<NewJob> {
+            let keyed =
+                |n| NewJob { key: Key::parse(&format!("{round}-{n}")).ok(), ..node.job("a") };
+            (0..20).map(keyed).collect()
+        };
+        let (mine, mut theirs) = (batch(&one), batch(&other));
+        theirs.reverse();
+        let (one_insert, other_insert) = (Insert::new(&mine), Insert::new(&theirs));
+        let (first, second) = soon("both", async {
+            tokio::join!(one.store.insert(&one_insert), other.store.insert(&other_insert))
+        })
+        .await;
+        let (first, mut second) = (first.expect("stored"), second.expect("stored"));
+        second.reverse();
+        for (one, other) in first.iter().zip(&second) {
+            let created = |answer: &Inserted| matches!(answer, Inserted::Created { .. });
+            assert!(created(one) != created(other), "both or neither: {one:?} {other:?}");
+        }
+    }
+    assert_eq!(one.subject.store.books().await.expect("books").live, 400);
+    one.balance().await;
+}
+
+/// Work spreads over nodes, and each job is done once.
+#[tokio::test]
+async fn nodes_that_claim_at_once_share_the_jobs() {
+    let schema = Schema::fresh();
+    let nodes = [Node::of(&schema).await, Node::of(&schema).await, Node::of(&schema).await];
+    nodes[0].kinds(&["a"]).await;
+    nodes[0].insert(&nodes[0].jobs("a", 300)).await;
+    let mut work = JoinSet::new();
+    for node in &nodes {
+        for _ in 0..2 {
+            let holder = node.holder().await;
+            let (store, visits) = (node.store.clone(), [node.visit(lane("a"), 7)]);
+            work.spawn(async move {
+                let claim = rewheel_core::store::Claim {
+                    holder,
+                    visits: &visits,
+                    horizon: Duration::ZERO,
+                    limit: 7,
+                };
+                let mut done = 0;
+                // Another's lock may hide a job for a moment: several empty hands are the end.
+                let mut empty = 0;
+                while empty < 20 {
+                    let leased = store.claim(&claim).await.expect("a claim");
+                    empty = if leased.is_empty() { empty + 1 } else { 0 };
+                    let settlements: Vec<Settlement> =
+                        leased.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
+                    let settled = store.settle(holder, &settlements).await.expect("settled");
+                    let applied = |settled: &&Settled| matches!(settled, Settled::Applied(_));
+                    assert_eq!(settled.iter().filter(applied).count(), leased.len());
+                    done += leased.len();
+                }
+                done
+            });
+        }
+    }
+    let done: usize = soon("the work", work.join_all()).await.into_iter().sum();
+    assert_eq!(done, 300);
+    nodes[0].balance().await;
+}
