@@ -99,7 +99,7 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        // Not on the heartbeat's connection: it waits for whatever still leases to the other.
+        // Not on the heartbeat's connection: a lease does not wait for somebody else's.
         let session = self.write().await?;
         let burial = lease::bury(&session, by, other, renewals).await;
         session.end(burial).await

@@ -3,7 +3,7 @@
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $2 AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1),
 -- The place is where whoever claimed it saw it last: whatever is there now must be this job under this fence. One that has
--- moved is settled the long way.
+-- moved is settled the long way. `IS NOT DISTINCT` is what no index can answer: nothing is looked for but the place.
 found AS MATERIALIZED (
     SELECT given.id, given.fence, coalesce(given.place, (SELECT jobs.ctid FROM rewheel.jobs WHERE jobs.id = given.id)) AS place
       FROM unnest($3::uuid[], $4::bigint[], $5::tid[]) AS given (id, fence, place)
@@ -11,8 +11,8 @@ found AS MATERIALIZED (
 ),
 gone AS (
     DELETE FROM rewheel.jobs USING found
-     WHERE jobs.ctid = found.place AND jobs.id = found.id AND jobs.fence = found.fence
-       AND holder IS NOT DISTINCT FROM (SELECT seq FROM holder)        -- not `=`: jobs are found by their place
+     WHERE jobs.ctid = found.place AND jobs.id IS NOT DISTINCT FROM found.id AND jobs.fence = found.fence
+       AND holder IS NOT DISTINCT FROM (SELECT seq FROM holder)
     RETURNING jobs.id, lane, key, jobs.fence
 ),
 -- Under its first fence nothing has failed yet; later something may have, even if it did not count.
