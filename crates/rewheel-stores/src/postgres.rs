@@ -17,7 +17,7 @@ mod verbs;
 mod answers;
 mod inside;
 
-pub use self::options::{Pooler, PostgresOptions, Verify};
+pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
 use self::error::{Stage, broken, judge_pool};
 use self::fleet::Fleet;
@@ -102,7 +102,9 @@ impl PostgresStore {
     /// # Errors
     /// Says what is wrong with the URL, the server or the tables, and what to do.
     pub async fn open(url: &str) -> Answer<PostgresStore> {
-        PostgresStore::open_with(PostgresOptions::parse(url)?).await
+        let options = PostgresOptions::parse(url);
+        let options = options.map_err(|error| broken(error.to_string(), None))?;
+        PostgresStore::open_with(options).await
     }
 
     /// Opens a store in a particular way.
@@ -232,7 +234,9 @@ fn begin(begin: &str, options: &PostgresOptions) -> String {
 fn settings(options: &PostgresOptions, listens: bool) -> Vec<(&'static str, String)> {
     let mut settings: Vec<(&str, String)> =
         GUARDS.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    settings.push(("statement_timeout", options.statement_timeout.as_millis().to_string()));
+    let timeout = options.statement_timeout.as_millis().to_string();
+    settings.push(("statement_timeout", timeout.clone()));
+    settings.push(("idle_in_transaction_session_timeout", timeout));
     settings.push(("search_path", "pg_catalog".to_owned()));
     if listens {
         // What is told there is not worth waiting for the disk.
@@ -248,8 +252,10 @@ fn server(options: &PostgresOptions, direct: bool, listens: bool) -> Config {
         for (name, value) in settings(options, listens) {
             let _ = write!(text, " -c {name}={value}");
         }
+        // A process that was stopped while it is answered must not hold its locks for ever: those keep others from
+        // taking its jobs over.
         let stuck = options.statement_timeout.as_millis();
-        let _ = write!(text, " -c idle_in_transaction_session_timeout={stuck}");
+        let _ = write!(text, " -c tcp_user_timeout={stuck}");
         server.options(text.trim_start());
     }
     if server.get_application_name().is_none() {

@@ -99,7 +99,8 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        let session = self.live().await?;
+        // Not on the heartbeat's connection: it waits for whatever still leases to the other.
+        let session = self.write().await?;
         let burial = lease::bury(&session, by, other, renewals).await;
         session.end(burial).await
     }
@@ -239,6 +240,9 @@ impl Store for PostgresStore {
     async fn close(&self) -> Answer<()> {
         self.shared.work.close();
         self.shared.life.close();
+        if let Some(fleet) = &self.shared.fleet {
+            fleet.close();
+        }
         Ok(())
     }
 }

@@ -2,6 +2,8 @@
 
 use deadpool_postgres::PoolError;
 use rewheel_core::store::StoreError;
+use std::error::Error as _;
+use std::io;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -52,7 +54,14 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
         Trouble::Sql(error) => error,
     };
     let Some(state) = error.code() else {
-        // The connection broke, or what came over it made no sense.
+        if error.source().is_some_and(|source| !source.is::<io::Error>()) {
+            // It came over a connection that works, and will come again.
+            return broken(
+                "what PostgreSQL answers cannot be read: check that nothing else changed the tables of Rewheel",
+                Some(error),
+            );
+        }
+        // The connection broke.
         return match stage {
             Stage::Open => StoreError::Unavailable(error.into()),
             Stage::Committing => StoreError::Ambiguous(error.into()),
@@ -63,16 +72,15 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
     }
     match state.code().get(..2).unwrap_or_default() {
         _ if *state == SqlState::DISK_FULL => StoreError::Full(error.into()),
-        // The server ends the session; with a synchronous standby the commit may be on this disk.
-        "57" if stage == Stage::Committing && *state != SqlState::QUERY_CANCELED => {
+        // The server ends the session; with a synchronous standby the commit may be on this disk. Or a pooler lost the
+        // server, and does not know either.
+        "57" | "08" if stage == Stage::Committing && *state != SqlState::QUERY_CANCELED => {
             StoreError::Ambiguous(error.into())
         }
-        // What was given breaks a rule, or cannot be a value.
-        "22" | "23" | "21" => StoreError::Rejected(error.into()),
+        // What was given breaks a rule, cannot be a value, or is too much for one statement.
+        "22" | "23" | "21" | "54" => StoreError::Rejected(error.into()),
         // Conflicts, resources, timeouts, shutdowns, a standby: all of them pass.
-        "08" | "25" | "40" | "53" | "55" | "57" | "58" | "54" => {
-            StoreError::Unavailable(error.into())
-        }
+        "08" | "25" | "40" | "53" | "55" | "57" | "58" => StoreError::Unavailable(error.into()),
         _ => broken("PostgreSQL refuses in an unexpected way", Some(error)),
     }
 }
@@ -111,6 +119,10 @@ fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
         SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_FUNCTION => {
             "the tables of Rewheel are not as they should be: run `rewheel migrate`, and check that nothing else \
              changed them"
+        }
+        SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
+            "what is between here and PostgreSQL does not keep prepared statements: add `pooler=transaction` to \
+             the store's URL"
         }
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             "the database is damaged: stop every process that uses it, and restore from a backup"

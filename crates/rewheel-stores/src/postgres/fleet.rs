@@ -1,12 +1,14 @@
 //! Tells other processes that they should look, and hears it from them.
 
+use super::CONNECT_TIMEOUT;
 use crate::wakeup::Wakeup;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -20,6 +22,7 @@ const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 /// A connection that listens, and tells.
 pub(super) struct Fleet {
     told: Arc<Notify>,
+    stop: AbortHandle,
     /// Ends with this.
     _listens: JoinSet<()>,
 }
@@ -45,8 +48,13 @@ impl Fleet {
             woken,
         };
         let mut listens = JoinSet::new();
-        listens.spawn(line.run());
-        Fleet { told, _listens: listens }
+        let stop = listens.spawn(line.run());
+        Fleet { told, stop, _listens: listens }
+    }
+
+    /// Lets go of the connection, for good.
+    pub(super) fn close(&self) {
+        self.stop.abort();
     }
 
     /// Tells everybody, soon. What is told meanwhile is told with it.
@@ -71,7 +79,8 @@ impl Line {
         let mut wait = RECONNECT.0;
         loop {
             match self.once().await {
-                Ok(()) => wait = RECONNECT.0,
+                Ok(true) => wait = RECONNECT.0,
+                Ok(false) => wait = (wait * 2).min(RECONNECT.1),
                 Err(error) => {
                     tracing::debug!(%error, "the store's wake-ups cannot be heard");
                     wait = (wait * 2).min(RECONNECT.1);
@@ -81,9 +90,12 @@ impl Line {
         }
     }
 
-    /// Listens until the connection breaks.
-    async fn once(&self) -> Result<(), tokio_postgres::Error> {
-        let (client, mut connection) = self.server.connect(self.tls.clone()).await?;
+    /// Listens until the connection breaks. Returns whether there was one.
+    async fn once(&self) -> Result<bool, tokio_postgres::Error> {
+        // Whoever takes the connection may never answer.
+        let connecting = timeout(CONNECT_TIMEOUT, self.server.connect(self.tls.clone()));
+        let Ok(connected) = connecting.await else { return Ok(false) };
+        let (client, mut connection) = connected?;
         let hear = async {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
                 match message {
@@ -101,14 +113,18 @@ impl Line {
         let mut hear = pin!(hear);
         tokio::select! {
             biased;
-            () = &mut hear => return Ok(()),
-            listening = client.batch_execute(&self.listen) => listening?,
+            () = &mut hear => return Ok(false),
+            listening = timeout(CONNECT_TIMEOUT, client.batch_execute(&self.listen)) => match listening {
+                Ok(listening) => listening?,
+                Err(_) => return Ok(false),
+            },
         }
-        // What happened meanwhile was not heard.
+        // What happened meanwhile was not heard, nor told if the connection broke at that moment.
         self.woken.wake();
+        self.told.notify_one();
         tokio::select! {
-            () = hear => Ok(()),
-            told = self.tell(&client) => told,
+            () = hear => Ok(true),
+            told = self.tell(&client) => told.map(|()| true),
         }
     }
 

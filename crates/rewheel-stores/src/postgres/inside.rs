@@ -1,6 +1,7 @@
 //! Submits and settles within a transaction of the user's own.
 
 use super::PostgresStore;
+use super::row::millis;
 use super::session::Session;
 use super::verbs::insert::Insertion;
 use super::verbs::settle;
@@ -8,6 +9,7 @@ use crate::batch::leave_out;
 use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Settled, Settlement, StoreError};
 use rewheel_core::{HolderId, NewJob, Timestamp, When};
 use std::fmt::Write;
+use std::time::Duration;
 use tokio_postgres::Transaction;
 
 impl PostgresStore {
@@ -145,17 +147,16 @@ fn insert_sql(schema: &str, job: &NewJob) -> Answer<String> {
     add("shard_key", job.shard_key.as_ref().map(|key| quoted(key.as_str())));
     add("traceparent", job.traceparent.as_deref().map(quoted));
     add("attempts_max", job.attempts_max.map(|most| most.to_string()));
-    let interval = |millis: u128| format!("interval '{millis} milliseconds'");
-    add("attempt_timeout", job.attempt_timeout.map(|timeout| interval(timeout.as_millis())));
+    add("attempt_timeout", job.attempt_timeout.map(interval));
     match job.due {
         When::In(delay) if delay.is_zero() => {}
-        When::In(delay) => add("delay", Some(interval(delay.as_millis()))),
+        When::In(delay) => add("delay", Some(interval(delay))),
         When::At(at) => add("due", Some(timestamp(at))),
     }
     match job.deadline {
         None => {}
         Some(When::In(left)) => {
-            add("deadline", Some(format!("clock_timestamp() + {}", interval(left.as_millis()))));
+            add("deadline", Some(format!("clock_timestamp() + {}", interval(left))));
         }
         Some(When::At(at)) => add("deadline", Some(timestamp(at))),
     }
@@ -168,8 +169,14 @@ fn quoted(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
+/// A length of time as SQL says it. Multiplied, since older servers take no large numbers of milliseconds.
+fn interval(duration: Duration) -> String {
+    format!("{} * interval '1 millisecond'", millis(duration))
+}
+
+/// An instant as SQL says it. Not `to_timestamp`, which counts in fractions and may miss the millisecond.
 fn timestamp(at: Timestamp) -> String {
-    format!("to_timestamp({}::numeric / 1000)", at.as_millis())
+    format!("timestamptz 'epoch' + {} * interval '1 millisecond'", at.as_millis())
 }
 
 #[cfg(test)]
@@ -194,7 +201,7 @@ mod tests {
             sql,
             format!(
                 "SELECT rewheel.rewheel_submit(E'charge-card', E'{{\"name\":\"O''Neill \\\\\\\\ Sons\"}}', id => '{}', \
-                 priority => 5, key => E'order''17', delay => interval '1500 milliseconds')",
+                 priority => 5, key => E'order''17', delay => 1500 * interval '1 millisecond')",
                 job.id
             )
         );

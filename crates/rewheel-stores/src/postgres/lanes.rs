@@ -92,17 +92,17 @@ impl Lanes {
         Ok(())
     }
 
-    /// Learns the numbers of lanes, which begin to exist where their kind does. The session must commit each
-    /// statement by itself: what is remembered must not be undone.
+    /// Learns the numbers of lanes, which begin to exist where their kind does. Returns whether some began: they are
+    /// not remembered before the session has ended well and they are looked for once more.
     pub(super) async fn find_or_make(
         &self,
         session: &Session<'_>,
         lanes: impl Iterator<Item = &Lane> + Clone,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         self.find(session, lanes.clone()).await?;
-        let mut missing = self.missing(lanes.clone());
+        let mut missing = self.missing(lanes);
         if missing.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let kinds: Vec<&str> = missing.iter().map(|lane| lane.kind.as_str()).collect();
         let mut exist = HashSet::new();
@@ -111,10 +111,10 @@ impl Lanes {
         }
         missing.retain(|lane| exist.contains(lane.kind.as_str()));
         if missing.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         session.execute(&INSERT_LANES, &Names::of(&missing).params()).await?;
-        self.find(session, lanes).await
+        Ok(true)
     }
 
     /// Returns the number of a lane that may begin to exist, in a transaction that may be undone.
@@ -129,6 +129,7 @@ impl Lanes {
         let names = Names::of(std::slice::from_ref(lane));
         if session.find(&FIND_LANES, &names.params()).await?.is_none() {
             session.execute(&INSERT_LANES, &names.params()).await?;
+            session.made_lane();
         }
         let row = session.one(&FIND_LANES, &names.params()).await?;
         Ok(row.try_get(0)?)
@@ -154,7 +155,10 @@ impl Lanes {
         if !missing.is_empty() {
             for row in session.query(&NAME_LANES, &[&missing]).await? {
                 let (number, lane) = read_lane(&row)?;
-                self.remember(number, &lane);
+                // One that the session itself has made may be undone, and its number would then lead nowhere.
+                if !session.may_have_made_lanes() {
+                    self.remember(number, &lane);
+                }
                 names.insert(number, lane);
             }
         }
@@ -185,10 +189,21 @@ impl Lanes {
 
     /// Notes what a claim found: if it got all that it asked for, there is nothing below the last of it. One
     /// that is not due yet says nothing, since others may still be submitted before it.
-    pub(super) fn claimed(&self, lane: i32, was_full: bool, last_due: Timestamp, now: Timestamp) {
+    /// Where it looked from a floor itself, which has gone meanwhile, it does not lay another: nobody has looked below
+    /// that since.
+    pub(super) fn claimed(
+        &self,
+        (lane, from): (i32, i64),
+        was_full: bool,
+        last_due: Timestamp,
+        now: Timestamp,
+    ) {
         let mut known = self.known();
         if !was_full || last_due > now {
             known.floors.remove(&lane);
+            return;
+        }
+        if from != i64::MIN && !known.floors.contains_key(&lane) {
             return;
         }
         if known.floors.len() >= FLOORS_MAX && !known.floors.contains_key(&lane) {

@@ -50,13 +50,7 @@ async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
         )));
     }
     if from == 0 {
-        let begin = format!(
-            "CREATE SCHEMA IF NOT EXISTS {schema};
-             CREATE TABLE {schema}.migrations (
-                 version integer PRIMARY KEY, name text NOT NULL, applied timestamptz NOT NULL DEFAULT now()
-             )"
-        );
-        client.batch_execute(&begin).await?;
+        begin(client, schema).await?;
     }
     for (version, (name, migration)) in MIGRATIONS.iter().enumerate().skip(from) {
         client.batch_execute(&for_schema(migration, schema)).await?;
@@ -67,6 +61,36 @@ async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
         client.batch_execute(&note).await?;
     }
     Ok(())
+}
+
+async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
+    let about = format!(
+        "SELECT pg_catalog.to_regnamespace('{schema}') IS NOT NULL, \
+         pg_catalog.current_setting('server_encoding')"
+    );
+    let about = client.query_typed(&about, &[]).await?;
+    let about =
+        about.first().map(|row| Ok::<(bool, String), Trouble>((row.try_get(0)?, row.try_get(1)?)));
+    let (exists, encoding) = about.transpose()?.unwrap_or_default();
+    if encoding != "UTF8" {
+        return Err(Trouble::Said(broken(
+            format!(
+                "the database has the encoding {encoding}, which cannot keep every text: create one with ENCODING \
+                 'UTF8', and name it in the store's URL"
+            ),
+            None,
+        )));
+    }
+    // `IF NOT EXISTS` would ask for the right to create one even where there is one.
+    if !exists {
+        client.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
+    }
+    let table = format!(
+        "CREATE TABLE {schema}.migrations (
+             version integer PRIMARY KEY, name text NOT NULL, applied timestamptz NOT NULL DEFAULT now()
+         )"
+    );
+    Ok(client.batch_execute(&table).await?)
 }
 
 async fn version(client: &Client, schema: &str) -> Result<usize, Trouble> {

@@ -24,6 +24,10 @@ pub(super) struct Session<'s> {
     /// What begins a transaction; without it each statement commits itself.
     begin: Option<&'s str>,
     begun: AtomicBool,
+    /// A statement was sent, and its answer has not come.
+    asked: AtomicBool,
+    /// A lane began to exist in this transaction, which may be undone.
+    made_lane: AtomicBool,
     /// What is lost without an answer, where statements commit themselves.
     stage: Stage,
 }
@@ -35,13 +39,38 @@ impl<'s> Session<'s> {
         begin: Option<&'s str>,
         stage: Stage,
     ) -> Session<'s> {
-        let (ours, begun) = (Some(connection), AtomicBool::new(false));
-        Session { shared, ours, theirs: None, begin, begun, stage }
+        let mut session = Session::of(shared);
+        (session.ours, session.begin, session.stage) = (Some(connection), begin, stage);
+        session
     }
 
     pub(super) fn theirs(shared: &'s Shared, transaction: &'s Transaction<'s>) -> Session<'s> {
-        let (theirs, begun) = (Some(transaction), AtomicBool::new(false));
-        Session { shared, ours: None, theirs, begin: None, begun, stage: Stage::Open }
+        let mut session = Session::of(shared);
+        session.theirs = Some(transaction);
+        session
+    }
+
+    fn of(shared: &'s Shared) -> Session<'s> {
+        Session {
+            shared,
+            ours: None,
+            theirs: None,
+            begin: None,
+            begun: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            made_lane: AtomicBool::new(false),
+            stage: Stage::Open,
+        }
+    }
+
+    /// Notes that a lane began to exist in this transaction.
+    pub(super) fn made_lane(&self) {
+        self.made_lane.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether this session can see lanes that may yet be undone.
+    pub(super) fn may_have_made_lanes(&self) -> bool {
+        self.theirs.is_some() || self.made_lane.load(Ordering::Relaxed)
     }
 
     /// Returns what moves the server's clock: zero but in tests.
@@ -66,12 +95,16 @@ impl<'s> Session<'s> {
             return Ok(transaction.query_typed(&text, &typed(sql, params)).await?);
         }
         let connection = self.connection()?;
-        if self.shared.prepares {
+        self.asked.store(true, Ordering::Relaxed);
+        let answer = if self.shared.prepares {
             let statement = connection.prepare_typed_cached(&text, sql.types).await?;
-            return self.after_begin(connection, connection.query(&statement, params)).await;
-        }
-        let params = typed(sql, params);
-        self.after_begin(connection, connection.query_typed(&text, &params)).await
+            self.after_begin(connection, connection.query(&statement, params)).await
+        } else {
+            let params = typed(sql, params);
+            self.after_begin(connection, connection.query_typed(&text, &params)).await
+        };
+        self.asked.store(false, Ordering::Relaxed);
+        answer
     }
 
     /// Runs a statement, and returns how many rows it changed.
@@ -85,12 +118,16 @@ impl<'s> Session<'s> {
             return Ok(transaction.execute_typed(&text, &typed(sql, params)).await?);
         }
         let connection = self.connection()?;
-        if self.shared.prepares {
+        self.asked.store(true, Ordering::Relaxed);
+        let answer = if self.shared.prepares {
             let statement = connection.prepare_typed_cached(&text, sql.types).await?;
-            return self.after_begin(connection, connection.execute(&statement, params)).await;
-        }
-        let params = typed(sql, params);
-        self.after_begin(connection, connection.execute_typed(&text, &params)).await
+            self.after_begin(connection, connection.execute(&statement, params)).await
+        } else {
+            let params = typed(sql, params);
+            self.after_begin(connection, connection.execute_typed(&text, &params)).await
+        };
+        self.asked.store(false, Ordering::Relaxed);
+        answer
     }
 
     fn connection(&self) -> Result<&Object, Trouble> {
@@ -166,9 +203,10 @@ impl<'s> Session<'s> {
 
 impl Drop for Session<'_> {
     /// A connection in the middle of a transaction is of no use to the next one: whoever asked stopped waiting, or its
-    /// end failed. Closing it also ends the transaction.
+    /// end failed. Closing it also ends the transaction. Nor is one of use that did not answer in time: the next one would
+    /// wait behind that answer, which never comes if the way to the server is broken.
     fn drop(&mut self) {
-        if *self.begun.get_mut()
+        if (*self.begun.get_mut() || *self.asked.get_mut())
             && let Some(connection) = self.ours.take()
         {
             drop(Object::take(connection));

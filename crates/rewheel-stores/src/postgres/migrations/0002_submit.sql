@@ -8,13 +8,17 @@ CREATE FUNCTION rewheel.rewheel_submit(
     delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
     attempts_max integer DEFAULT NULL, attempt_timeout interval DEFAULT NULL, shard_key text DEFAULT NULL,
     traceparent text DEFAULT NULL, id uuid DEFAULT NULL
-) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
+-- Temporary things last: a type of the caller's by the name of one that is used here would run its checks with these rights.
+SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     control   CONSTANT text := '[\u0001-\u001f\u007f-\u009f]';
     now       CONSTANT bigint := rewheel.now_ms();
     bytes     bytea;
     hash      bytea;
+    delay_ms   CONSTANT numeric := coalesce(ceil(extract(epoch FROM delay) * 1000), 0);
+    timeout_ms CONSTANT numeric := ceil(extract(epoch FROM attempt_timeout) * 1000);
     due_ms    bigint;
     ends_ms   bigint;
     number    integer;
@@ -29,7 +33,11 @@ BEGIN
     IF payload IS NULL OR octet_length(payload) > 16777216 THEN
         RAISE EXCEPTION 'rewheel: payload must be JSON of at most 16 MiB' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM payload::json;
+    BEGIN
+        PERFORM payload::json;
+    EXCEPTION WHEN invalid_text_representation OR untranslatable_character OR statement_too_complex THEN
+        RAISE EXCEPTION 'rewheel: payload must be JSON: %', SQLERRM USING ERRCODE = 'invalid_parameter_value';
+    END;
     IF NOT coalesce(priority BETWEEN 0 AND 9, false) THEN
         RAISE EXCEPTION 'rewheel: priority must be 0..9' USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -50,14 +58,19 @@ BEGIN
     IF attempts_max < 1 THEN
         RAISE EXCEPTION 'rewheel: attempts_max must be at least 1' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF attempt_timeout <= interval '0' OR delay < interval '0' THEN
-        RAISE EXCEPTION 'rewheel: attempt_timeout must be more than nothing, delay not less'
-              USING ERRCODE = 'invalid_parameter_value';
+    IF timeout_ms NOT BETWEEN 1 AND 1e18 THEN
+        RAISE EXCEPTION 'rewheel: attempt_timeout must be more than nothing' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF delay_ms NOT BETWEEN 0 AND 1e18 THEN
+        RAISE EXCEPTION 'rewheel: delay must not be less than nothing' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT isfinite(due) OR NOT isfinite(deadline) THEN
+        RAISE EXCEPTION 'rewheel: due and deadline must be finite' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF delay IS NOT NULL AND due IS NOT NULL THEN
         RAISE EXCEPTION 'rewheel: give delay or due, not both' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    due_ms := coalesce(floor(extract(epoch FROM due) * 1000)::bigint, now + coalesce(ceil(extract(epoch FROM delay) * 1000)::bigint, 0));
+    due_ms := coalesce(floor(extract(epoch FROM due) * 1000)::bigint, now + delay_ms::bigint);
     ends_ms := floor(extract(epoch FROM deadline) * 1000)::bigint;
     bytes := convert_to(payload, 'UTF8');
     job := coalesce(id, (lpad(to_hex(now), 12, '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid);
@@ -85,6 +98,10 @@ BEGIN
     IF ends_ms <= now OR ends_ms < due_ms THEN
         RAISE EXCEPTION 'rewheel: deadline comes before the job could run' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- Where it is live the insert finds out. An id that was used up would stand in the way when the job ends.
+    IF EXISTS (SELECT FROM rewheel.dead WHERE dead.id = job) OR EXISTS (SELECT FROM rewheel.finished WHERE finished.id = job) THEN
+        RAISE EXCEPTION 'rewheel: id % is that of a job that has ended', job USING ERRCODE = 'unique_violation';
+    END IF;
     LOOP
         SELECT lanes.lane INTO number FROM rewheel.lanes
          WHERE lanes.kind = kind AND lanes.tenant = coalesce(tenant, '') AND lanes.priority = priority;
@@ -95,7 +112,7 @@ BEGIN
                               takeovers_counted, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, key, shard_key,
                               traceparent, payload)
     VALUES (job, number, 'scheduled', due_ms, 'submitted', 0, 1, 0, 0, 0,
-            0, now, ends_ms, attempts_max, ceil(extract(epoch FROM attempt_timeout) * 1000)::bigint, key, shard_key,
+            0, now, ends_ms, attempts_max, timeout_ms::bigint, key, shard_key,
             traceparent, bytes);
     INSERT INTO rewheel.ledger (at_ms, submitted, pruned) VALUES (now, 1, 0);
     RETURN job;
@@ -109,7 +126,8 @@ CREATE FUNCTION rewheel.rewheel_wake() RETURNS void LANGUAGE sql SET search_path
 DO $do$
 BEGIN
     IF split_part('rewheel.', '.', 1) = 'rewheel' THEN
-        CREATE FUNCTION public.rewheel_submit(
+        -- Or replace: they stay behind when somebody drops the schema.
+        CREATE OR REPLACE FUNCTION public.rewheel_submit(
             kind text, payload text, key text DEFAULT NULL, tenant text DEFAULT NULL, priority integer DEFAULT 5,
             delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
             attempts_max integer DEFAULT NULL, attempt_timeout interval DEFAULT NULL, shard_key text DEFAULT NULL,
@@ -118,8 +136,8 @@ BEGIN
             SELECT rewheel.rewheel_submit(kind, payload, key, tenant, priority, delay, due, deadline, attempts_max,
                                           attempt_timeout, shard_key, traceparent, id)
         $$;
-        CREATE FUNCTION public.rewheel_wake() RETURNS void LANGUAGE sql AS $$ SELECT rewheel.rewheel_wake() $$;
+        CREATE OR REPLACE FUNCTION public.rewheel_wake() RETURNS void LANGUAGE sql AS $$ SELECT rewheel.rewheel_wake() $$;
     END IF;
-EXCEPTION WHEN insufficient_privilege OR invalid_schema_name THEN
+EXCEPTION WHEN insufficient_privilege OR invalid_schema_name OR invalid_function_definition THEN
     NULL;       -- They are called by their full names then.
 END $do$;

@@ -12,7 +12,8 @@ found AS MATERIALIZED (
               FROM clock, unnest($5::text[], $6::int[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
                    WITH ORDINALITY AS given (kind, lane, most, attempt_timeout, grace, floor, nth)
              WHERE EXISTS (SELECT FROM holder)
-               AND EXISTS (SELECT FROM rewheel.kinds WHERE name = given.kind AND NOT paused AND parked_ms IS NULL)
+               -- Not EXISTS: as a join it could bring the visits in the order of the kinds.
+               AND (SELECT NOT paused AND parked_ms IS NULL FROM rewheel.kinds WHERE name = given.kind)
              OFFSET 0) AS visit,
            LATERAL (SELECT jobs.ctid AS place, due_ms, attempt_timeout_ms FROM rewheel.jobs
                      WHERE state = 'scheduled' AND jobs.lane = visit.lane

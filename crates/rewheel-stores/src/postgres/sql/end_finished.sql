@@ -5,14 +5,23 @@ WITH given AS MATERIALIZED (
         AS given (id, fence, attempt, takeovers, takeovers_counted, settled_by, settled_fence, category, code, message,
                   state, expires_ms)
 ),
-gone AS (DELETE FROM rewheel.jobs USING given WHERE jobs.id = given.id RETURNING jobs.*)
+-- The jobs are locked, and found by their ids whatever the statistics say.
+gone AS (
+    DELETE FROM rewheel.jobs
+     USING given, LATERAL (SELECT jobs.ctid AS place FROM rewheel.jobs WHERE jobs.id = given.id OFFSET 0) AS found
+     WHERE jobs.ctid = found.place
+    RETURNING jobs.*, given.fence AS fence_now, given.attempt AS attempt_now, given.takeovers AS takeovers_now,
+              given.takeovers_counted AS counted_now, given.settled_by AS by_now, given.settled_fence AS settled_now,
+              category, code, message,
+              given.state AS state_now, expires_ms
+)
 INSERT INTO rewheel.finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                               takeovers_counted, settled_by, settled_fence, created_ms, deadline_ms, attempts_max,
                               attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
                               failure_message, ended_ms, expires_ms, payload)
-SELECT gone.id, lane, given.state, due_ms, because, given.fence, version + 1, given.attempt, attempts_before, given.takeovers,
-       given.takeovers_counted, coalesce(given.settled_by, gone.settled_by), coalesce(given.settled_fence, gone.settled_fence),
+SELECT id, lane, state_now, due_ms, because, fence_now, version + 1, attempt_now, attempts_before, takeovers_now,
+       counted_now, coalesce(by_now, settled_by), coalesce(settled_now, settled_fence),
        created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent,
        coalesce(category, failure_category), CASE WHEN category IS NULL THEN failure_code ELSE code END,
-       coalesce(message, failure_message), $1, given.expires_ms, payload
-  FROM gone JOIN given ON given.id = gone.id;
+       coalesce(message, failure_message), $1, expires_ms, payload
+  FROM gone;

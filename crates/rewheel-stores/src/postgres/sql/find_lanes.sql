@@ -1,4 +1,6 @@
 -- find_lanes: the numbers of lanes, those that have one.
-SELECT lanes.lane, lanes.kind, lanes.tenant, lanes.priority
-  FROM unnest($1::text[], $2::text[], $3::int[]) AS wanted (kind, tenant, priority)
-  JOIN rewheel.lanes USING (kind, tenant, priority);
+SELECT known.*
+  FROM unnest($1::text[], $2::text[], $3::int[]) AS wanted (kind, tenant, priority),
+       LATERAL (SELECT lane, kind, tenant, priority FROM rewheel.lanes
+                 WHERE lanes.kind = wanted.kind AND lanes.tenant = wanted.tenant AND lanes.priority = wanted.priority
+                OFFSET 0) AS known;

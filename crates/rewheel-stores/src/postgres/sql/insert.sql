@@ -16,13 +16,13 @@ job AS MATERIALIZED (
 ),
 -- Lanes in which nobody would be overtaken, of kinds that may run.
 open AS MATERIALIZED (
-    SELECT lanes.lane
+    SELECT named.lane
       FROM (SELECT DISTINCT lane FROM job WHERE EXISTS (SELECT FROM holder)) AS named
-      JOIN rewheel.lanes ON lanes.lane = named.lane
-      JOIN rewheel.kinds ON kinds.name = lanes.kind
-     WHERE NOT paused AND parked_ms IS NULL
-       AND NOT EXISTS (SELECT FROM rewheel.jobs, clock
-                        WHERE state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= now)
+     WHERE (SELECT NOT paused AND parked_ms IS NULL FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind
+             WHERE lanes.lane = named.lane)
+       -- Not EXISTS: as a join it could look through the jobs of every lane.
+       AND (SELECT 1 FROM rewheel.jobs
+             WHERE state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= (SELECT now FROM clock) LIMIT 1) IS NULL
 ),
 stored AS (
     INSERT INTO rewheel.jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,

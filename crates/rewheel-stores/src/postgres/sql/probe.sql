@@ -2,12 +2,12 @@
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $3 AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1 AND died_ms IS NULL FOR KEY SHARE),
 found AS MATERIALIZED (
-    SELECT jobs.ctid AS place, now, rewheel.later(rewheel.later(greatest(due_ms, now), coalesce(attempt_timeout_ms, $5)), $6)
-           AS overdue
-      FROM rewheel.jobs, clock
-     WHERE state = 'scheduled' AND lane = $2 AND due_ms <= rewheel.later(now, $4)
-       AND (deadline_ms IS NULL OR deadline_ms > now) AND EXISTS (SELECT FROM holder)
-     ORDER BY due_ms, seq LIMIT 1 FOR UPDATE OF jobs SKIP LOCKED
+    SELECT job.place, now, rewheel.later(rewheel.later(greatest(due_ms, now), coalesce(attempt_timeout_ms, $5)), $6) AS overdue
+      FROM clock,
+           LATERAL (SELECT jobs.ctid AS place, due_ms, attempt_timeout_ms FROM rewheel.jobs
+                     WHERE state = 'scheduled' AND lane = $2 AND due_ms <= rewheel.later(now, $4)
+                       AND (deadline_ms IS NULL OR deadline_ms > now) AND EXISTS (SELECT FROM holder)
+                     ORDER BY due_ms, seq LIMIT 1 FOR UPDATE SKIP LOCKED) AS job
 )
 UPDATE rewheel.jobs
    SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,

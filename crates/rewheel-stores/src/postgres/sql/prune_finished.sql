@@ -2,11 +2,16 @@
 -- one takes others. Contract: OperateStore::prune.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $1 AS now),
 found AS MATERIALIZED (
-    SELECT finished.ctid AS place FROM rewheel.finished, clock WHERE expires_ms <= now
-     ORDER BY expires_ms LIMIT $2 FOR UPDATE OF finished SKIP LOCKED
+    -- The time as a value, not a join: those that have not expired are not looked at.
+    SELECT finished.ctid AS place FROM rewheel.finished WHERE expires_ms <= (SELECT now FROM clock)
+     ORDER BY expires_ms LIMIT $2 FOR UPDATE SKIP LOCKED
 ),
 gone AS (DELETE FROM rewheel.finished USING found WHERE finished.ctid = found.place RETURNING id),
-tries AS (DELETE FROM rewheel.attempts USING gone WHERE attempts.job = gone.id),
+tries AS (
+    DELETE FROM rewheel.attempts
+     USING gone, LATERAL (SELECT attempts.ctid AS place FROM rewheel.attempts WHERE attempts.job = gone.id OFFSET 0) AS tried
+     WHERE attempts.ctid = tried.place
+),
 counted AS (SELECT count(*) AS pruned FROM gone),
 line AS (
     INSERT INTO rewheel.ledger (at_ms, submitted, pruned) SELECT now, 0, pruned FROM clock, counted WHERE pruned > 0

@@ -16,7 +16,11 @@ gone AS (
     RETURNING jobs.id, lane, key, jobs.fence
 ),
 -- Under its first fence nothing has failed yet; later something may have, even if it did not count.
-tries AS (DELETE FROM rewheel.attempts USING gone WHERE gone.fence > 1 AND attempts.job = gone.id),
+tries AS (
+    DELETE FROM rewheel.attempts
+     USING gone, LATERAL (SELECT attempts.ctid AS place FROM rewheel.attempts WHERE attempts.job = gone.id OFFSET 0) AS tried
+     WHERE gone.fence > 1 AND attempts.ctid = tried.place
+),
 ended AS (
     UPDATE rewheel.keys SET state = 'succeeded', expires_ms = rewheel.later(now, $6)
       FROM clock, (SELECT gone.id, key, kind, tenant FROM gone, rewheel.lanes

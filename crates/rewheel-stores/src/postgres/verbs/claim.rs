@@ -27,14 +27,23 @@ impl PostgresStore {
         let claimed = wish.claim(&session).await;
         let mut claimed = session.end(claimed).await?;
         if claimed.may_probe && claimed.jobs.len() < claim.limit {
-            let session = self.transaction().await?;
-            let probes = wish.probe(&session, claim.limit - claimed.jobs.len()).await;
-            claimed.jobs.extend(session.end(probes).await?);
+            match self.probe(&wish, claim.limit - claimed.jobs.len()).await {
+                Ok(probes) => claimed.jobs.extend(probes),
+                Err(error) if claimed.jobs.is_empty() => return Err(error),
+                // What is leased already must not be forgotten.
+                Err(_) => {}
+            }
         }
         let left = |until: Timestamp| until.since(claimed.now);
         let leased =
             |job: Job| Leased { due_in: left(job.due), deadline_in: job.deadline.map(left), job };
         Ok(claimed.jobs.into_iter().map(leased).collect())
+    }
+
+    async fn probe(&self, wish: &Wish<'_>, limit: usize) -> Answer<Vec<Job>> {
+        let session = self.transaction().await?;
+        let probes = wish.probe(&session, limit).await;
+        session.end(probes).await
     }
 }
 
@@ -153,7 +162,8 @@ impl<'a> Wish<'a> {
             let was_full = count((until - from) as u64) >= self.limits[nth];
             let last =
                 jobs[from..until].last().map_or(Timestamp::from_millis(i64::MAX), |job| job.2.due);
-            self.store.shared.lanes.claimed(*lane, was_full, last, now);
+            let looked = (*lane, self.floors[nth]);
+            self.store.shared.lanes.claimed(looked, was_full, last, now);
             from = until;
         }
     }
@@ -233,9 +243,13 @@ pub(in super::super) async fn start(
     Ok(leases.iter().map(|lease| started.contains(lease)).collect())
 }
 
-/// Leases as arrays, one for each column.
+/// Leases as arrays, one for each column. In the order of their ids, so that two who lock the same ones do not wait for
+/// each other.
 pub(super) fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<Uuid>, Vec<i64>) {
-    leases.map(|lease| (uuid(lease.job), count(lease.fence.get()))).unzip()
+    let mut leases: Vec<_> =
+        leases.map(|lease| (uuid(lease.job), count(lease.fence.get()))).collect();
+    leases.sort_unstable();
+    leases.into_iter().unzip()
 }
 
 pub(in super::super) async fn held(

@@ -8,13 +8,16 @@ use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, TAKE_KEYS};
 use super::columns::Columns;
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
-use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Refusal, Sent};
+use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 /// The longest payload. PostgreSQL could take more; a batch of them is one message.
 pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The longest that the payloads of one batch may be together: PostgreSQL takes messages of up to 1 GiB.
+const BATCH_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Jobs that are due within this are worth waking others for; they poll anyway.
 const WAKES_WITHIN_MS: i64 = 1_000;
@@ -50,12 +53,22 @@ impl PostgresStore {
         insert: &Insert<'_>,
     ) -> Answer<Vec<Option<i32>>> {
         insert.jobs.iter().try_for_each(check_backoff)?;
+        let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
+        let bytes: usize = insert.jobs.iter().filter(fits).map(|job| job.payload.len()).sum();
+        if bytes > BATCH_BYTES_MAX {
+            let why = format!("{bytes} bytes of payloads are too much for one batch");
+            return Err(StoreError::Rejected(why.into()));
+        }
         let named: Vec<Lane> = lanes(insert.jobs);
         let known = &self.shared.lanes;
         if named.iter().any(|lane| known.number(lane).is_none()) {
             let session = self.write().await?;
             let made = known.find_or_make(&session, named.iter()).await;
-            session.end(made).await?;
+            if session.end(made).await? {
+                let session = self.read().await?;
+                let found = known.find(&session, named.iter()).await;
+                session.end(found).await?;
+            }
         }
         let numbers: HashMap<Lane, Option<i32>> =
             named.into_iter().map(|lane| (lane.clone(), known.number(&lane))).collect();
@@ -297,10 +310,11 @@ impl<'a> Insertion<'a> {
         }
         twins.retain(|_, first| !lost.contains(first));
         self.answer_known(session, &keyed, answers).await?;
-        match keyed.iter().find(|(place, ..)| answers[*place].is_none()) {
-            Some((_, job, _)) => Err(lost_job(job.id)),
-            None => Ok(twins),
+        if keyed.iter().any(|(place, ..)| answers[*place].is_none()) {
+            let why = "a key was given up just now, after it could have been taken";
+            return Err(StoreError::Unavailable(why.into()).into());
         }
+        Ok(twins)
     }
 
     async fn take(
@@ -333,25 +347,17 @@ impl<'a> Insertion<'a> {
         let names = KeyNames::of(keyed);
         let now = self.now.as_millis();
         let params: [Param<'_>; 4] = [&now, &names.kinds, &names.tenants, &names.keys];
-        let mut found = Vec::new();
         for row in session.query(&FIND_KEYS, &params).await? {
             let nth = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(1) - 1;
-            let hash: Vec<u8> = row.try_get(2)?;
-            let ended: Option<State> = row
-                .try_get::<_, Option<&str>>(3)?
-                .map(|s| s.parse().map_err(|_| unreadable("a state")))
-                .transpose()?;
-            found.push((nth, job_id(row.try_get(1)?), hash, ended));
-        }
-        let live = found.iter().filter(|(.., ended)| ended.is_none()).map(|(_, job, ..)| *job);
-        let states = find_states(session, live).await?;
-        for (nth, known, hash, ended) in found {
             let (place, job, _) = keyed[nth];
+            let known = job_id(row.try_get(1)?);
+            let hash: &[u8] = row.try_get(2)?;
             answers[place] = Some(if hash != payload_hash(&job.payload) {
                 Inserted::Refused(Refusal::KeyReused { job: known })
             } else {
-                let state = ended.or_else(|| states.get(&known).copied());
-                Inserted::Duplicate { job: known, state: state.ok_or_else(|| lost_job(known))? }
+                let state = row.try_get::<_, Option<&str>>(3)?.ok_or_else(|| lost_job(known))?;
+                let state = state.parse().map_err(|_| unreadable("a state"))?;
+                Inserted::Duplicate { job: known, state }
             });
         }
         Ok(())

@@ -47,7 +47,10 @@ pub(in super::super) async fn announce(
     session: &Session<'_>,
     letters: &[DeadLetter],
 ) -> Result<(), Trouble> {
-    let (ids, versions): (Vec<Uuid>, Vec<i64>) =
-        letters.iter().map(|letter| (uuid(letter.job), count(letter.version.get()))).unzip();
+    // In the order of their ids, as those who change them lock them.
+    let mut letters: Vec<(Uuid, i64)> =
+        letters.iter().map(|letter| (uuid(letter.job), count(letter.version.get()))).collect();
+    letters.sort_unstable();
+    let (ids, versions): (Vec<Uuid>, Vec<i64>) = letters.into_iter().unzip();
     session.execute(&ANNOUNCE, &[&session.offset(), &ids, &versions]).await.map(drop)
 }

@@ -1,0 +1,64 @@
+//! What the server counts while it works.
+
+use anyhow::{Result, ensure};
+use std::time::Duration;
+use tokio_postgres::Client;
+
+use crate::server::{APPLICATION, Database};
+
+/// Pages of tables, of their indexes and of what is stored beside them, found in memory or not.
+const BUFFERS: &str = "
+SELECT coalesce(sum(coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0)
+                  + coalesce(idx_blks_hit, 0) + coalesce(idx_blks_read, 0)
+                  + coalesce(toast_blks_hit, 0) + coalesce(toast_blks_read, 0)
+                  + coalesce(tidx_blks_hit, 0) + coalesce(tidx_blks_read, 0)), 0)::bigint
+  FROM pg_statio_user_tables";
+
+/// A session counts for itself, and tells when it ends at the latest.
+const SESSIONS: &str = "
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> $1";
+
+/// Vacuuming touches pages as well: it runs when a measurement says so.
+const AUTOVACUUM_OFF: &str = "
+DO $$ DECLARE name regclass; BEGIN
+    FOR name IN SELECT relid FROM pg_stat_user_tables LOOP
+        EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name);
+    END LOOP;
+END $$";
+
+/// How long sessions may take to end.
+const SESSIONS_MAX: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(50);
+
+pub struct Counters(Client);
+
+impl Counters {
+    pub async fn open(database: &Database) -> Result<Counters> {
+        Ok(Counters(database.connect().await?))
+    }
+
+    /// Returns how many pages were touched, once everybody else has gone.
+    pub async fn buffers(&self) -> Result<i64> {
+        let mut waited = Duration::ZERO;
+        while self.0.query_one(SESSIONS, &[&APPLICATION]).await?.get::<_, i64>(0) > 0 {
+            ensure!(waited < SESSIONS_MAX, "sessions stay open after the store was closed");
+            tokio::time::sleep(LOOK).await;
+            waited += LOOK;
+        }
+        self.buffers_so_far().await
+    }
+
+    /// Returns what sessions have told until now: at most a second ago if they are busy.
+    pub async fn buffers_so_far(&self) -> Result<i64> {
+        Ok(self.0.query_one(BUFFERS, &[]).await?.get(0))
+    }
+
+    pub async fn autovacuum_off(&self) -> Result<()> {
+        Ok(self.0.batch_execute(AUTOVACUUM_OFF).await?)
+    }
+
+    pub async fn vacuum(&self) -> Result<()> {
+        Ok(self.0.batch_execute("VACUUM ANALYZE").await?)
+    }
+}
