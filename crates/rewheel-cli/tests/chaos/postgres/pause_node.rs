@@ -60,8 +60,8 @@ async fn a_paused_nodes_locks_do_not_stop_the_others() {
         }
         let index = n % 2;
         let job = json!({"kind": "steady", "payload": {}, "key": format!("steady-{n}")});
-        let id = cell.submit_to(index, job, Duration::from_secs(1)).await;
-        cell.callee.wait_for(&id, Duration::from_secs(1), |calls| !calls.is_empty()).await;
+        let id = cell.submit_to(index, job, Duration::from_secs(3)).await;
+        cell.callee.wait_for(&id, Duration::from_secs(3), |calls| !calls.is_empty()).await;
         acknowledged.push(id);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
