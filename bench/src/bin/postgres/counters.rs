@@ -1,18 +1,20 @@
 //! What the server counts while it works.
 
 use anyhow::{Result, ensure};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio_postgres::Client;
 
 use crate::server::{APPLICATION, Database};
 
-/// Pages of tables, of their indexes and of what is stored beside them, found in memory or not.
+/// Pages of tables with what is stored beside them, then of indexes, found in memory or not.
 const BUFFERS: &str = "
-SELECT coalesce(sum(coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0)
-                  + coalesce(idx_blks_hit, 0) + coalesce(idx_blks_read, 0)
-                  + coalesce(toast_blks_hit, 0) + coalesce(toast_blks_read, 0)
-                  + coalesce(tidx_blks_hit, 0) + coalesce(tidx_blks_read, 0)), 0)::bigint
-  FROM pg_statio_user_tables";
+SELECT relname::text, (coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0)
+                     + coalesce(toast_blks_hit, 0) + coalesce(toast_blks_read, 0)
+                     + coalesce(tidx_blks_hit, 0) + coalesce(tidx_blks_read, 0))::bigint
+  FROM pg_statio_user_tables
+UNION ALL
+SELECT indexrelname::text, (idx_blks_hit + idx_blks_read)::bigint FROM pg_statio_user_indexes";
 
 /// A session counts for itself, and tells when it ends at the latest.
 const SESSIONS: &str = "
@@ -33,13 +35,37 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub struct Counters(Client);
 
+/// Pages that were touched, by table or index.
+#[derive(Clone, Debug, Default)]
+pub struct Buffers(BTreeMap<String, i64>);
+
+impl Buffers {
+    pub fn total(&self) -> i64 {
+        self.0.values().sum()
+    }
+
+    pub fn since(&self, before: &Buffers) -> Buffers {
+        let earlier = |name: &String| before.0.get(name).copied().unwrap_or_default();
+        let since = self.0.iter().map(|(name, count)| (name.clone(), count - earlier(name)));
+        Buffers(since.collect())
+    }
+
+    pub fn of(&self, name: &str) -> i64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
 impl Counters {
     pub async fn open(database: &Database) -> Result<Counters> {
         Ok(Counters(database.connect().await?))
     }
 
-    /// Returns how many pages were touched, once everybody else has gone.
-    pub async fn buffers(&self) -> Result<i64> {
+    /// Returns which pages were touched, once everybody else has gone.
+    pub async fn buffers(&self) -> Result<Buffers> {
         let mut waited = Duration::ZERO;
         while self.0.query_one(SESSIONS, &[&APPLICATION]).await?.get::<_, i64>(0) > 0 {
             ensure!(waited < SESSIONS_MAX, "sessions stay open after the store was closed");
@@ -50,8 +76,9 @@ impl Counters {
     }
 
     /// Returns what sessions have told until now: at most a second ago if they are busy.
-    pub async fn buffers_so_far(&self) -> Result<i64> {
-        Ok(self.0.query_one(BUFFERS, &[]).await?.get(0))
+    pub async fn buffers_so_far(&self) -> Result<Buffers> {
+        let rows = self.0.query(BUFFERS, &[]).await?;
+        Ok(Buffers(rows.iter().map(|row| (row.get(0), row.get(1))).collect()))
     }
 
     pub async fn autovacuum_off(&self) -> Result<()> {

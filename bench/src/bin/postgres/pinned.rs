@@ -25,7 +25,8 @@ const LOOK: Duration = Duration::from_millis(250);
 struct Run {
     /// For each job.
     buffers: f64,
-    /// For each of the last tenth, where dead rows have heaped up.
+    /// For each of the last tenth, where dead rows have heaped up, at most: what sessions had not told
+    /// yet when it began counts as well.
     buffers_last: f64,
     /// Jobs per second.
     rate: f64,
@@ -37,7 +38,7 @@ pub async fn print(server: &Server, load: &Load) -> Result<()> {
     server.drop(database).await?;
     let [normal, pinned, after] = runs?;
     println!("buffers for each of {} jobs, claimed, run and settled, finished kept", load.jobs);
-    println!("{:<46}{:>10}{:>14}{:>10}", "", "buffers", "last tenth", "jobs/s");
+    println!("{:<46}{:>10}{:>14}{:>10}", "", "buffers", "last tenth <=", "jobs/s");
     for (what, run) in [
         ("nobody else", normal),
         ("beside a transaction older than all of them", pinned),
@@ -78,7 +79,7 @@ async fn measure(database: &Database, load: &Load) -> Result<[Run; 3]> {
 
 async fn drained(database: &Database, load: &Load, counters: &Counters) -> Result<Run> {
     let done = Arc::new(AtomicUsize::new(0));
-    let before = counters.buffers().await?;
+    let before = counters.buffers().await?.total();
     let mut draining = pin!(drain(database, load.jobs, None, &done));
     let mut last = (0, before);
     let rate = loop {
@@ -88,10 +89,10 @@ async fn drained(database: &Database, load: &Load, counters: &Counters) -> Resul
         }
         let run = done.load(Ordering::Relaxed);
         if run <= load.jobs / 10 * 9 {
-            last = (run, counters.buffers_so_far().await?);
+            last = (run, counters.buffers_so_far().await?.total());
         }
     };
-    let after = counters.buffers().await?;
+    let after = counters.buffers().await?.total();
     let each = |buffers: i64, jobs: usize| buffers as f64 / jobs as f64;
     Ok(Run {
         buffers: each(after - before, load.jobs),

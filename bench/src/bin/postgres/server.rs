@@ -87,6 +87,14 @@ impl Server {
         let count = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1";
         Ok(self.admin.query_one(count, &[&database.name]).await?.get(0))
     }
+
+    /// Counts its statements, where `pg_stat_statements` is installed beside the server's URL: several
+    /// of them may be in one transaction.
+    pub async fn statements(&self, database: &Database) -> Option<i64> {
+        let count = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements \
+                     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)";
+        Some(self.admin.query_one(count, &[&database.name]).await.ok()?.get(0))
+    }
 }
 
 impl Database {
