@@ -1,14 +1,35 @@
-//! Runs what goes wrong on purpose: the simulation, a server that is killed.
+//! Runs what goes wrong on purpose: the simulation, the chaos cells.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::repository::{self, Repository};
+use crate::services::Session;
 
 /// What CI simulates: some minutes of misfortune each.
 const SEEDS: &str = "1000";
 
 /// What a person asks for; every `cargo xtask test` does a tenth of it.
 const KILLS: &str = "200";
+
+/// How long a fault goes on when a person asks for it; every `cargo xtask test` does it for less.
+const SECONDS: &str = "60";
+
+/// The cells of each store, which are modules of the tests in `chaos`.
+const STORES: [(&str, &[&str]); 2] = [
+    ("sqlite", &["kill-node"]),
+    (
+        "postgres",
+        &[
+            "kill-node",
+            "pause-node",
+            "restart-store",
+            "kill-connections",
+            "fill-pool",
+            "skewed-clock",
+            "rolling-restart",
+        ],
+    ),
+];
 
 /// `REWHEEL_SEED` replays one seed, `REWHEEL_SEEDS` says how many to run.
 pub(crate) fn sim(repository: &Repository) -> Result<()> {
@@ -17,16 +38,82 @@ pub(crate) fn sim(repository: &Repository) -> Result<()> {
     repository::run(sim.args(["--", "--nocapture"]).env("REWHEEL_SEEDS", seeds))
 }
 
-/// `REWHEEL_KILLS` says how often to kill.
+/// `REWHEEL_KILLS` says how often to kill on SQLite, `REWHEEL_CHAOS_SECONDS` how long a fault lasts
+/// elsewhere.
 pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
+    let modules = modules(args)?;
+    let needs_server = modules.iter().any(|module| module.starts_with("postgres"));
+    let session = if needs_server { Session::start(repository) } else { Session::default() };
+    ensure!(session.features_off().is_empty(), "there is no server to harm: see above");
+    let features = if needs_server { "--features test-postgres" } else { "" };
+    let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
+    // Some cells take so long that only this runs them; one after the other, since they measure.
+    chaos.args(["--", "--nocapture", "--include-ignored", "--test-threads=1"]).args(modules);
+    for (variable, value) in [("REWHEEL_KILLS", KILLS), ("REWHEEL_CHAOS_SECONDS", SECONDS)] {
+        chaos.env(variable, std::env::var(variable).unwrap_or_else(|_| value.to_owned()));
+    }
+    let result = repository::run(session.tell(&mut chaos));
+    result.and(session.end().map(drop))
+}
+
+/// Returns the test modules that the arguments select.
+fn modules(args: &[String]) -> Result<Vec<String>> {
+    let (mut store, mut cell) = (None, None);
     for pair in args.chunks(2) {
         match pair {
-            [flag, value] if flag == "--store" && value == "sqlite" => {}
-            [flag, value] if flag == "--cell" && value == "kill-node" => {}
-            _ => bail!("usage: cargo xtask chaos [--store sqlite] [--cell kill-node]"),
+            [flag, value] if flag == "--store" => store = Some(value),
+            [flag, value] if flag == "--cell" => cell = Some(value),
+            _ => bail!("usage: cargo xtask chaos [--store STORE] [--cell CELL]\n\n{}", menu()),
         }
     }
-    let mut chaos = repository.cargo("test -p rewheel-cli --test chaos");
-    let kills = std::env::var("REWHEEL_KILLS").unwrap_or_else(|_| KILLS.to_owned());
-    repository::run(chaos.args(["--", "--nocapture"]).env("REWHEEL_KILLS", kills))
+    let mut modules = Vec::new();
+    for (name, cells) in STORES.iter().filter(|(name, _)| store.is_none_or(|store| store == name)) {
+        let cells = cells.iter().filter(|name| cell.is_none_or(|cell| cell == *name));
+        modules.extend(cells.map(|cell| format!("{name}::{}::", cell.replace('-', "_"))));
+    }
+    ensure!(!modules.is_empty(), "there is no such cell\n\n{}", menu());
+    Ok(modules)
+}
+
+fn menu() -> String {
+    let lines = STORES.iter().map(|(store, cells)| format!("  {store}: {}", cells.join(" ")));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::modules;
+
+    #[track_caller]
+    fn check(line: &str, expected: &[&str]) {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(modules(&args).unwrap_or_default(), expected, "{line:?}");
+    }
+
+    #[test]
+    fn arguments_select_cells() {
+        check("--store sqlite", &["sqlite::kill_node::"]);
+        check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
+        check("--cell kill-node", &["sqlite::kill_node::", "postgres::kill_node::"]);
+        let all: Vec<String> = modules(&[]).unwrap();
+        assert_eq!(all.len(), 8);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        check("--store oracle", &[]);
+        check("--store sqlite --cell fill-pool", &[]);
+        check("--cell", &[]);
+        check("kill-node", &[]);
+    }
+
+    /// A cell that no module has would pass by running nothing.
+    #[test]
+    fn every_cell_is_a_file_of_tests() {
+        let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/rewheel-cli/tests/chaos");
+        for module in modules(&[]).unwrap() {
+            let file = format!("{tests}/{}.rs", module.trim_end_matches(':').replace("::", "/"));
+            assert!(std::path::Path::new(&file).is_file(), "{file} does not exist");
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! Fails when a hot path executes more instructions than its limit.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::packages;
 use crate::repository::{self, Repository};
 use crate::steps::Steps;
 
@@ -24,28 +25,13 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
 }
 
 fn ensure_valgrind(repository: &Repository) -> Result<()> {
-    const HOW: &str = "install valgrind with the system's package manager, \
-                       for example `sudo apt-get install valgrind`";
     if repository.has_program("valgrind") {
         return Ok(());
     }
     ensure!(cfg!(target_os = "linux"), "instructions are counted on Linux only");
-    ensure!(is_debian() && is_root(repository)?, "valgrind is missing: {HOW}");
-
-    repository::run(repository.program("apt-get").arg("update"))?;
-    let mut install = repository.program("apt-get");
-    install.args(["install", "-y", "valgrind"]).env("DEBIAN_FRONTEND", "noninteractive");
-    repository::run(&mut install)?;
-    ensure!(repository.has_program("valgrind"), "valgrind is still not on the PATH: {HOW}");
+    packages::install(repository, &["valgrind"])?;
+    ensure!(repository.has_program("valgrind"), "valgrind is still not on the PATH");
     Ok(())
-}
-
-fn is_debian() -> bool {
-    Path::new("/etc/debian_version").exists()
-}
-
-fn is_root(repository: &Repository) -> Result<bool> {
-    Ok(repository::read(repository.program("id").arg("-u"))?.trim() == "0")
 }
 
 /// Returns the path of a runner of the library's version, which it installs once.

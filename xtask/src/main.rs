@@ -7,10 +7,13 @@
 )]
 
 mod repository;
+mod packages;
 mod steps;
 mod check;
 mod structure;
 mod test;
+mod features;
+mod services;
 mod loom;
 mod faults;
 mod instructions;
@@ -27,13 +30,18 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check         format, lints, documentation, structural checks, dependency rules
-  test          every test, loom models included; needs nothing but a Rust toolchain
+  test          every test, loom models included; starts the servers that tests need, and says
+                at the end what it could not test
   loom          only the loom models
   instructions  the instruction limits of hot paths; installs what it counts with
   sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one
-  chaos [ARGS]  a server killed 200 times; --store sqlite --cell kill-node
+  chaos [ARGS]  nodes that lose what they rely on, for a minute each; --store postgres
+                --cell kill-node
+  services up   a private PostgreSQL on a free port, for tests; prints where it is
+  services down stops it, with its data
   bench [ARGS]  the benchmark report; --quick for a short one
-  ci            check + test + sim + instructions: exactly what CI runs";
+  ci            check + test + sim + instructions: exactly what CI runs; what it cannot test is
+                a failure";
 
 /// What the developer asked for.
 #[derive(Debug, PartialEq)]
@@ -43,8 +51,18 @@ enum Request<'a> {
     Loom,
     Instructions,
     Sim,
-    Chaos { cell_args: &'a [String] },
-    Bench { report_args: &'a [String] },
+    Chaos {
+        cell_args: &'a [String],
+    },
+    ServicesUp,
+    ServicesDown,
+    /// Not for people: what stops the services when a test run ends, in whatever way.
+    ServicesGuard {
+        name: &'a str,
+    },
+    Bench {
+        report_args: &'a [String],
+    },
     Ci,
 }
 
@@ -59,6 +77,9 @@ impl<'a> Request<'a> {
             ("instructions", []) => Some(Request::Instructions),
             ("sim", []) => Some(Request::Sim),
             ("chaos", cell_args) => Some(Request::Chaos { cell_args }),
+            ("services", [verb]) if verb == "up" => Some(Request::ServicesUp),
+            ("services", [verb]) if verb == "down" => Some(Request::ServicesDown),
+            ("services", [verb, name]) if verb == "guard" => Some(Request::ServicesGuard { name }),
             ("bench", report_args) => Some(Request::Bench { report_args }),
             ("ci", []) => Some(Request::Ci),
             _ => None,
@@ -96,12 +117,16 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::Chaos { cell_args } => {
             steps.run("chaos", || faults::chaos(&repository, cell_args))
         }
+        Request::ServicesUp => services::up(&repository),
+        Request::ServicesDown => services::down(&repository),
+        Request::ServicesGuard { name } => services::guard(&repository, name),
         Request::Bench { report_args } => bench::run(&repository, report_args),
         Request::Ci => {
             check::run(&repository, steps)?;
             test::run(&repository, steps)?;
             steps.run("simulation", || faults::sim(&repository))?;
-            instructions::run(&repository, steps)
+            instructions::run(&repository, steps)?;
+            steps.ensure_complete()
         }
     }
 }
@@ -124,6 +149,11 @@ mod tests {
         check("ci now", None);
         check("--help", None);
         check("chekc", None);
+        check("services up", Some(Request::ServicesUp));
+        check("services down", Some(Request::ServicesDown));
+        check("services guard X", Some(Request::ServicesGuard { name: "X" }));
+        check("services", None);
+        check("services up now", None);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 /// The steps of one run, in the order they ran.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     ended: Vec<Step>,
+    untested: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -45,10 +46,25 @@ impl Steps {
         result
     }
 
-    /// Prints all steps with their durations; a single one has just been printed.
+    /// Notes what could not be tested here, each with its reason.
+    pub(crate) fn leave_out(&mut self, untested: Vec<String>) {
+        self.untested.extend(untested);
+    }
+
+    /// Fails if anything was left out: CI that tests less than it says is no CI.
+    pub(crate) fn ensure_complete(&self) -> Result<()> {
+        ensure!(self.untested.is_empty(), "not everything was tested, see above");
+        Ok(())
+    }
+
+    /// Prints all steps with their durations, then what was left out; a single step has just been
+    /// printed.
     pub(crate) fn print_summary(&self) {
         if self.ended.len() > 1 {
             println!("\n{}", summary(&self.ended));
+        }
+        for line in &self.untested {
+            println!("not tested: {line}");
         }
     }
 }
@@ -95,5 +111,14 @@ total                                62.5 s";
         let result = steps.run("breaks", || anyhow::bail!("no"));
         assert!(result.is_err());
         assert!(matches!(steps.ended[0].end, End::Failed));
+    }
+
+    #[test]
+    fn what_was_left_out_makes_a_run_incomplete() {
+        let mut steps = Steps::default();
+        steps.leave_out(Vec::new());
+        assert!(steps.ensure_complete().is_ok());
+        steps.leave_out(vec!["PostgreSQL store (not installed)".to_owned()]);
+        assert!(steps.ensure_complete().is_err());
     }
 }

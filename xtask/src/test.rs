@@ -1,13 +1,37 @@
 //! Runs every test.
 
+use std::process::Command;
+
 use anyhow::Result;
 
+use crate::features;
 use crate::loom;
+use crate::packages;
 use crate::repository::{self, Repository};
+use crate::services::Session;
 use crate::steps::Steps;
 
 pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
+    let mut session = Session::default();
+    let mut untested = Vec::new();
+    steps.run("services", || {
+        session = Session::start(repository);
+        Ok(())
+    })?;
+    steps.run("tools", || {
+        untested = tools(repository);
+        Ok(())
+    })?;
+    steps.leave_out(untested);
+    let result = tests(repository, steps, &session);
+    // Also after a failure: nothing is left running.
+    let ended = session.end().map(|untested| steps.leave_out(untested));
+    result.and(ended)
+}
+
+fn tests(repository: &Repository, steps: &mut Steps, session: &Session) -> Result<()> {
     let runner = Runner::installed(repository);
+    let features = features::all_but(repository, session.features_off())?;
     steps.run("tests", || {
         let targets = match runner {
             // Takes the same targets without being told.
@@ -15,15 +39,34 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
             // Everything but documentation examples: those are the next step.
             Runner::Cargo => "--lib --bins --tests --examples",
         };
-        runner.run(repository, &format!("--workspace --all-features {targets}"))
+        let selection = format!("--workspace {features} {targets}");
+        repository::run(session.tell(&mut runner.command(repository, &selection)))
     })?;
     steps.run("documentation examples", || {
-        repository::run(&mut repository.cargo("test --workspace --all-features --doc"))
+        let examples = format!("test --workspace {features} --doc");
+        repository::run(session.tell(&mut repository.cargo(&examples)))
     })?;
     steps.run("tests without default features", || {
-        runner.run(repository, "-p rewheel --no-default-features --lib --tests")
+        let selection = "-p rewheel --no-default-features --lib --tests";
+        repository::run(&mut runner.command(repository, selection))
     })?;
     steps.run("loom models", || loom::run(repository))
+}
+
+/// Programs that some tests use where they are, each with what stays untested without it.
+const TOOLS: [(&str, &str); 2] =
+    [("faketime", "nodes whose clocks differ"), ("pgbouncer", "PostgreSQL behind a pooler")];
+
+/// Installs the tools where that is allowed; returns what cannot be tested.
+fn tools(repository: &Repository) -> Vec<String> {
+    let absent = |(tool, _): &&(&str, &str)| packages::find(tool).is_none();
+    let missing: Vec<_> = TOOLS.iter().filter(absent).collect();
+    let names: Vec<&str> = missing.iter().map(|(tool, _)| *tool).collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let Err(error) = packages::install(repository, &names) else { return Vec::new() };
+    missing.iter().map(|(_, subject)| format!("{subject} ({error:#})")).collect()
 }
 
 /// What runs tests: the better one where it is installed, so that nobody has to install it.
@@ -38,11 +81,11 @@ impl Runner {
         if repository.has_cargo_command("nextest") { Runner::Nextest } else { Runner::Cargo }
     }
 
-    fn run(self, repository: &Repository, selection: &str) -> Result<()> {
+    fn command(self, repository: &Repository, selection: &str) -> Command {
         let command = match self {
             Runner::Nextest => "nextest run",
             Runner::Cargo => "test",
         };
-        repository::run(&mut repository.cargo(&format!("{command} {selection}")))
+        repository.cargo(&format!("{command} {selection}"))
     }
 }

@@ -1,15 +1,18 @@
 //! Measures this machine: how fast jobs are taken in, run, started, and fired.
 
-mod callback;
+mod place;
 mod raw;
+#[cfg(feature = "postgres")]
+mod server;
 mod subject;
+mod callback;
 mod report;
 
+use self::place::Place;
 use self::report::{Report, Row};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rewheel::duration;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// What `rewheel bench` takes.
@@ -18,7 +21,8 @@ pub(crate) struct BenchArgs {
     /// What to measure; everything if it is not said
     #[arg(value_enum)]
     pub(crate) what: Vec<Bench>,
-    /// The store; a fresh file in a temporary folder beside you if it is not said
+    /// The store; a fresh file in a temporary folder beside you if it is not said. On a PostgreSQL
+    /// server each round has a schema of its own, which goes afterwards
     #[arg(long)]
     pub(crate) store: Option<String>,
     /// How many jobs a round has
@@ -30,7 +34,7 @@ pub(crate) struct BenchArgs {
     /// How many rounds; the median counts
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// Also what the same disk does with one table and nothing promised
+    /// Also what the same disk or server does with one table and nothing promised
     #[arg(long)]
     pub(crate) raw: bool,
     /// How long succeeded jobs are kept
@@ -61,14 +65,6 @@ impl BenchArgs {
     fn wants(&self, bench: Bench) -> bool {
         self.what.is_empty() || self.what.contains(&bench)
     }
-
-    /// The store of one round. A file that is named is used as it is, and must be empty.
-    fn url(&self, folder: &std::path::Path, round: usize) -> String {
-        match &self.store {
-            Some(url) => url.clone(),
-            None => format!("sqlite://{}", folder.join(format!("{round}.db")).display()),
-        }
-    }
 }
 
 /// Measures, and returns the document that `--json` prints and a table for people.
@@ -76,45 +72,12 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
     if args.rounds == 0 || args.jobs == 0 {
         bail!("a bench needs at least one round of one job: check --rounds, --jobs");
     }
-    if args.store.is_some() && args.rounds > 1 && args.what.len() != 1 {
-        bail!("with --store name one bench: its rounds follow each other in that store");
-    }
-    let folder = Folder::new()?;
-    let mut report = Report::new();
+    let place = Place::of(args).await?;
     let mut rounds = Rounds::default();
     for round in 0..args.rounds {
-        let path = folder.0.as_path();
-        if args.raw && (args.wants(Bench::Submit) || args.wants(Bench::Drain)) {
-            let file = path.join(format!("raw-{round}.db"));
-            let (insert, drain) = raw::round(&file, args.jobs, args.payload_bytes)?;
-            rounds.raw_submit.push(insert);
-            rounds.raw_drain.push(drain);
-        }
-        if args.wants(Bench::Submit) || args.wants(Bench::Drain) {
-            let url = args.url(path, round);
-            let (submit, drain) = subject::round(&url, args).await?;
-            rounds.submit.push(submit);
-            rounds.drain.push(drain);
-        }
-        if args.wants(Bench::Latency) {
-            let url = args.url(path, 1_000 + round);
-            let (claimed, direct) = subject::latency(&url).await?;
-            rounds.claimed.extend(claimed);
-            rounds.direct.extend(direct);
-        }
-        if args.wants(Bench::Wheel) {
-            let url = args.url(path, 2_000 + round);
-            let (fired, slept) = subject::firing(&url).await?;
-            rounds.fired.extend(fired);
-            rounds.slept.extend(slept);
-        }
-        if args.wants(Bench::Callback) {
-            let url = args.url(path, 3_000 + round);
-            let (called, wrk) = callback::round(&url, args.jobs).await?;
-            rounds.called.push(called);
-            rounds.wrk.extend(wrk);
-        }
+        rounds.add(args, &place, round).await?;
     }
+    let mut report = Report::new(place.about().await?);
     rounds.tell(args, &mut report);
     Ok(report)
 }
@@ -134,6 +97,49 @@ struct Rounds {
 }
 
 impl Rounds {
+    /// Measures everything once, each in a store of its own.
+    async fn add(&mut self, args: &BenchArgs, place: &Place, round: usize) -> Result<()> {
+        let name = |bench: &str| format!("{bench}_{round}");
+        if args.wants(Bench::Submit) || args.wants(Bench::Drain) {
+            if args.raw {
+                let (submit, drain) = place.raw(args, &name("raw")).await?;
+                self.raw_submit.push(submit);
+                self.raw_drain.push(drain);
+            }
+            let name = name("drain");
+            let measured = subject::round(&place.make(&name).await?, args).await;
+            place.clear(&name).await?;
+            let (submit, drain) = measured?;
+            self.submit.push(submit);
+            self.drain.push(drain);
+        }
+        if args.wants(Bench::Latency) {
+            let name = name("latency");
+            let measured = subject::latency(&place.make(&name).await?).await;
+            place.clear(&name).await?;
+            let (claimed, direct) = measured?;
+            self.claimed.extend(claimed);
+            self.direct.extend(direct);
+        }
+        if args.wants(Bench::Wheel) {
+            let name = name("wheel");
+            let measured = subject::firing(&place.make(&name).await?).await;
+            place.clear(&name).await?;
+            let (fired, slept) = measured?;
+            self.fired.extend(fired);
+            self.slept.extend(slept);
+        }
+        if args.wants(Bench::Callback) {
+            let name = name("callback");
+            let measured = callback::round(&place.make(&name).await?, args.jobs).await;
+            place.clear(&name).await?;
+            let (called, wrk) = measured?;
+            self.called.push(called);
+            self.wrk.extend(wrk);
+        }
+        Ok(())
+    }
+
     fn tell(self, args: &BenchArgs, report: &mut Report) {
         let rate = |bench, rounds: Vec<f64>, raw: &[f64]| {
             Row::rates(bench, "rewheel", rounds).versus("raw", raw)
@@ -163,24 +169,5 @@ impl Rounds {
                 report.add(Row::rates("callback", "wrk", self.wrk));
             }
         }
-    }
-}
-
-/// A folder on the disk that the user stands on: a temporary one is often not a disk.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        let path = PathBuf::from(format!(".rewheel-bench-{}", std::process::id()));
-        std::fs::create_dir(&path)
-            .with_context(|| format!("cannot make `{}`: go where you may write", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left behind says so by its name.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

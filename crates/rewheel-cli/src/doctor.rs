@@ -4,7 +4,7 @@ use crate::args::Doctor;
 use crate::local;
 use crate::output::{Output, table};
 use crate::trouble::{Trouble, exit};
-use rewheel_core::store::{Books, Capabilities};
+use rewheel_core::store::{Books, Capabilities, Risk};
 use serde::Serialize;
 
 /// What the doctor found.
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     };
     let store = local::open(&url).await?;
     let books = store.books().await?;
-    let findings = examine(&url, store.capabilities(), books);
+    let findings = examine(store.capabilities(), books, &store.risks().await?);
     store.close().await?;
     let text =
         serde_json::to_string(&findings).map_err(|error| Trouble::new(exit::FAILED, error))?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
 }
 
 /// Judges what a store says of itself.
-fn examine(url: &str, can: Capabilities, books: Books) -> Findings {
+fn examine(can: Capabilities, books: Books, risks: &[Risk]) -> Findings {
     let missing = books.missing();
     let mut checks = vec![Check {
         name: "books",
@@ -65,20 +65,12 @@ fn examine(url: &str, can: Capabilities, books: Books) -> Findings {
             _ => format!("{} more jobs are there than were submitted", missing.unsigned_abs()),
         },
     }];
-    let durable = if can.durable { "outlives" } else { "does not outlive" };
-    checks.push(Check {
-        name: "durable",
-        ok: can.durable,
-        message: format!("what was acknowledged {durable} the process"),
-    });
-    if can.name == "sqlite" {
-        let is_full = !url.split(['?', '&']).any(|setting| setting == "synchronous=normal");
-        let message = if is_full {
-            "full: what was acknowledged survives a power cut"
-        } else {
-            "normal: the last jobs before a power cut may be lost; take synchronous=normal out"
-        };
-        checks.push(Check { name: "synchronous", ok: is_full, message: message.to_owned() });
+    for risk in risks {
+        checks.push(Check { name: risk.name, ok: false, message: risk.message.clone() });
+    }
+    if can.durable && risks.is_empty() {
+        let message = "what was acknowledged survives a crash and a power cut".to_owned();
+        checks.push(Check { name: "durable", ok: true, message });
     }
     let ok = checks.iter().all(|check| check.ok);
     let Books { submitted, live, dead, finished, pruned } = books;
@@ -105,7 +97,7 @@ fn words(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Books, Capabilities, examine};
+    use super::{Books, Capabilities, Risk, examine};
     use rewheel_core::store::Wakes;
 
     const SQLITE: Capabilities = Capabilities {
@@ -120,28 +112,27 @@ mod tests {
 
     #[test]
     fn good_books_in_a_good_store_are_fine() {
-        let found = serde_json::to_value(examine("sqlite://a.db", SQLITE, GOOD)).unwrap();
+        let found = serde_json::to_value(examine(SQLITE, GOOD, &[])).unwrap();
         assert_eq!(found["ok"], true);
         let books = r#"{"submitted":9,"live":1,"dead":0,"finished":7,"pruned":1,"missing":0}"#;
         assert_eq!(found["books"], serde_json::from_str::<serde_json::Value>(books).unwrap());
         let names: Vec<_> =
             found["checks"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
-        assert_eq!(names, ["books", "durable", "synchronous"]);
+        assert_eq!(names, ["books", "durable"]);
     }
 
     #[test]
     fn a_missing_job_is_found() {
         let bad = Books { finished: 6, ..GOOD };
-        let found = examine("sqlite://a.db", SQLITE, bad);
+        let found = examine(SQLITE, bad, &[]);
         assert_eq!((found.ok, found.books.missing), (false, 1));
         assert_eq!(found.checks[0].message, "1 jobs were submitted and are nowhere");
     }
 
     #[test]
     fn a_weak_setting_is_found() {
-        let found = examine("sqlite://a.db?synchronous=normal", SQLITE, GOOD);
-        assert!(!found.ok && !found.checks[2].ok);
-        let forgetful = Capabilities { name: "memory", durable: false, ..SQLITE };
-        assert!(!examine("memory://", forgetful, GOOD).ok);
+        let risk = Risk { name: "fsync", message: "off".to_owned() };
+        let found = examine(SQLITE, GOOD, &[risk]);
+        assert!(!found.ok && found.checks[1].name == "fsync" && !found.checks[1].ok);
     }
 }

@@ -114,6 +114,11 @@ impl From<ConnectError> for Trouble {
             ConnectError::Url { .. } | ConnectError::Setting { .. } => {
                 Trouble::new(exit::USAGE, error)
             }
+            #[cfg(feature = "postgres")]
+            ConnectError::Options(error) => Trouble::new(exit::USAGE, error),
+            ConnectError::Store(error @ StoreError::Unavailable(_)) => Trouble::from(error).hint(
+                "is the server running, and does the store's URL name it? see `rewheel doctor`",
+            ),
             ConnectError::Store(error) => error.into(),
         }
     }

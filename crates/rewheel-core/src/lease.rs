@@ -80,7 +80,14 @@ pub struct Holder {
 pub struct Vigil {
     lease_ttl: Duration,
     renewed: Option<Duration>,
-    still: HashMap<HolderId, (u64, Duration)>,
+    still: HashMap<HolderId, Still>,
+}
+
+/// A counter, with the time until which it may stand where it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Still {
+    renewals: u64,
+    until: Duration,
 }
 
 impl Vigil {
@@ -98,23 +105,35 @@ impl Vigil {
             self.still.clear();
         }
         self.renewed = Some(now);
-        let silent = |holder: &&Holder| holder.expired && holder.died.is_none();
-        let seen: HashMap<HolderId, (u64, Duration)> = holders
-            .iter()
-            .filter(silent)
-            .map(|holder| {
-                let fresh = (holder.renewals, now);
-                let known = self.still.get(&holder.id).filter(|old| old.0 == holder.renewals);
-                (holder.id, known.copied().unwrap_or(fresh))
-            })
-            .collect();
-        self.still = seen;
+        // From the first sight on, not only from the end of its lease: a life of silence is enough,
+        // and a takeover should not wait for two.
+        let living = holders.iter().filter(|holder| holder.died.is_none());
+        let still = living.map(|holder| {
+            let known = self.still.get(&holder.id).filter(|old| old.renewals == holder.renewals);
+            let until = now.saturating_add(holder.lease_ttl.max(self.lease_ttl));
+            let fresh = Still { renewals: holder.renewals, until };
+            (holder.id, known.copied().unwrap_or(fresh))
+        });
+        self.still = still.collect();
         let gone = |holder: &&Holder| {
-            self.still.get(&holder.id).is_some_and(|(_, since)| {
-                now.saturating_sub(*since) >= holder.lease_ttl.max(self.lease_ttl)
-            })
+            holder.expired && self.still.get(&holder.id).is_some_and(|still| still.until <= now)
         };
-        holders.iter().filter(silent).filter(gone).cloned().collect()
+        holders.iter().filter(gone).cloned().collect()
+    }
+
+    /// Returns how long after `now` a holder may have to be buried, if none of those seen last
+    /// renews until then.
+    ///
+    /// ```
+    /// use rewheel_core::Vigil;
+    /// use std::time::Duration;
+    ///
+    /// let mut vigil = Vigil::new(Duration::from_secs(15));
+    /// vigil.renewed(Duration::ZERO, &[]);
+    /// assert_eq!(vigil.patience(Duration::ZERO), None);
+    /// ```
+    pub fn patience(&self, now: Duration) -> Option<Duration> {
+        self.still.values().map(|still| still.until.saturating_sub(now)).min()
     }
 
     /// Notes a renewal that failed: whatever stood still may have done so for want of a store.
@@ -162,6 +181,30 @@ mod tests {
             check(&mut vigil, second, &silent(2), false);
         }
         check(&mut vigil, 29, &silent(2), true);
+    }
+
+    #[test]
+    fn silence_counts_from_the_first_sight_not_from_the_end_of_the_lease() {
+        let mut vigil = Vigil::new(TTL);
+        let renewed = Holder { expired: false, ..silent(1) };
+        for second in [0, 5, 10] {
+            check(&mut vigil, second, &renewed, false);
+        }
+        check(&mut vigil, 15, &silent(1), true);
+    }
+
+    #[test]
+    fn patience_ends_when_the_first_may_be_buried() {
+        let mut vigil = Vigil::new(TTL);
+        let patience = |vigil: &Vigil, second| vigil.patience(Duration::from_secs(second));
+        check(&mut vigil, 3, &silent(1), false);
+        assert_eq!(patience(&vigil, 3), Some(TTL));
+        assert_eq!(patience(&vigil, 17), Some(Duration::from_secs(1)));
+        assert_eq!(patience(&vigil, 40), Some(Duration::ZERO));
+        check(&mut vigil, 10, &silent(2), false);
+        assert_eq!(patience(&vigil, 10), Some(TTL));
+        vigil.failed();
+        assert_eq!(patience(&vigil, 10), None);
     }
 
     #[test]

@@ -220,6 +220,10 @@ pub trait Store:
     /// Returns what it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Returns what makes its promises weaker than they should be: settings of its own, of its server or of its file. None is
+    /// what a doctor wants to hear.
+    async fn risks(&self) -> Answer<Vec<Risk>>;
+
     /// Returns something that waits for changes from now on.
     fn watch(&self) -> Box<dyn Watch>;
 
@@ -250,6 +254,15 @@ pub struct Capabilities {
     pub wakes: Wakes,
     /// The longest payload it takes.
     pub payload_bytes_max: usize,
+}
+
+/// Something that makes a promise weaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Risk {
+    /// The setting: `synchronous`, `fsync`, …
+    pub name: &'static str,
+    /// What may be lost by it, and what to do.
+    pub message: String,
 }
 
 /// Who hears of a change at once; all others find it at their next poll.

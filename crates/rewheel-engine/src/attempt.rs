@@ -59,12 +59,12 @@ pub(crate) async fn run(
 /// that cannot say so costs the attempt nothing: the job is found overdue, or given back.
 async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     let lease = waiting.lease();
-    match shared.ask(shared.store.start(waiting.holder, &[lease])).await {
+    match shared.store.start(waiting.holder, &[lease]).await {
         Ok(answers) => answers == [true],
         Err(error) => {
-            tracing::warn!(job = %lease.job, %error, "start of a suspect could not be recorded");
+            tracing::debug!(job = %lease.job, %error, "start of a suspect could not be recorded");
             let keep = shared.keep_ended();
-            let _ = shared.ask(shared.store.give_back(waiting.holder, &[lease], keep)).await;
+            let _ = shared.store.give_back(waiting.holder, &[lease], keep).await;
             false
         }
     }

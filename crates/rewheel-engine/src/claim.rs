@@ -61,7 +61,7 @@ impl Claims {
                 poll
             }
             Err(error) => {
-                tracing::warn!(%error, "claim failed");
+                tracing::debug!(%error, "claim failed");
                 poll
             }
         }
@@ -98,7 +98,7 @@ impl Claims {
         }
         let holder = self.shared.holder();
         let claim = Claim { holder, visits: &visits, horizon, limit };
-        let leased = self.shared.ask(self.shared.store.claim(&claim)).await?;
+        let leased = self.shared.store.claim(&claim).await?;
         let count = leased.len();
         let is_full = count > 0 && count >= limit.min(room);
         let has_more = is_full || self.is_deep(&visits, &leased);
@@ -130,10 +130,8 @@ impl Claims {
     }
 
     async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
-        let heads = {
-            let call = self.shared.store.lanes(kinds, self.after.as_ref(), LANES_READ);
-            self.shared.ask(call).await?
-        };
+        let store = &self.shared.store;
+        let heads = store.lanes(kinds, self.after.as_ref(), LANES_READ).await?;
         let full = heads.len() >= LANES_READ;
         self.after = heads.last().filter(|_| full).map(|head| head.lane.clone());
         Ok(heads)

@@ -2,6 +2,7 @@
 
 use crate::claim::Claims;
 use crate::dispatch::Dispatch;
+use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
 use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
@@ -174,7 +175,8 @@ impl Engine {
         self.inner.shared.new_id()
     }
 
-    /// Returns the store.
+    /// Returns the store, as the engine sees it: a call answers within the statement timeout, is
+    /// made again where that may help, and is refused at once while the store is away.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.shared.store
     }
@@ -249,7 +251,7 @@ impl Engine {
         if let Err(error) = housekeeping::give_back_all(shared, holder).await {
             tracing::warn!(%error, "giving back failed: others will find them");
         }
-        if let Err(error) = shared.ask(shared.store.leave(holder)).await {
+        if let Err(error) = shared.store.leave(holder).await {
             tracing::warn!(%error, "leaving failed: others will find out");
         }
         let given_back = (shared.given_back() - returned).saturating_sub(abandoned);
@@ -403,7 +405,10 @@ impl EngineBuilder {
             settings.check().map_err(wrong)?;
             named.push(new_kind(&parse_kind(name)?, settings));
         }
-        let known = self.store.kinds().await?;
+        let (random, id_time) = (self.random, self.id_time);
+        let store: Arc<dyn Store> =
+            Arc::new(GuardedStore::new(self.store, &self.settings, &random));
+        let known = store.kinds().await?;
         for name in handlers.keys() {
             let is_named = |kind: &KindName| kind == name;
             let exists = known.iter().any(|kind| is_named(&kind.name))
@@ -412,13 +417,12 @@ impl EngineBuilder {
                 named.push(new_kind(name, &KindSettings::default()));
             }
         }
-        let (store, random) = (self.store, self.random);
         store.put_kinds(&named, &Actor::new("engine")).await?;
         start(Parts {
             store,
             settings: self.settings,
             random,
-            id_time: self.id_time,
+            id_time,
             self_audit: self.self_audit,
             handlers,
             source: self.source,

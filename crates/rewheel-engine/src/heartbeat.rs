@@ -2,9 +2,8 @@
 
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{Answer, Burial, StoreError};
+use rewheel_core::store::{Burial, StoreError};
 use rewheel_core::{HolderId, NewHolder, Vigil};
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ impl Heartbeat {
         }
         let sent = self.shared.clock.now();
         let holder = self.shared.holder();
-        match self.ask(self.shared.store.renew(holder)).await {
+        match self.shared.store.renew(holder).await {
             Ok(renewed) => {
                 self.ticks = ticks;
                 self.renewed = sent;
@@ -72,25 +71,22 @@ impl Heartbeat {
                     let _ = self.shared.to_dispatch.send(command);
                 }
                 self.watch_others(holder).await;
-                third.saturating_sub(self.shared.clock.now().since(sent))
+                let now = self.shared.clock.now();
+                let rest = third.saturating_sub(now.since(sent));
+                // Whoever may be buried soon is looked at then: takeovers wait for it.
+                let patience = self.vigil.patience(now.since(self.origin)).unwrap_or(rest);
+                rest.min(patience.max(self.shared.settings.lease_ttl / HASTE))
             }
             Err(StoreError::HolderDead(_)) => {
                 self.join_again(holder).await;
                 third / 3
             }
             Err(error) => {
-                tracing::warn!(%error, "lease renewal failed");
+                tracing::debug!(%error, "lease renewal failed");
                 self.note_failure();
                 third / 3
             }
         }
-    }
-
-    /// Asks the store, but waits for no answer until the lease is in danger.
-    async fn ask<T>(&self, call: impl Future<Output = Answer<T>>) -> Answer<T> {
-        let settings = &self.shared.settings;
-        let most = settings.statement_timeout.min(settings.lease_ttl / 3);
-        self.shared.ask_within(most, call).await
     }
 
     fn note_failure(&mut self) {
@@ -107,7 +103,7 @@ impl Heartbeat {
         let _ = self.shared.to_dispatch.send(Command::Drop);
         let fresh = self.shared.new_holder_id();
         let joining = new_holder(fresh, &self.shared);
-        match self.ask(self.shared.store.join(&joining)).await {
+        match self.shared.store.join(&joining).await {
             Ok(_) => {
                 tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
                 self.shared.set_holder(fresh);
@@ -117,17 +113,17 @@ impl Heartbeat {
                 self.shared.look.notify_one();
             }
             Err(error) => {
-                tracing::warn!(%error, "joining again failed");
+                tracing::debug!(%error, "joining again failed");
                 self.note_failure();
             }
         }
     }
 
     async fn watch_others(&mut self, by: HolderId) {
-        let holders = match self.ask(self.shared.store.holders()).await {
+        let holders = match self.shared.store.holders().await {
             Ok(holders) => holders,
             Err(error) => {
-                tracing::warn!(%error, "holders cannot be read");
+                tracing::debug!(%error, "holders cannot be read");
                 self.vigil.failed();
                 return;
             }
@@ -135,8 +131,7 @@ impl Heartbeat {
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.vigil.renewed(now, &others) {
-            let call = self.shared.store.bury(by, silent.id, silent.renewals);
-            match self.ask(call).await {
+            match self.shared.store.bury(by, silent.id, silent.renewals).await {
                 Ok(Burial::Buried) => {
                     tracing::warn!(holder = %silent.id, name = silent.name, "holder is dead");
                     // What it had may be much: this loop has no time for it.
@@ -144,7 +139,7 @@ impl Heartbeat {
                 }
                 Ok(Burial::Alive | Burial::Dead) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "burying failed");
+                    tracing::debug!(%error, "burying failed");
                     return;
                 }
             }

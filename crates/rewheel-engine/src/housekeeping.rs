@@ -26,7 +26,7 @@ impl Housekeeping {
             if !self.shared.is_doubtful()
                 && let Err(error) = self.tick().await
             {
-                tracing::warn!(%error, "housekeeping failed");
+                tracing::debug!(%error, "housekeeping failed");
             }
             tokio::select! {
                 biased;
@@ -39,12 +39,12 @@ impl Housekeeping {
 
     async fn tick(&mut self) -> Result<(), StoreError> {
         let store = &self.shared.store;
-        self.shared.learn(&self.shared.ask(store.kinds()).await?);
+        self.shared.learn(&store.kinds().await?);
         sweep(&self.shared, self.shared.holder()).await;
         while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
         let prune =
             Prune { limit: Limits::BATCH_MAX, audit_older_than: self.shared.settings.keep_audit };
-        while self.shared.ask(store.prune(&prune)).await?.finished == Limits::BATCH_MAX as u64 {}
+        while store.prune(&prune).await?.finished == Limits::BATCH_MAX as u64 {}
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(AUDIT_EVERY) && self.shared.audits_itself() {
             self.audit().await?;
@@ -59,14 +59,12 @@ impl Housekeeping {
         let mut after = None;
         loop {
             let older_than = self.shared.settings.statement_timeout * 2;
-            let call = store.held(holder, older_than, after, Limits::BATCH_MAX);
-            let held = self.shared.ask(call).await?;
+            let held = store.held(holder, older_than, after, Limits::BATCH_MAX).await?;
             let forgotten: Vec<Lease> =
                 held.iter().copied().filter(|lease| !self.shared.holds(*lease)).collect();
             if !forgotten.is_empty() {
                 tracing::warn!(jobs = forgotten.len(), "jobs were leased without an answer");
-                let call = store.give_back(holder, &forgotten, self.shared.keep_ended());
-                self.shared.ask(call).await?;
+                store.give_back(holder, &forgotten, self.shared.keep_ended()).await?;
             }
             after = held.last().map(|lease| lease.job);
             if held.len() < Limits::BATCH_MAX {
@@ -79,7 +77,7 @@ impl Housekeeping {
 /// Frees what the dead had. A failure is for the next round to repair.
 async fn sweep(shared: &Shared, by: HolderId) {
     loop {
-        match shared.ask(shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended())).await {
+        match shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended()).await {
             Ok(events) => {
                 events.iter().for_each(tell);
                 if events.len() < Limits::BATCH_MAX {
@@ -87,7 +85,7 @@ async fn sweep(shared: &Shared, by: HolderId) {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "sweep failed");
+                tracing::debug!(%error, "sweep failed");
                 return;
             }
         }
@@ -97,7 +95,7 @@ async fn sweep(shared: &Shared, by: HolderId) {
 async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     // A running attempt is cut at its deadline: what it became is on its way.
     let grace = Duration::from_secs(5).min(shared.settings.grace);
-    let events = shared.ask(shared.store.deadlines(grace, Limits::BATCH_MAX)).await?;
+    let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
     events.iter().for_each(tell);
     Ok(events.len())
 }
@@ -128,11 +126,10 @@ pub(crate) async fn give_back(
 pub(crate) async fn give_back_all(shared: &Shared, holder: HolderId) -> Result<(), StoreError> {
     let (store, mut after) = (&shared.store, None);
     loop {
-        let left = store.held(holder, Duration::ZERO, after, Limits::BATCH_MAX);
-        let left = shared.ask(left).await?;
+        let left = store.held(holder, Duration::ZERO, after, Limits::BATCH_MAX).await?;
         let Some(last) = left.last() else { return Ok(()) };
         after = Some(last.job);
-        let answers = shared.ask(store.give_back(holder, &left, shared.keep_ended())).await?;
+        let answers = store.give_back(holder, &left, shared.keep_ended()).await?;
         shared.note_given_back(&answers);
     }
 }
@@ -141,10 +138,9 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     let leases: Vec<Lease> = jobs.iter().map(Waiting::lease).collect();
     for part in leases.chunks(Limits::BATCH_MAX) {
         // What cannot be given back now is found by the audit, or overdue, or swept.
-        let call = shared.store.give_back(holder, part, shared.keep_ended());
-        match shared.ask(call).await {
+        match shared.store.give_back(holder, part, shared.keep_ended()).await {
             Ok(answers) => shared.note_given_back(&answers),
-            Err(error) => tracing::warn!(%error, jobs = part.len(), "giving back failed"),
+            Err(error) => tracing::debug!(%error, jobs = part.len(), "giving back failed"),
         }
         part.iter().for_each(|lease| shared.forget(*lease));
     }

@@ -22,6 +22,7 @@ mod attempt;
 mod settle;
 mod heartbeat;
 mod housekeeping;
+mod guard;
 mod shared;
 mod engine;
 

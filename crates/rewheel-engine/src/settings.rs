@@ -31,7 +31,8 @@ pub struct EngineSettings {
     /// How long after its due and its attempt timeout a job is overdue.
     #[serde(with = "duration::serde")]
     pub grace: Duration,
-    /// A statement whose answer takes longer than this is taken to be lost.
+    /// A call of the store whose answer takes longer than this, repeats included, is taken to be
+    /// lost.
     #[serde(with = "duration::serde")]
     pub statement_timeout: Duration,
     /// The largest payload that may be submitted.
@@ -55,7 +56,9 @@ impl Default for EngineSettings {
         EngineSettings {
             name: "rewheel".to_owned(),
             places: 256,
-            lease_ttl: Duration::from_secs(15),
+            // A killed node's jobs run elsewhere within 15 s: a life of silence, the third of one in
+            // which it was last seen alive, and time to sweep.
+            lease_ttl: Duration::from_secs(10),
             horizon: Duration::from_secs(5),
             wheel_max: 20_000,
             poll: Duration::from_secs(1),
@@ -98,6 +101,9 @@ impl EngineSettings {
         }
         if self.lease_ttl < Duration::from_millis(300) {
             return wrong("lease_ttl", "must be 300ms or longer: it is renewed three times a life");
+        }
+        if self.statement_timeout < Duration::from_millis(1) {
+            return wrong("statement_timeout", "must be 1ms or longer");
         }
         if self.poll.is_zero() || self.housekeeping.is_zero() {
             return wrong("poll", "must be longer than 0s, and so must housekeeping");

@@ -1,16 +1,17 @@
 //! The loop that settles what attempts became, many at a time.
 
 use crate::shared::{Command, Finished, Shared};
-use rewheel::{Backoff, Category};
+use rewheel::{Backoff, Category, Retry, Retryable, millis, seconds};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
 use rewheel_core::{Decision, Failure, HolderId, Limits};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Between two tries to reach a store that is away. Results are safe meanwhile: their places are
-/// not free, so that no more than those come.
-const AWAY: Backoff = Backoff::exponential(Duration::from_millis(20)).max(Duration::from_secs(2));
+/// Until a store that is away is back: this is the one place that repeats a settle, since a retry
+/// inside of it makes one attempt. Results are safe meanwhile: their places are not free, so that no
+/// more than those come.
+const UNTIL_BACK: Retry =
+    Retry::new(Backoff::exponential(millis(20)).max(seconds(1))).attempts_max(u32::MAX);
 
 pub(crate) struct Settles {
     shared: Arc<Shared>,
@@ -50,26 +51,16 @@ impl Settles {
     async fn settle_for(&self, holder: HolderId, batch: Vec<Finished>) {
         let settlements: Vec<Settlement> =
             batch.iter().map(|finished| finished.settlement.clone()).collect();
-        let mut tries = 0;
-        let answers = loop {
-            let store = &self.shared.store;
-            let sent = halving(&settlements, async |part: &[Settlement]| {
-                self.shared.ask(store.settle(holder, part)).await
-            });
-            match sent.await {
-                Ok(answers) => break answers,
-                Err(error) if error.is_transient() => {
-                    tries += 1;
-                    let delay = AWAY.delay(tries, &self.shared.random);
-                    tracing::warn!(%error, results = settlements.len(), "settle failed");
-                    self.shared.clock.sleep(delay).await;
-                }
-                Err(error) => {
-                    tracing::error!(%error, results = settlements.len(), "results are lost");
-                    break settlements.iter().map(|_| Ok(Settled::Lost)).collect();
-                }
-            }
-        };
+        let store = &self.shared.store;
+        let settled = (|| halving(&settlements, |part| store.settle(holder, part)))
+            .retry(UNTIL_BACK)
+            .when(StoreError::is_transient)
+            .random(&self.shared.random)
+            .await;
+        let answers = settled.unwrap_or_else(|error| {
+            tracing::error!(%error, results = settlements.len(), "results are lost");
+            settlements.iter().map(|_| Ok(Settled::Lost)).collect()
+        });
         for (mut finished, mut answer) in batch.into_iter().zip(answers) {
             if let Err(error) = &answer {
                 finished.settlement = unstorable(&finished.settlement, error);
@@ -84,8 +75,13 @@ impl Settles {
         holder: HolderId,
         settlement: &Settlement,
     ) -> Result<Settled, StoreError> {
-        let call = self.shared.store.settle(holder, std::slice::from_ref(settlement));
-        let answers = self.shared.ask(call).await?;
+        let store = &self.shared.store;
+        let answers = (|| store.settle(holder, std::slice::from_ref(settlement)))
+            .retry(UNTIL_BACK)
+            .when(StoreError::is_transient)
+            .random(&self.shared.random)
+            .await;
+        let answers = answers.map_err(|error| error.into_last().unwrap_or(StoreError::Closed))?;
         Ok(answers.first().copied().unwrap_or(Settled::Lost))
     }
 

@@ -4,12 +4,11 @@ use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
 use rewheel::{CancelToken, Clock, Moment, Random};
-use rewheel_core::store::{Answer, Settled, Store, StoreError};
+use rewheel_core::store::{Settled, Store};
 use rewheel_core::{
     Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Policy, Timestamp, Wanted,
 };
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -24,6 +23,7 @@ pub(crate) type RunnerSource =
 
 /// One engine, seen from its loops.
 pub(crate) struct Shared {
+    /// Answers within the statement timeout, see [`GuardedStore`](crate::guard::GuardedStore).
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: EngineSettings,
     pub(crate) clock: Clock,
@@ -195,26 +195,6 @@ impl Shared {
     /// Whether to look for jobs that were leased without an answer.
     pub(crate) fn audits_itself(&self) -> bool {
         self.self_audit
-    }
-
-    /// Asks the store, but does not wait for ever.
-    pub(crate) async fn ask<T>(&self, call: impl Future<Output = Answer<T>>) -> Answer<T> {
-        self.ask_within(self.settings.statement_timeout, call).await
-    }
-
-    /// Asks the store something whose answer is of no use later.
-    pub(crate) async fn ask_within<T>(
-        &self,
-        most: Duration,
-        call: impl Future<Output = Answer<T>>,
-    ) -> Answer<T> {
-        tokio::select! {
-            biased;
-            answer = call => answer,
-            () = self.clock.sleep(most) => {
-                Err(StoreError::Ambiguous("no answer within the statement timeout".into()))
-            }
-        }
     }
 
     pub(crate) fn holder(&self) -> HolderId {

@@ -3,16 +3,19 @@
 use crate::engine::Engine;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
-use rewheel::{Backoff, Spill};
+use rewheel::{Backoff, Spill, Timeout};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
     Because, Fence, Job, JobId, Key, KindName, NameError, NewJob, Priority, PriorityError,
-    ShardKey, Status, Tenant, Timestamp, Version, When,
+    ShardKey, State, Status, Tenant, Timestamp, Version, When,
 };
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a submit waits for what it could do without.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// A job was not taken in.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +146,30 @@ impl<'a> Submit<'a> {
         })
     }
 
+    /// Returns the job instead of storing it: for a transaction of one's own, such as that of the PostgreSQL store's
+    /// `insert_in`.
+    ///
+    /// ```
+    /// # use rewheel_engine::{Engine, JobKind};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct ChargeCard { order: u64 }
+    /// # impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?).start().await?;
+    /// let job = engine.submit(ChargeCard { order: 17 }).key("order-17").into_job()?;
+    /// assert_eq!(job.payload, br#"{"order":17}"#);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Says which of its settings cannot be.
+    pub fn into_job(self) -> Result<NewJob, SubmitError> {
+        self.job
+    }
+
     fn with(mut self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> Submit<'a> {
         if let Ok(job) = &mut self.job
             && let Err(wrong) = set(job)
@@ -220,17 +247,44 @@ pub(crate) async fn insert(
 ) -> Result<Vec<Inserted>, StoreError> {
     let direct = direct(shared, insert);
     let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
-    let answers = shared.ask(shared.store.insert(&asked)).await?;
-    if let (Some((direct, places)), [job], [Inserted::Created { due, leased: Some(fence) }]) =
-        (direct, insert.jobs, answers.as_slice())
+    let answers = shared.store.insert(&asked).await?;
+    if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
+        && let Some((job, now)) = leased_to(shared, direct, new, answer).await
     {
-        let job = leased_job(job, direct, *due, *fence);
-        let deadline_in = Shared::left(job.deadline, *due);
+        let deadline_in = Shared::left(job.deadline, now);
         let waiting = shared.waiting(job, direct.holder, Duration::ZERO, deadline_in);
         shared.hold(waiting.lease());
         let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), places));
     }
     Ok(answers)
+}
+
+/// Returns the job if it was leased by its own insert, and the store's time then.
+async fn leased_to(
+    shared: &Shared,
+    direct: Direct,
+    new: &NewJob,
+    answer: &Inserted,
+) -> Option<(Job, Timestamp)> {
+    match answer {
+        Inserted::Created { due, leased: Some(fence) } => {
+            Some((leased_job(new, direct, *due, *fence), *due))
+        }
+        // The first answer was lost, and its fence with it. Left to the self-audit, the job would
+        // wait for it.
+        Inserted::Duplicate { job, state: State::Leased } if *job == new.id => {
+            // It is promised already: nobody should wait long for this.
+            let job = Timeout::new(A_MOMENT).call(|| shared.store.get(*job)).await.ok()??;
+            let is_ours =
+                matches!(job.status, Status::Leased { holder, .. } if holder == direct.holder);
+            let due = job.due;
+            is_ours.then_some((job, due))
+        }
+        Inserted::Created { leased: None, .. }
+        | Inserted::Duplicate { .. }
+        | Inserted::Refused(_)
+        | Inserted::LeftOut => None,
+    }
 }
 
 /// Finds a place for a job that could run at once.

@@ -331,6 +331,9 @@ async fn settings_that_cannot_work_are_refused_at_start() {
     let places = EngineSettings { places: usize::MAX, ..EngineSettings::default() };
     let error = Engine::builder(shared(&store())).settings(places).start().await.unwrap_err();
     assert_eq!(error.to_string(), "places: must be 1000000 or fewer");
+    let hasty = EngineSettings { statement_timeout: Duration::ZERO, ..EngineSettings::default() };
+    let error = Engine::builder(shared(&store())).settings(hasty).start().await.unwrap_err();
+    assert_eq!(error.to_string(), "statement_timeout: must be 1ms or longer");
     let kind = KindSettings { attempts_max: 0, ..KindSettings::default() };
     let error = Engine::builder(shared(&store())).kind("work", kind).start().await.unwrap_err();
     assert_eq!(error.to_string(), "kind `work`: attempts_max: must be 1 or more");

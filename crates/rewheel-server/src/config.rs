@@ -66,11 +66,20 @@ impl Default for ServerSettings {
 pub struct StoreSettings {
     /// Which store.
     pub url: String,
+    /// Connections for the work, where the store is a server: 2 to 1,000.
+    pub pool_max: Option<usize>,
 }
 
 impl Default for StoreSettings {
     fn default() -> StoreSettings {
-        StoreSettings { url: "sqlite://rewheel.db".to_owned() }
+        StoreSettings { url: "sqlite://rewheel.db".to_owned(), pool_max: None }
+    }
+}
+
+impl StoreSettings {
+    /// Whether the store is a server, which has connections.
+    fn is_server(&self) -> bool {
+        self.url.starts_with("postgres://") || self.url.starts_with("postgresql://")
     }
 }
 
@@ -120,6 +129,39 @@ impl Config {
         Config::assemble(&file, &Overrides::of(env)?)
     }
 
+    /// Returns the URL of the store with every setting in it. What the URL says itself comes first.
+    ///
+    /// ```
+    /// use rewheel_server::Config;
+    ///
+    /// let mut config = Config::default();
+    /// config.store.url = "postgres://shop@db/shop?statement_timeout=5s".to_owned();
+    /// config.store.pool_max = Some(16);
+    /// assert_eq!(config.store_url(), "postgres://shop@db/shop?statement_timeout=5s&pool_max=16");
+    /// ```
+    pub fn store_url(&self) -> String {
+        let mut url = self.store.url.clone();
+        if !self.store.is_server() {
+            return url;
+        }
+        let timeout = duration::text(self.engine.statement_timeout).to_string();
+        let settings = [
+            ("statement_timeout", Some(timeout)),
+            ("pool_max", self.store.pool_max.map(|most| most.to_string())),
+        ];
+        for (name, value) in settings {
+            let known = url
+                .split(['?', '&'])
+                .skip(1)
+                .any(|setting| setting.split_once('=').is_some_and(|(known, _)| known == name));
+            if let Some(value) = value.filter(|_| !known) {
+                let mark = if url.contains('?') { '&' } else { '?' };
+                url = format!("{url}{mark}{name}={value}");
+            }
+        }
+        url
+    }
+
     fn assemble(file: &File, env: &Overrides) -> Result<Config, ConfigError> {
         file.check_keys()?;
         // The file alone first: its mistakes have a line, those of the sum of both have none.
@@ -132,6 +174,14 @@ impl Config {
         engine.keep_ended = sections.retention.keep_ended;
         engine.keep_keys = sections.retention.keep_keys;
         engine.keep_audit = sections.retention.keep_audit;
+        if let Some(most) = sections.store.pool_max {
+            if !sections.store.is_server() {
+                return Err(wrong("store.pool_max", "only a server has connections: take it out"));
+            }
+            if !(2..=1_000).contains(&most) {
+                return Err(wrong("store.pool_max", "must be 2 to 1000"));
+            }
+        }
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }

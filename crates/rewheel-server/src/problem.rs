@@ -215,19 +215,8 @@ impl From<StoreError> for Problem {
             StoreError::Broken { .. } => "a person must look at the store",
             StoreError::Closed => "the store was closed; the server is about to end",
         };
-        Problem::new(code, chain(&error)).hint(hint)
+        Problem::new(code, error.with_causes()).hint(hint)
     }
-}
-
-/// An error with its causes: the store's own words are what an operator searches for.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Server {
 
 /// Opens the store, and begins to work.
 async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeError> {
-    let store = connect(&config.store.url).await?;
+    let store = connect(&config.store_url()).await?;
     let mut builder =
         Engine::builder(store).settings(config.engine.clone()).runners(runners::source());
     for (name, settings) in &config.kinds {

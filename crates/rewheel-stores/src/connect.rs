@@ -2,7 +2,7 @@
 
 use crate::memory::MemoryStore;
 #[cfg(feature = "postgres")]
-use crate::postgres::PostgresStore;
+use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use rewheel_core::store::{Store, StoreError};
@@ -27,6 +27,10 @@ pub enum ConnectError {
         /// What was given.
         setting: String,
     },
+    /// The URL of a PostgreSQL store cannot be used.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Options(#[from] OptionsError),
     /// The store says why.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -69,7 +73,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             Ok(Arc::new(SqliteStore::open_with(path, options).await?))
         }
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => Ok(Arc::new(PostgresStore::open(url).await?)),
+        "postgres" | "postgresql" => {
+            let options = PostgresOptions::parse(url)?;
+            Ok(Arc::new(PostgresStore::open_with(options).await?))
+        }
         _ => Err(unknown()),
     }
 }

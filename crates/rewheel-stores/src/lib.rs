@@ -27,6 +27,6 @@ pub use self::connect::{ConnectError, connect};
 pub use self::memory::MemoryStore;
 pub use self::memory::Weakness;
 #[cfg(feature = "postgres")]
-pub use self::postgres::{Pooler, PostgresOptions, PostgresStore, Verify};
+pub use self::postgres::{OptionsError, Pooler, PostgresOptions, PostgresStore, Verify};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteOptions, SqliteStore, Synchronous};

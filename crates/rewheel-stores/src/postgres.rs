@@ -10,17 +10,19 @@ mod session;
 mod tls;
 mod migrate;
 mod lanes;
+mod place;
 mod row;
 mod fleet;
 mod verbs;
 mod answers;
 mod inside;
 
-pub use self::options::{Pooler, PostgresOptions, Verify};
+pub use self::options::{OptionsError, Pooler, PostgresOptions, Verify};
 
 use self::error::{Stage, broken, judge_pool};
 use self::fleet::Fleet;
 use self::lanes::Lanes;
+use self::place::Places;
 use self::session::Session;
 use self::statements::Sql;
 use crate::wakeup::Wakeup;
@@ -88,6 +90,7 @@ struct Shared {
     /// What begins a transaction that only reads, and sees one moment.
     begin_snapshot: String,
     lanes: Lanes,
+    places: Places,
     woken: Wakeup,
     fleet: Option<Fleet>,
     clock: ClockOffset,
@@ -99,7 +102,9 @@ impl PostgresStore {
     /// # Errors
     /// Says what is wrong with the URL, the server or the tables, and what to do.
     pub async fn open(url: &str) -> Answer<PostgresStore> {
-        PostgresStore::open_with(PostgresOptions::parse(url)?).await
+        let options = PostgresOptions::parse(url);
+        let options = options.map_err(|error| broken(error.to_string(), None))?;
+        PostgresStore::open_with(options).await
     }
 
     /// Opens a store in a particular way.
@@ -124,6 +129,7 @@ impl PostgresStore {
             begin: begin("BEGIN", &options),
             begin_snapshot: begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &options),
             lanes: Lanes::new(),
+            places: Places::default(),
             woken,
             fleet,
             clock: options.clock,

@@ -87,6 +87,7 @@ struct Shared {
     reads: Queue,
     woken: Wakeup,
     clock: ClockOffset,
+    synchronous: Synchronous,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -110,6 +111,7 @@ impl SqliteStore {
             reads: Queue::new(),
             woken: Wakeup::default(),
             clock: options.clock.clone(),
+            synchronous: options.synchronous,
             threads: Mutex::default(),
         });
         let (opened, answer) = oneshot::channel();

@@ -1,12 +1,14 @@
 //! What a bench found, as a document and as a table.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Everything that was measured, on what.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     machine: Machine,
+    store: About,
     rows: Vec<Row>,
 }
 
@@ -14,6 +16,14 @@ pub(crate) struct Report {
 struct Machine {
     cpu: String,
     cores: usize,
+}
+
+/// Which store was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct About {
+    name: &'static str,
+    version: String,
+    pub(super) settings: BTreeMap<&'static str, String>,
 }
 
 /// One line.
@@ -31,16 +41,33 @@ pub(crate) struct Row {
 }
 
 impl Report {
-    pub(crate) fn new() -> Report {
+    pub(super) fn new(store: About) -> Report {
         let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let cpu = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cpu = cpu.map_or("unknown", |(_, name)| name).to_owned();
-        Report { machine: Machine { cpu, cores }, rows: Vec::new() }
+        Report { machine: Machine { cpu, cores }, store, rows: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, row: Row) {
         self.rows.push(row);
+    }
+}
+
+impl About {
+    pub(super) fn new(name: &'static str, version: &str) -> About {
+        About { name, version: version.to_owned(), settings: BTreeMap::new() }
+    }
+
+    /// A store inside this process.
+    pub(super) fn embedded(url: &str) -> About {
+        if !url.starts_with("sqlite://") {
+            return About::new("memory", env!("CARGO_PKG_VERSION"));
+        }
+        let mut about = About::new("sqlite", rusqlite::version());
+        let synchronous = url.split_once("synchronous=").map_or("full", |(_, value)| value);
+        about.settings.insert("synchronous", synchronous.to_owned());
+        about
     }
 }
 
@@ -81,6 +108,11 @@ fn quantile(figures: &[f64], part: f64) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, {} cores", self.machine.cpu, self.machine.cores)?;
+        write!(f, "{} {}", self.store.name, self.store.version)?;
+        for (name, value) in &self.store.settings {
+            write!(f, ", {name} {value}")?;
+        }
+        writeln!(f)?;
         writeln!(
             f,
             "{:<9}{:<13}{:>12}{:>10}  {:<7}  versus raw",

@@ -1,6 +1,9 @@
 //! Why a store could not do what was asked.
 
 use crate::id::HolderId;
+use rewheel::{Category, Class, Classify};
+use std::error::Error;
+use std::fmt::Write as _;
 
 /// An error of whatever a store is made of.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -46,6 +49,54 @@ impl StoreError {
             | StoreError::HolderDead(_)
             | StoreError::Broken { .. }
             | StoreError::Closed => false,
+        }
+    }
+
+    /// Returns the error with its causes, in one line: the words of whatever the store is made of
+    /// are what an operator searches for.
+    ///
+    /// ```
+    /// use rewheel_core::store::StoreError;
+    ///
+    /// let error = StoreError::Unavailable("connection refused".into());
+    /// assert_eq!(error.with_causes(), "the store is unavailable: connection refused");
+    /// ```
+    pub fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let _ = write!(text, ": {error}");
+            cause = error.source();
+        }
+        text
+    }
+}
+
+/// Whether the same call may be made again at once, and whether its failure speaks against the
+/// store. Only what did not reach the store, or did not come back, does: everything else is an
+/// answer, and who answers is there.
+///
+/// ```
+/// use rewheel::{Classify, Verdict};
+/// use rewheel_core::store::StoreError;
+///
+/// let away = StoreError::Unavailable("connection refused".into()).classify();
+/// assert!(away.verdict == Verdict::Retry && away.category.blames_dependency());
+/// // There is no use in asking again within the second, nor in refusing others their reads.
+/// let full = StoreError::Full("no space left on device".into()).classify();
+/// assert!(full.verdict == Verdict::Stop && !full.category.blames_dependency());
+/// ```
+impl Classify for StoreError {
+    fn classify(&self) -> Class {
+        match self {
+            StoreError::Unavailable(_) => Class::retry(Category::Io),
+            StoreError::Ambiguous(_) => Class::retry(Category::Timeout),
+            StoreError::Full(_) => Class::stop(Category::Rejected).with_code("full"),
+            StoreError::Rejected(_) => Class::stop(Category::Rejected),
+            StoreError::HolderDead(_) => Class::stop(Category::Rejected).with_code("holder_dead"),
+            StoreError::Broken { .. } => Class::stop(Category::Rejected).with_code("broken"),
+            // Its owner does not want answers any more: that is neither for nor against the store.
+            StoreError::Closed => Class::stop(Category::Cancelled).with_code("closed"),
         }
     }
 }

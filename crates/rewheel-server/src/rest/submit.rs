@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use rewheel_core::store::{IfRefused, Insert, Inserted, Sent, StoreError};
+use rewheel_core::store::{IfRefused, Insert, Inserted};
 use rewheel_core::{
     Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, Version, When,
 };
@@ -168,16 +168,10 @@ fn together(problems: Vec<Problem>) -> Option<Problem> {
     Some(first)
 }
 
-/// Stores jobs. Their ids are made already, so a lost answer is asked for again.
+/// Stores jobs. A lost answer is asked for again by the engine, since their ids are made already.
 async fn insert(engine: &Engine, insert: Insert<'_>) -> Result<Vec<Inserted>, Problem> {
     debug_assert!(insert.jobs.len() <= Limits::SUBMIT_MAX, "the parser bounds a batch");
-    match engine.insert(&insert).await {
-        Err(StoreError::Ambiguous(error)) => {
-            tracing::warn!(%error, "the answer to an insert was lost: asking again");
-            Ok(engine.insert(&Insert { sent: Sent::Again, ..insert }).await?)
-        }
-        answer => Ok(answer?),
-    }
+    Ok(engine.insert(&insert).await?)
 }
 
 /// No other field can make a body so large.

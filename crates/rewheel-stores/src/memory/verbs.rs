@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
-    Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -195,6 +195,11 @@ impl ReadStore for MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        let message = "every job is lost when the process ends: name another store".to_owned();
+        Ok(vec![Risk { name: "durable", message }])
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "memory",

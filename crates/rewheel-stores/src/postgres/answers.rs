@@ -2,13 +2,13 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{claim, kinds, lease, prune, read};
+use super::verbs::{claim, kinds, lease, prune, read, risks};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
-    Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -99,7 +99,7 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        // Not on the heartbeat's connection: it waits for whatever still leases to the other.
+        // Not on the heartbeat's connection: a lease does not wait for somebody else's.
         let session = self.write().await?;
         let burial = lease::bury(&session, by, other, renewals).await;
         session.end(burial).await
@@ -217,6 +217,12 @@ impl ReadStore for PostgresStore {
 
 #[async_trait]
 impl Store for PostgresStore {
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        let session = self.read().await?;
+        let risks = risks::risks(&session).await;
+        session.end(risks).await
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "postgres",

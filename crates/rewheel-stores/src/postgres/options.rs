@@ -1,8 +1,7 @@
 //! Reads the URL of a PostgreSQL store.
 
-use super::broken;
 use rewheel::duration;
-use rewheel_core::store::{ClockOffset, StoreError};
+use rewheel_core::store::ClockOffset;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -18,7 +17,7 @@ use tokio_postgres::config::SslMode;
 ///
 /// let error = PostgresOptions::parse("postgres://db/shop?pool=16").unwrap_err();
 /// assert!(error.to_string().contains("pool"));
-/// # Ok::<_, rewheel_core::store::StoreError>(())
+/// # Ok::<_, rewheel_stores::OptionsError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -38,6 +37,11 @@ pub struct PostgresOptions {
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
 }
+
+/// A URL cannot be that of a PostgreSQL store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store's URL cannot be used: {0}")]
+pub struct OptionsError(String);
 
 /// What is between a process and its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +79,7 @@ impl PostgresOptions {
     ///
     /// # Errors
     /// Says which part of it is wrong.
-    pub fn parse(url: &str) -> Result<PostgresOptions, StoreError> {
+    pub fn parse(url: &str) -> Result<PostgresOptions, OptionsError> {
         let (base, settings) = url.split_once('?').unwrap_or((url, ""));
         let mut options = PostgresOptions {
             server: Config::new(),
@@ -111,13 +115,10 @@ impl PostgresOptions {
         let url = format!("{base}?{}", theirs.join("&"));
         options.server = url.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            broken(
-                format!(
-                    "the store's URL cannot be read: {why}; it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, \
-                     then settings of PostgreSQL or schema, pool_max, statement_timeout, pooler"
-                ),
-                None,
-            )
+            OptionsError(format!(
+                "{why}; it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, then settings of PostgreSQL or schema, \
+                 pool_max, statement_timeout, pooler"
+            ))
         })?;
         if must_encrypt {
             options.server.ssl_mode(SslMode::Require);
@@ -130,7 +131,7 @@ impl PostgresOptions {
 }
 
 /// A name that needs no quotes is safe to write into a statement.
-fn schema(value: &str) -> Result<String, StoreError> {
+fn schema(value: &str) -> Result<String, OptionsError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let good = value.len() <= 63
         && value.bytes().next().is_some_and(plain)
@@ -142,14 +143,14 @@ fn schema(value: &str) -> Result<String, StoreError> {
     }
 }
 
-fn pool_max(value: &str) -> Result<usize, StoreError> {
+fn pool_max(value: &str) -> Result<usize, OptionsError> {
     match value.parse() {
         Ok(count @ 2..=1_000) => Ok(count),
         Ok(_) | Err(_) => Err(wrong(value, "pool_max is 2 to 1000")),
     }
 }
 
-fn timeout(value: &str) -> Result<Duration, StoreError> {
+fn timeout(value: &str) -> Result<Duration, OptionsError> {
     match duration::parse(value) {
         Ok(timeout) if timeout >= Duration::from_millis(100) => Ok(timeout),
         Ok(_) | Err(_) => {
@@ -158,8 +159,8 @@ fn timeout(value: &str) -> Result<Duration, StoreError> {
     }
 }
 
-fn wrong(what: &str, why: &str) -> StoreError {
-    broken(format!("the store's URL cannot be used: `{what}`: {why}"), None)
+fn wrong(what: &str, why: &str) -> OptionsError {
+    OptionsError(format!("`{what}`: {why}"))
 }
 
 #[cfg(test)]

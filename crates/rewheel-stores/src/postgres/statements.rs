@@ -29,6 +29,7 @@ statements! {
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DROP_DEAD = "sql/drop_dead.sql" (UUID);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
@@ -81,9 +82,10 @@ statements! {
     PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
     REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8);
-    SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, INT8);
+    RISKS = "sql/risks.sql" ();
+    SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
-    SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, INT8, INT8);
+    SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
     SWEEP = "sql/sweep.sql" (INT8, INT8);

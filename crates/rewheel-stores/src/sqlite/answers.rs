@@ -1,15 +1,15 @@
 //! The store's traits: each verb goes to the thread that can do it.
 
-use super::SqliteStore;
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{change, claim, insert, kinds, lease, prune, read, settle, sweep};
+use super::{SqliteStore, Synchronous};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
-    Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -210,6 +210,16 @@ impl ReadStore for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        Ok(match self.shared.synchronous {
+            Synchronous::Full => Vec::new(),
+            Synchronous::Normal => {
+                let message = "normal: the last jobs before a power cut may be lost; take synchronous=normal out";
+                vec![Risk { name: "synchronous", message: message.to_owned() }]
+            }
+        })
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "sqlite",

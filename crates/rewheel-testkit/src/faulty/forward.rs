@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Settled, Settlement, Store, SubmitStore, Tally,
-    Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -182,6 +182,10 @@ impl ReadStore for FaultyStore {
 
 #[async_trait]
 impl Store for FaultyStore {
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        self.inner.risks().await
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }

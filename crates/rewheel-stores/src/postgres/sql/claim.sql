@@ -21,18 +21,11 @@ found AS MATERIALIZED (
                        AND (deadline_ms IS NULL OR deadline_ms > visit.now)     -- the deadline sweep ends those
                      ORDER BY due_ms, seq LIMIT visit.most FOR UPDATE SKIP LOCKED) AS job
      LIMIT $4
-),
-leased AS (
-    UPDATE rewheel.jobs
-       SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,
-           fence = fence + 1, version = version + 1
-      FROM found WHERE jobs.ctid = found.place
-    RETURNING nth, seq, id, due_ms, because, fence, version, attempt, attempts_before, takeovers,
-              takeovers_counted, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key,
-              traceparent, failure_category, failure_code, failure_message, payload, overdue_ms
 )
-SELECT clock.now, EXISTS (SELECT FROM holder) AS alive,
-       EXISTS (SELECT FROM rewheel.kinds
-                WHERE name = ANY ($5) AND NOT paused AND parked_ms IS NOT NULL AND prober = $1 AND probe_job IS NULL) AS probes,
-       leased.*
-  FROM clock LEFT JOIN leased ON true;
+UPDATE rewheel.jobs
+   SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,
+       fence = fence + 1, version = version + 1
+  FROM found WHERE jobs.ctid = found.place
+RETURNING found.now, nth, seq, jobs.ctid, id, due_ms, because, fence, version, attempt, attempts_before, takeovers,
+          takeovers_counted, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent,
+          failure_category, failure_code, failure_message, payload, overdue_ms;

@@ -1,20 +1,19 @@
 -- settle_drop: jobs that succeeded, and are not kept. Contract: WorkStore::settle. $1 is the holder, $2 moves the clock,
--- $3 and $4 are ids and fences, $5 says how long to keep their keys.
+-- $3, $4 and $5 are ids, fences and places, $6 says how long to keep their keys.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $2 AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1),
+-- The place is where whoever claimed it saw it last: whatever is there now must be this job under this fence. One that has
+-- moved is settled the long way. `IS NOT DISTINCT` is what no index can answer: nothing is looked for but the place.
 found AS MATERIALIZED (
-    SELECT job.place, given.fence
-      FROM unnest($3::uuid[], $4::bigint[]) AS given (id, fence),
-           LATERAL (SELECT jobs.ctid AS place FROM rewheel.jobs WHERE jobs.id = given.id OFFSET 0) AS job
+    SELECT given.id, given.fence, coalesce(given.place, (SELECT jobs.ctid FROM rewheel.jobs WHERE jobs.id = given.id)) AS place
+      FROM unnest($3::uuid[], $4::bigint[], $5::tid[]) AS given (id, fence, place)
      WHERE EXISTS (SELECT FROM holder)
 ),
--- Nothing is asked that an index could answer (`IS NOT DISTINCT` it cannot): statistics from a time without leased jobs
--- would make it look cheap. A job that has a holder is leased.
 gone AS (
     DELETE FROM rewheel.jobs USING found
-     WHERE jobs.ctid = found.place AND jobs.fence = found.fence
+     WHERE jobs.ctid = found.place AND jobs.id IS NOT DISTINCT FROM found.id AND jobs.fence = found.fence
        AND holder IS NOT DISTINCT FROM (SELECT seq FROM holder)
-    RETURNING id, lane, key, jobs.fence
+    RETURNING jobs.id, lane, key, jobs.fence
 ),
 -- Under its first fence nothing has failed yet; later something may have, even if it did not count.
 tries AS (
@@ -23,7 +22,7 @@ tries AS (
      WHERE gone.fence > 1 AND attempts.ctid = tried.place
 ),
 ended AS (
-    UPDATE rewheel.keys SET state = 'succeeded', expires_ms = rewheel.later(now, $5)
+    UPDATE rewheel.keys SET state = 'succeeded', expires_ms = rewheel.later(now, $6)
       FROM clock, (SELECT gone.id, key, kind, tenant FROM gone, rewheel.lanes
                     WHERE key IS NOT NULL AND lanes.lane = gone.lane OFFSET 0) AS job,
            LATERAL (SELECT keys.ctid AS place FROM rewheel.keys

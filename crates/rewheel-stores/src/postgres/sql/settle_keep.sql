@@ -1,18 +1,17 @@
 -- settle_keep: jobs that succeeded move to the finished ones. Contract: WorkStore::settle. $1 is the holder, $2 moves the
--- clock, $3 and $4 are ids and fences, $5 and $6 how long to keep the jobs and their keys.
+-- clock, $3, $4 and $5 are ids, fences and places, $6 and $7 how long to keep the jobs and their keys.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $2 AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1),
+-- The place is where whoever claimed it saw it last: whatever is there now must be this job under this fence. One that has
+-- moved is settled the long way. `IS NOT DISTINCT` is what no index can answer: nothing is looked for but the place.
 found AS MATERIALIZED (
-    SELECT job.place, given.fence
-      FROM unnest($3::uuid[], $4::bigint[]) AS given (id, fence),
-           LATERAL (SELECT jobs.ctid AS place FROM rewheel.jobs WHERE jobs.id = given.id OFFSET 0) AS job
+    SELECT given.id, given.fence, coalesce(given.place, (SELECT jobs.ctid FROM rewheel.jobs WHERE jobs.id = given.id)) AS place
+      FROM unnest($3::uuid[], $4::bigint[], $5::tid[]) AS given (id, fence, place)
      WHERE EXISTS (SELECT FROM holder)
 ),
--- Nothing is asked that an index could answer (`IS NOT DISTINCT` it cannot): statistics from a time without leased jobs
--- would make it look cheap. A job that has a holder is leased.
 gone AS (
     DELETE FROM rewheel.jobs USING found
-     WHERE jobs.ctid = found.place AND jobs.fence = found.fence
+     WHERE jobs.ctid = found.place AND jobs.id IS NOT DISTINCT FROM found.id AND jobs.fence = found.fence
        AND holder IS NOT DISTINCT FROM (SELECT seq FROM holder)
     RETURNING jobs.*
 ),
@@ -24,11 +23,11 @@ kept AS (
     SELECT id, lane, 'succeeded', due_ms, because, fence, version + 1, attempt + 1, attempts_before, takeovers,
            takeovers_counted, holder, fence, created_ms, deadline_ms, attempts_max,
            attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,
-           failure_message, now, rewheel.later(now, $5), payload
+           failure_message, now, rewheel.later(now, $6), payload
       FROM gone, clock
 ),
 ended AS (
-    UPDATE rewheel.keys SET state = 'succeeded', expires_ms = rewheel.later(now, $6)
+    UPDATE rewheel.keys SET state = 'succeeded', expires_ms = rewheel.later(now, $7)
       FROM clock, (SELECT gone.id, key, kind, tenant FROM gone, rewheel.lanes
                     WHERE key IS NOT NULL AND lanes.lane = gone.lane OFFSET 0) AS job,
            LATERAL (SELECT keys.ctid AS place FROM rewheel.keys

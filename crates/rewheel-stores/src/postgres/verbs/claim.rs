@@ -3,11 +3,14 @@
 use super::super::PostgresStore;
 use super::super::error::Trouble;
 use super::super::lanes::lane_at;
+use super::super::place::Place;
 use super::super::row::{
     count, fence, holder_uuid, instant, job_id, millis, read_claimed, tenant_text, uuid,
 };
 use super::super::session::{Param, Session};
-use super::super::statements::{CLAIM, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE};
+use super::super::statements::{
+    CLAIM, CLAIM_LOOK, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
+};
 use rewheel_core::store::{Answer, Claim, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
 use std::collections::HashSet;
@@ -109,25 +112,46 @@ impl<'a> Wish<'a> {
             &self.floors,
         ];
         let rows = session.query(&CLAIM, &params).await?;
-        let Some(first) = rows.first() else {
-            return Err(StoreError::HolderDead(self.claim.holder).into());
-        };
-        let now = instant(first.try_get(0)?);
-        if !first.try_get::<_, bool>(1)? {
-            return Err(StoreError::HolderDead(self.claim.holder).into());
-        }
-        let may_probe = first.try_get(2)?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
+        let mut places: Vec<Place> = Vec::with_capacity(rows.len());
         for row in &rows {
-            let Some(nth) = row.try_get::<_, Option<i64>>(3)? else { continue };
-            let nth = usize::try_from(nth).unwrap_or(1) - 1;
+            let nth = usize::try_from(row.try_get::<_, i64>(1)?).unwrap_or(1) - 1;
             let lane = self.visits[nth].0.lane.clone();
-            jobs.push((nth, row.try_get(4)?, read_claimed(row, lane, self.claim.holder)?));
+            jobs.push((nth, row.try_get(2)?, read_claimed(row, lane, self.claim.holder)?));
+            places.push(row.try_get(3)?);
         }
+        let leases = jobs.iter().map(|(_, _, job)| Lease { job: job.id, fence: job.fence });
+        self.store.shared.places.remember(leases.zip(places));
         // An update returns its rows in no order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
+        let (now, may_probe) = match rows.first() {
+            Some(row) => {
+                // What was claimed is not given up because a question behind it got no answer.
+                let probes =
+                    !self.all_gave(&jobs) && self.look(session).await.is_ok_and(|seen| seen.1);
+                (instant(row.try_get(0)?), probes)
+            }
+            None => self.look(session).await?,
+        };
         self.note_floors(&jobs, now);
         Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+    }
+
+    /// Whether every kind gave something: then none of them is parked.
+    fn all_gave(&self, jobs: &[(usize, i64, Job)]) -> bool {
+        let gave: HashSet<&str> = jobs.iter().map(|(nth, ..)| self.kinds[*nth]).collect();
+        self.kinds.iter().all(|kind| gave.contains(kind))
+    }
+
+    /// Finds out why some gave nothing.
+    async fn look(&self, session: &Session<'_>) -> Result<(Timestamp, bool), Trouble> {
+        let holder = holder_uuid(self.claim.holder);
+        let row = session.one(&CLAIM_LOOK, &[&holder, &session.offset(), &self.kinds]).await?;
+        if row.try_get(1)? {
+            Ok((instant(row.try_get(0)?), row.try_get(2)?))
+        } else {
+            Err(StoreError::HolderDead(self.claim.holder).into())
+        }
     }
 
     /// Remembers how far lanes with much work are empty.

@@ -95,13 +95,15 @@ async fn succeed(
     settlements: &[Settlement],
     keep: Keep,
 ) -> Result<HashSet<JobId>, Trouble> {
-    let (ids, fences) = columns(settlements.iter().map(|settled| settled.lease));
+    let leases = || settlements.iter().map(|settled| settled.lease);
+    let (ids, fences) = columns(leases());
+    let places = session.shared.places.take(leases());
     let (holder, offset) = (holder_uuid(holder), session.offset());
     let (job, key) = (millis(keep.job), millis(keep.key));
     let row = if keep.job.is_zero() {
-        session.one(&SETTLE_DROP, &[&holder, &offset, &ids, &fences, &key]).await?
+        session.one(&SETTLE_DROP, &[&holder, &offset, &ids, &fences, &places, &key]).await?
     } else {
-        session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, &job, &key]).await?
+        session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, &places, &job, &key]).await?
     };
     Ok(row.try_get::<_, Vec<Uuid>>(0)?.into_iter().map(job_id).collect())
 }

@@ -1,0 +1,113 @@
+//! Everybody in turns, round by round.
+
+use anyhow::{Result, bail};
+use std::time::Duration;
+
+use crate::Options;
+use crate::load::{Figures, Load};
+use crate::peers::{self, Program};
+use crate::server::Server;
+use crate::{machine, raw, report, subject};
+
+/// Somebody who is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    pub name: &'static str,
+    pub part: Part,
+}
+
+/// What a subject is in the comparison.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    Limit,
+    Ours { keep: Duration, target: Targets },
+    Peer(Program),
+}
+
+/// How many times as fast as the best peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Targets {
+    pub submit: Option<f64>,
+    pub drain: Option<f64>,
+    /// As a part of the best peer's time.
+    pub latency: Option<f64>,
+}
+
+const SUBJECTS: [Subject; 7] = [
+    Subject { name: "raw limit", part: Part::Limit },
+    Subject {
+        name: "rewheel, kept",
+        part: Part::Ours {
+            keep: Duration::from_secs(7 * 24 * 3_600),
+            target: Targets { submit: Some(2.0), drain: Some(2.0), latency: Some(1.0) },
+        },
+    },
+    Subject {
+        name: "rewheel, not kept",
+        part: Part::Ours {
+            keep: Duration::ZERO,
+            target: Targets { submit: Some(2.0), drain: Some(2.5), latency: None },
+        },
+    },
+    Subject { name: "graphile-worker", part: Part::Peer(Program::Node("graphile.mjs")) },
+    Subject { name: "pg-boss", part: Part::Peer(Program::Node("pgboss.mjs")) },
+    Subject { name: "apalis-postgres", part: Part::Peer(Program::Rust("apalis")) },
+    Subject { name: "awa", part: Part::Peer(Program::Rust("awa")) },
+];
+
+/// What a subject did, round by round. A round that failed is empty.
+#[derive(Debug)]
+pub struct Course {
+    pub subject: Subject,
+    pub rounds: Vec<Option<Figures>>,
+}
+
+pub async fn run(server: &Server, load: &Load, options: &Options) -> Result<()> {
+    let mut courses = Vec::new();
+    for subject in chosen(&options.only)? {
+        if let Part::Peer(program) = subject.part
+            && let Err(error) = peers::prepare(program).await
+        {
+            eprintln!("not measured: {}: {error:#}", subject.name);
+            continue;
+        }
+        courses.push(Course { subject, rounds: Vec::with_capacity(options.rounds) });
+    }
+    for round in 0..options.rounds {
+        // Nobody always comes after the same one.
+        for nth in 0..courses.len() {
+            let at = (round + nth) % courses.len();
+            let course = &mut courses[at];
+            server.checkpoint().await;
+            let figures = measure(server, load, course.subject).await;
+            match &figures {
+                Ok(figures) => eprintln!("round {round}: {}: {figures:?}", course.subject.name),
+                Err(error) => eprintln!("round {round}: {} failed: {error:#}", course.subject.name),
+            }
+            course.rounds.push(figures.ok());
+        }
+    }
+    let report = report::Report::new(machine::describe(), server.about.clone(), load, &courses);
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+async fn measure(server: &Server, load: &Load, subject: Subject) -> Result<Figures> {
+    match subject.part {
+        Part::Limit => raw::round(server, load).await,
+        Part::Ours { keep, .. } => subject::round(server, load, keep).await,
+        Part::Peer(program) => peers::round(server, load, program).await,
+    }
+}
+
+fn chosen(only: &[String]) -> Result<Vec<Subject>> {
+    if let Some(unknown) = only.iter().find(|only| !SUBJECTS.iter().any(|s| s.name == **only)) {
+        bail!("`{unknown}` is not one of {:?}", SUBJECTS.map(|subject| subject.name));
+    }
+    let is_chosen = |subject: &Subject| only.is_empty() || only.iter().any(|o| o == subject.name);
+    Ok(SUBJECTS.into_iter().filter(is_chosen).collect())
+}

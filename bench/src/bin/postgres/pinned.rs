@@ -1,0 +1,102 @@
+//! Counts the pages that a job touches while an old transaction keeps every dead row alive.
+
+use anyhow::Result;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::counters::Counters;
+use crate::load::Load;
+use crate::server::{Database, Server};
+use crate::subject::{drain, submit};
+
+/// So many times as many pages as without the old transaction.
+const TARGET: f64 = 3.0;
+/// So many afterwards.
+const TARGET_AFTER: f64 = 1.2;
+const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// Often enough to see the last tenth of a run that takes some seconds.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What a run took.
+#[derive(Clone, Copy)]
+struct Run {
+    /// For each job.
+    buffers: f64,
+    /// For each of the last tenth, where dead rows have heaped up, at most: what sessions had not told
+    /// yet when it began counts as well.
+    buffers_last: f64,
+    /// Jobs per second.
+    rate: f64,
+}
+
+pub async fn print(server: &Server, load: &Load) -> Result<()> {
+    let database = server.create("pinned").await?;
+    let runs = measure(&database, load).await;
+    server.drop(database).await?;
+    let [normal, pinned, after] = runs?;
+    println!("buffers for each of {} jobs, claimed, run and settled, finished kept", load.jobs);
+    println!("{:<46}{:>10}{:>14}{:>10}", "", "buffers", "last tenth <=", "jobs/s");
+    for (what, run) in [
+        ("nobody else", normal),
+        ("beside a transaction older than all of them", pinned),
+        ("after its end and one vacuum", after),
+    ] {
+        let Run { buffers, buffers_last, rate } = run;
+        println!("{what:<46}{buffers:>10.2}{buffers_last:>14.2}{rate:>10.0}");
+    }
+    for (what, run, target) in [("pinned", pinned, TARGET), ("afterwards", after, TARGET_AFTER)] {
+        let ratio = run.buffers / normal.buffers;
+        let reached = if ratio <= target { "pass" } else { "MISS" };
+        println!("{what}: ratio {ratio:.2}  target {target}  {reached}");
+    }
+    Ok(())
+}
+
+/// Returns the runs before, during, afterwards.
+async fn measure(database: &Database, load: &Load) -> Result<[Run; 3]> {
+    let counters = Counters::open(database).await?;
+    submit(database, load, KEEP, Duration::ZERO).await?;
+    counters.autovacuum_off().await?;
+    counters.vacuum().await?;
+    let normal = drained(database, load, &counters).await?;
+
+    submit(database, load, KEEP, Duration::ZERO).await?;
+    counters.vacuum().await?;
+    let old = database.connect().await?;
+    old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
+        .await?;
+    let pinned = drained(database, load, &counters).await?;
+    old.batch_execute("COMMIT").await?;
+    counters.vacuum().await?;
+
+    submit(database, load, KEEP, Duration::ZERO).await?;
+    let after = drained(database, load, &counters).await?;
+    Ok([normal, pinned, after])
+}
+
+async fn drained(database: &Database, load: &Load, counters: &Counters) -> Result<Run> {
+    let done = Arc::new(AtomicUsize::new(0));
+    let before = counters.buffers().await?.total();
+    let mut draining = pin!(drain(database, load.jobs, None, &done));
+    let mut last = (0, before);
+    let rate = loop {
+        tokio::select! {
+            rate = &mut draining => break rate?,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let run = done.load(Ordering::Relaxed);
+        if run <= load.jobs / 10 * 9 {
+            last = (run, counters.buffers_so_far().await?.total());
+        }
+    };
+    let after = counters.buffers().await?.total();
+    let each = |buffers: i64, jobs: usize| buffers as f64 / jobs as f64;
+    Ok(Run {
+        buffers: each(after - before, load.jobs),
+        buffers_last: each(after - last.1, load.jobs - last.0),
+        rate,
+    })
+}

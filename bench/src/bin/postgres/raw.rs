@@ -1,0 +1,63 @@
+//! What the server does with one table, one index, nothing promised.
+
+use anyhow::Result;
+use tokio::task::JoinSet;
+
+use crate::load::{BATCH, Figures, Load, Payload, micros, rate};
+use crate::server::{Database, Server};
+
+/// As many as the machine has cores for on most small ones; one more gains nothing.
+const CONNECTIONS: usize = 2;
+
+const TABLE: &str = "
+CREATE TABLE jobs (id bigserial PRIMARY KEY, due timestamptz NOT NULL DEFAULT now(), payload bytea NOT NULL);
+CREATE INDEX jobs_due ON jobs (due, id)";
+
+const INSERT: &str = "INSERT INTO jobs (payload) SELECT * FROM unnest($1::bytea[])";
+
+/// Whoever takes a job forgets it: a crash would lose what was taken.
+const TAKE: &str = "
+DELETE FROM jobs WHERE id = ANY (ARRAY(
+    SELECT id FROM jobs WHERE due <= now() ORDER BY due, id LIMIT $1 FOR UPDATE SKIP LOCKED))
+RETURNING id, payload";
+
+pub async fn round(server: &Server, load: &Load) -> Result<Figures> {
+    let database = server.create("raw").await?;
+    let figures = measure(&database, load).await;
+    server.drop(database).await?;
+    figures
+}
+
+async fn measure(database: &Database, load: &Load) -> Result<Figures> {
+    let client = database.connect().await?;
+    client.batch_execute(TABLE).await?;
+    let insert = client.prepare(INSERT).await?;
+    let started = micros();
+    for first in (0..load.jobs).step_by(BATCH) {
+        let nths = first..load.jobs.min(first + BATCH);
+        let payloads = nths.map(|nth| Payload::json(load.payload_bytes, nth));
+        client.execute(&insert, &[&payloads.collect::<Result<Vec<_>>>()?]).await?;
+    }
+    let submit = rate(load.jobs, started);
+    client.batch_execute("VACUUM ANALYZE").await?;
+
+    let mut takers = Vec::with_capacity(CONNECTIONS);
+    for _ in 0..CONNECTIONS {
+        let client = database.connect().await?;
+        let take = client.prepare(TAKE).await?;
+        takers.push((client, take));
+    }
+    let started = micros();
+    let mut taking = JoinSet::new();
+    for (client, take) in takers {
+        taking.spawn(async move {
+            while !client.query(&take, &[&(BATCH as i64)]).await?.is_empty() {}
+            anyhow::Ok(())
+        });
+    }
+    while let Some(taken) = taking.join_next().await {
+        taken??;
+    }
+    let drain = rate(load.jobs, started);
+    Ok(Figures { submit: Some(submit), drain: Some(drain), ..Figures::default() })
+}

@@ -1,0 +1,136 @@
+//! The server that everybody is measured on.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio_postgres::{Client, NoTls};
+
+/// Says who asks, so that a measurement can tell its own connections from others.
+pub const APPLICATION: &str = "rewheel-bench";
+
+/// What decides how fast a commit is.
+const SETTINGS: [&str; 8] = [
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_level",
+    "shared_buffers",
+    "max_wal_size",
+    "max_connections",
+    "autovacuum",
+];
+
+pub struct Server {
+    url: String,
+    admin: Client,
+    databases: AtomicU32,
+    pub about: About,
+}
+
+/// What a document says of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    name: &'static str,
+    version: String,
+    settings: BTreeMap<&'static str, String>,
+}
+
+/// A database that lives as long as one measurement.
+pub struct Database {
+    name: String,
+    pub url: String,
+}
+
+impl Server {
+    pub async fn connect(url: &str) -> Result<Server> {
+        let admin = connect(&bare(url)).await?;
+        let version: String = admin.query_one("SHOW server_version", &[]).await?.get(0);
+        // Distributions add their own name behind it.
+        let version = version.split(' ').next().unwrap_or_default().to_owned();
+        let mut settings = BTreeMap::new();
+        for name in SETTINGS {
+            let row = admin.query_one("SELECT current_setting($1)", &[&name]).await?;
+            settings.insert(name, row.get(0));
+        }
+        let about = About { name: "postgres", version, settings };
+        Ok(Server { url: url.to_owned(), admin, databases: AtomicU32::new(0), about })
+    }
+
+    /// The URL that peers are given, without what only Rewheel understands.
+    pub fn bare_url(&self) -> String {
+        bare(&self.url)
+    }
+
+    pub async fn create(&self, purpose: &str) -> Result<Database> {
+        let nth = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rewheel_bench_{purpose}_{}_{nth}", std::process::id());
+        self.admin.batch_execute(&format!("CREATE DATABASE {name}")).await?;
+        let url = with_database(&self.url, &name)?;
+        Ok(Database { name, url })
+    }
+
+    pub async fn drop(&self, database: Database) -> Result<()> {
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", database.name);
+        Ok(self.admin.batch_execute(&drop).await?)
+    }
+
+    /// Writes out what the one before left behind, so that the next does not pay for it.
+    pub async fn checkpoint(&self) {
+        // Not everybody may.
+        let _ = self.admin.batch_execute("CHECKPOINT").await;
+    }
+
+    /// Counts the transactions of a database without adding one to it.
+    pub async fn transactions(&self, database: &Database) -> Result<i64> {
+        let count = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1";
+        Ok(self.admin.query_one(count, &[&database.name]).await?.get(0))
+    }
+
+    /// Counts its statements, where `pg_stat_statements` is installed beside the server's URL: several
+    /// of them may be in one transaction.
+    pub async fn statements(&self, database: &Database) -> Option<i64> {
+        let count = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements \
+                     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)";
+        Some(self.admin.query_one(count, &[&database.name]).await.ok()?.get(0))
+    }
+}
+
+impl Database {
+    pub async fn connect(&self) -> Result<Client> {
+        connect(&bare(&self.url)).await
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgreSQL {}", self.version)?;
+        for (name, value) in &self.settings {
+            write!(f, ", {name} {value}")?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a connection ends with its client")]
+async fn connect(url: &str) -> Result<Client> {
+    let mut config: tokio_postgres::Config = url.parse().context("not a URL of PostgreSQL")?;
+    let (client, connection) = config.application_name(APPLICATION).connect(NoTls).await?;
+    tokio::spawn(async move {
+        // Whoever waits for an answer is told what went wrong.
+        let _ = connection.await;
+    });
+    Ok(client)
+}
+
+fn bare(url: &str) -> String {
+    url.split('?').next().unwrap_or_default().to_owned()
+}
+
+fn with_database(url: &str, name: &str) -> Result<String> {
+    let authority = url.find("://").context("not a URL")? + 3;
+    let end = url[authority..].find(['/', '?']).map_or(url.len(), |at| authority + at);
+    let settings = url.find('?').map_or("", |at| &url[at..]);
+    Ok(format!("{}/{name}{settings}", &url[..end]))
+}

@@ -1,0 +1,100 @@
+//! Where the store of a round is, a fresh one each time.
+
+use super::report::About;
+use super::{BenchArgs, raw};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+#[cfg(feature = "postgres")]
+use super::server::Server;
+
+/// Where stores are made.
+pub(super) enum Place {
+    /// Files in a folder that goes afterwards.
+    Folder(Folder),
+    /// A store of the user, used as it is: it must be empty. The folder is for what is raw.
+    Named { url: String, folder: Folder },
+    /// A server, where each store has a schema of its own.
+    #[cfg(feature = "postgres")]
+    Server(Box<Server>),
+}
+
+impl Place {
+    pub(super) async fn of(args: &BenchArgs) -> Result<Place> {
+        match args.store.as_deref() {
+            None => Ok(Place::Folder(Folder::new()?)),
+            #[cfg(feature = "postgres")]
+            Some(url) if url.starts_with("postgres") => {
+                Ok(Place::Server(Box::new(Server::connect(url).await?)))
+            }
+            Some(_) if args.rounds > 1 && args.what.len() != 1 => {
+                bail!("with --store name one bench: its rounds follow each other in that store")
+            }
+            Some(url) => Ok(Place::Named { url: url.to_owned(), folder: Folder::new()? }),
+        }
+    }
+
+    /// Returns the URL of an empty store; `name` is new each time.
+    pub(super) async fn make(&self, name: &str) -> Result<String> {
+        match self {
+            Place::Folder(folder) => {
+                Ok(format!("sqlite://{}", folder.0.join(format!("{name}.db")).display()))
+            }
+            Place::Named { url, .. } => Ok(url.clone()),
+            #[cfg(feature = "postgres")]
+            Place::Server(server) => server.make(name).await,
+        }
+    }
+
+    /// Forgets what [`make`](Place::make) made. Files go with their folder.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(unused_variables, reason = "only schemas have one")
+    )]
+    pub(super) async fn clear(&self, name: &str) -> Result<()> {
+        match self {
+            Place::Folder(_) | Place::Named { .. } => Ok(()),
+            #[cfg(feature = "postgres")]
+            Place::Server(server) => server.clear(name).await,
+        }
+    }
+
+    /// Returns what the same place does with one table, in inserts and takes per second.
+    pub(super) async fn raw(&self, args: &BenchArgs, name: &str) -> Result<(f64, f64)> {
+        match self {
+            Place::Folder(folder) | Place::Named { folder, .. } => {
+                raw::round(&folder.0.join(format!("{name}.db")), args.jobs, args.payload_bytes)
+            }
+            #[cfg(feature = "postgres")]
+            Place::Server(server) => server.raw(name, args.jobs, args.payload_bytes).await,
+        }
+    }
+
+    pub(super) async fn about(&self) -> Result<About> {
+        match self {
+            Place::Folder(_) => Ok(About::embedded("sqlite://")),
+            Place::Named { url, .. } => Ok(About::embedded(url)),
+            #[cfg(feature = "postgres")]
+            Place::Server(server) => server.about().await,
+        }
+    }
+}
+
+/// A folder on the disk that the user stands on: a temporary one is often not a disk.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let path = PathBuf::from(format!(".rewheel-bench-{}", std::process::id()));
+        std::fs::create_dir(&path)
+            .with_context(|| format!("cannot make `{}`: go where you may write", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left behind says so by its name.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

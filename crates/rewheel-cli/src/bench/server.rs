@@ -1,0 +1,137 @@
+//! A PostgreSQL server to measure, which keeps nothing of it.
+
+use super::report::About;
+use super::subject::{now, rate};
+use anyhow::{Context, Result, bail};
+use rewheel_stores::PostgresOptions;
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, Config, NoTls};
+
+const BATCH: usize = 1_000;
+/// One takes while the other commits.
+const TAKERS: usize = 2;
+
+/// What decides how fast a commit is.
+const SETTINGS: [&str; 5] =
+    ["fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_wal_size"];
+
+/// A server, with a connection that makes and drops schemas of our own.
+pub(super) struct Server {
+    url: String,
+    config: Config,
+    connection: Connection,
+}
+
+/// A client with the task that moves its bytes.
+struct Connection {
+    client: Client,
+    #[expect(dead_code, reason = "ends when it is dropped")]
+    moving: JoinSet<()>,
+}
+
+impl Server {
+    pub(super) async fn connect(url: &str) -> Result<Server> {
+        if url.contains("schema=") {
+            bail!("a bench makes schemas of its own: leave `schema` out of the URL");
+        }
+        let config = PostgresOptions::parse(url)?.server;
+        let connection = open(&config).await?;
+        Ok(Server { url: url.to_owned(), config, connection })
+    }
+
+    /// Makes a schema, and returns the URL of a store in it. Fails where it is already there: nothing
+    /// but what was made here is used, or dropped.
+    pub(super) async fn make(&self, name: &str) -> Result<String> {
+        let schema = schema(name);
+        let made = self.connection.client.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
+        made.with_context(|| format!("cannot make the schema {schema}"))?;
+        let join = if self.url.contains('?') { '&' } else { '?' };
+        Ok(format!("{}{join}schema={schema}", self.url))
+    }
+
+    /// Drops a schema that was made here.
+    pub(super) async fn clear(&self, name: &str) -> Result<()> {
+        let drop = format!("DROP SCHEMA {} CASCADE", schema(name));
+        Ok(self.connection.client.batch_execute(&drop).await?)
+    }
+
+    pub(super) async fn about(&self) -> Result<About> {
+        let ask = "SELECT current_setting($1)";
+        let client = &self.connection.client;
+        let version: String = client.query_one(ask, &[&"server_version"]).await?.get(0);
+        let mut about = About::new("postgres", version.split(' ').next().unwrap_or_default());
+        for name in SETTINGS {
+            about.settings.insert(name, client.query_one(ask, &[&name]).await?.get(0));
+        }
+        Ok(about)
+    }
+
+    /// One table, one index, numbers as ids, nothing promised. Returns inserts, and jobs that are
+    /// taken and forgotten, per second.
+    pub(super) async fn raw(&self, name: &str, jobs: usize, bytes: usize) -> Result<(f64, f64)> {
+        self.make(name).await?;
+        let rates = self.raw_rates(&schema(name), jobs, bytes).await;
+        self.clear(name).await?;
+        rates
+    }
+
+    async fn raw_rates(&self, schema: &str, jobs: usize, bytes: usize) -> Result<(f64, f64)> {
+        let client = &self.connection.client;
+        let table = format!(
+            "CREATE TABLE {schema}.jobs (id bigserial PRIMARY KEY, due timestamptz NOT NULL DEFAULT now(),
+                 payload bytea NOT NULL);
+             CREATE INDEX ON {schema}.jobs (due, id)"
+        );
+        client.batch_execute(&table).await?;
+        let insert =
+            format!("INSERT INTO {schema}.jobs (payload) SELECT * FROM unnest($1::bytea[])");
+        let insert = client.prepare(&insert).await?;
+        let payloads = vec![vec![b'7'; bytes]; BATCH];
+        let started = now();
+        for first in (0..jobs).step_by(BATCH) {
+            client.execute(&insert, &[&&payloads[..BATCH.min(jobs - first)]]).await?;
+        }
+        let inserted = rate(jobs, started);
+        let take = format!(
+            "DELETE FROM {schema}.jobs WHERE id = ANY (ARRAY(
+                 SELECT id FROM {schema}.jobs WHERE due <= now() ORDER BY due, id LIMIT $1
+                    FOR UPDATE SKIP LOCKED)) RETURNING id, payload"
+        );
+        let mut takers = Vec::with_capacity(TAKERS);
+        for _ in 0..TAKERS {
+            let taker = open(&self.config).await?;
+            let take = taker.client.prepare(&take).await?;
+            takers.push((taker, take));
+        }
+        let started = now();
+        let mut taking = JoinSet::new();
+        for (taker, take) in takers {
+            taking.spawn(async move {
+                // The whole of it: a client without what moves its bytes is closed.
+                let taker = taker;
+                while !taker.client.query(&take, &[&(BATCH as i64)]).await?.is_empty() {}
+                anyhow::Ok(())
+            });
+        }
+        while let Some(taken) = taking.join_next().await {
+            taken??;
+        }
+        Ok((inserted, rate(jobs, started)))
+    }
+}
+
+/// The name says whose it is, should it be left behind.
+fn schema(name: &str) -> String {
+    format!("rewheel_bench_{}_{name}", std::process::id())
+}
+
+async fn open(config: &Config) -> Result<Connection> {
+    let connected = config.connect(NoTls).await;
+    let (client, connection) = connected.context("a bench needs a server without TLS")?;
+    let mut moving = JoinSet::new();
+    moving.spawn(async move {
+        // Whoever waits for an answer is told what went wrong.
+        let _ = connection.await;
+    });
+    Ok(Connection { client, moving })
+}

@@ -1,0 +1,65 @@
+//! What a bench says of the store that it measured.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use serde_json::Value;
+use std::process::Command;
+
+/// The smallest bench, in a folder that is empty before and after.
+fn bench(args: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rewheel"))
+        .current_dir(folder.path())
+        .args(["bench", "drain", "--jobs", "20", "--rounds", "2", "--raw", "--json"])
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn drained(document: &Value) -> Vec<(&str, usize)> {
+    let rows = document["rows"].as_array().unwrap().iter().filter(|row| row["bench"] == "drain");
+    let drained =
+        rows.map(|row| (row["subject"].as_str().unwrap(), row["rounds"].as_array().unwrap().len()));
+    drained.collect()
+}
+
+#[test]
+fn a_bench_names_the_store_beside_its_limit() {
+    let document = bench(&[]);
+    assert_eq!(document["store"]["name"], "sqlite");
+    assert_eq!(document["store"]["settings"]["synchronous"], "full");
+    assert_eq!(drained(&document), [("rewheel", 2), ("raw", 2)]);
+}
+
+#[cfg(feature = "test-postgres")]
+mod postgres {
+    use super::{bench, drained};
+    use rewheel_testkit::Schema;
+
+    #[tokio::test]
+    async fn a_bench_leaves_a_server_as_it_was() {
+        // The name of a raw table, in the schema that a store would have.
+        let schema = Schema::fresh();
+        let visitor = schema.connect().await;
+        let make = format!("CREATE SCHEMA {0}; CREATE TABLE {0}.jobs (id int)", schema.name());
+        visitor.batch_execute(&make).await.unwrap();
+        visitor
+            .batch_execute(&format!("INSERT INTO {}.jobs VALUES (7)", schema.name()))
+            .await
+            .unwrap();
+        let document = bench(&["--store", schema.server()]);
+        assert_eq!(document["store"]["name"], "postgres");
+        assert!(
+            document["store"]["version"].as_str().unwrap().starts_with(|c: char| c.is_numeric())
+        );
+        assert_eq!(document["store"]["settings"]["fsync"], "on");
+        assert_eq!(drained(&document), [("rewheel", 2), ("raw", 2)]);
+        let left = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'rewheel_bench%'";
+        assert_eq!(visitor.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+        let kept = format!("SELECT count(*) FROM {}.jobs", schema.name());
+        assert_eq!(visitor.query_one(&kept, &[]).await.unwrap().get::<_, i64>(0), 1);
+    }
+}

@@ -1,0 +1,170 @@
+//! A few nodes on one store, with a callee.
+
+use crate::callee::Callee;
+use crate::node::Node;
+use crate::submitter::{Submitter, Urls, post};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long a store may be troubled by a fault that has ended.
+const RECOVERY_MAX: Duration = Duration::from_secs(10);
+
+/// What differs from cell to cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) nodes: usize,
+    /// None is the default's, which is longer than a test should take.
+    pub(crate) lease_ttl: Option<&'static str>,
+    /// Between one batch of jobs and the next.
+    pub(crate) pause: Duration,
+    /// Further variables of each node's environment, by its number.
+    pub(crate) env: fn(usize) -> Vec<(String, String)>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        // Some 200 jobs a second: work for three nodes in a debug build, soon drained.
+        let pause = Duration::from_millis(40);
+        Settings { nodes: 3, lease_ttl: Some("1s"), pause, env: |_| Vec::new() }
+    }
+}
+
+pub(crate) struct Cell {
+    pub(crate) callee: Callee,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) store: String,
+    pub(crate) client: reqwest::Client,
+    settings: Settings,
+    config: PathBuf,
+    urls: Urls,
+    _folder: tempfile::TempDir,
+}
+
+impl Cell {
+    pub(crate) async fn start(store: &str, settings: Settings) -> Cell {
+        let folder = tempfile::tempdir().unwrap();
+        let callee = Callee::start().await;
+        let config = folder.path().join("rewheel.toml");
+        std::fs::write(&config, config_text(store, &callee.url, settings.lease_ttl)).unwrap();
+        // A paused node accepts a connection, and then says nothing.
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2));
+        let mut cell = Cell {
+            callee,
+            nodes: Vec::new(),
+            store: store.to_owned(),
+            client: client.build().unwrap(),
+            settings,
+            config,
+            urls: Arc::new(Mutex::default()),
+            _folder: folder,
+        };
+        for index in 0..cell.settings.nodes {
+            let node = cell.new_node(index).await;
+            cell.urls.lock().unwrap().push(node.url.clone());
+            cell.nodes.push(node);
+        }
+        cell
+    }
+
+    async fn new_node(&self, index: usize) -> Node {
+        Node::start(&self.config, &name(index), &(self.settings.env)(index)).await
+    }
+
+    /// Starts a node again that has ended.
+    pub(crate) async fn restart(&mut self, index: usize) {
+        let node = self.new_node(index).await;
+        self.urls.lock().unwrap()[index].clone_from(&node.url);
+        self.nodes[index] = node;
+    }
+
+    /// Begins to submit jobs of kind `work`, to whichever node answers.
+    pub(crate) fn submit_on(&self) -> Submitter {
+        Submitter::start(self.client.clone(), Arc::clone(&self.urls), self.settings.pause)
+    }
+
+    /// Submits one job to one node, again until that acknowledges it; returns its id.
+    pub(crate) async fn submit_to(&self, index: usize, job: Value, within: Duration) -> String {
+        let url = format!("{}/v1/jobs", self.nodes[index].url);
+        let started = Instant::now();
+        loop {
+            match post(&self.client, &url, &job).await {
+                Ok(answer) => return answer["id"].as_str().unwrap().to_owned(),
+                Err(why) => assert!(
+                    started.elapsed() < within,
+                    "{} takes no job after {within:?}: {why}; it said {:#?}",
+                    name(index),
+                    self.nodes[index].said()
+                ),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Measures how long it takes, from now on, until each node has taken a job and that has run.
+    pub(crate) async fn recover(&self, name: &str) -> Vec<String> {
+        let ended = Instant::now();
+        let mut probes = Vec::new();
+        for index in 0..self.nodes.len() {
+            let key = format!("probe-{name}-{index}");
+            let job = json!({"kind": "steady", "payload": {}, "key": key});
+            let id = self.submit_to(index, job, RECOVERY_MAX).await;
+            let left = RECOVERY_MAX.saturating_sub(ended.elapsed());
+            self.callee.wait_for(&id, left, |calls| !calls.is_empty()).await;
+            probes.push(id);
+        }
+        println!("recovered within {:.2} s of the fault's end", ended.elapsed().as_secs_f64());
+        assert!(ended.elapsed() <= RECOVERY_MAX, "{:?} is too long", ended.elapsed());
+        probes
+    }
+}
+
+pub(crate) fn name(index: usize) -> String {
+    format!("node-{index}")
+}
+
+fn config_text(store: &str, callee: &str, lease_ttl: Option<&str>) -> String {
+    // Whatever nodes wait for by default, they wait for a fraction of it beside a short lease.
+    let haste = lease_ttl.map(|lease_ttl| {
+        format!(
+            r#"
+            lease_ttl = "{lease_ttl}"
+            housekeeping = "500ms"
+            statement_timeout = "2s"
+            "#
+        )
+    });
+    let kind = |name: &str, more: &str| {
+        format!(
+            r#"
+            [kinds.{name}]
+            runner = "callback"
+            attempts_max = 50
+            takeovers_max = 100
+            backoff = "fixed 20ms jitter none"
+            keep_succeeded = "1d"
+            {more}
+            [kinds.{name}.callback]
+            url = "{callee}/{name}"
+            allow = ["127.0.0.0/8"]
+            headers = {{ x-node = "${{NODE}}" }}
+            "#
+        )
+    };
+    format!(
+        r#"
+        [store]
+        url = "{store}"
+        [engine]
+        {}
+        places = 64
+        {}{}{}
+        "#,
+        haste.unwrap_or_default(),
+        kind("work", r#"attempt_timeout = "2s""#),
+        // Longer than any fault: what is held ends by the fault, not by a timeout.
+        kind("held", r#"attempt_timeout = "10m""#),
+        kind("steady", r#"attempt_timeout = "2s""#),
+    )
+}

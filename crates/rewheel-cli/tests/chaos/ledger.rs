@@ -1,0 +1,89 @@
+//! What must be true when a cell ends.
+
+use crate::cell::Cell;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How long the last job may take after the last fault.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+
+/// Every job of a store, by its id.
+pub(crate) type Jobs = BTreeMap<String, Value>;
+
+impl Cell {
+    /// Waits until every job has ended, then checks all that was promised. Returns the jobs.
+    ///
+    /// `acknowledged` must be all that was ever submitted here, each with a key.
+    pub(crate) async fn balance(&self, acknowledged: &[String]) -> Jobs {
+        let ids: BTreeSet<&String> = acknowledged.iter().collect();
+        assert_eq!(ids.len(), acknowledged.len(), "two keys are one job");
+        let drained = self.drain().await;
+        let jobs = self.jobs("").await;
+        for id in &ids {
+            let job = jobs.get(*id).unwrap_or_else(|| panic!("{id} is lost"));
+            assert_eq!(job["state"], "succeeded", "{job}");
+            let calls = self.callee.calls_of(id);
+            let newest = calls.iter().map(|call| call.fence).max();
+            assert_eq!(job["fence"].as_u64(), newest, "a late holder settled {job}: {calls:#?}");
+        }
+        let (well, found) = self.doctor().await;
+        assert!(well, "{found}");
+        let submitted = found["books"]["submitted"].as_u64();
+        assert_eq!(submitted, Some(ids.len() as u64), "one key, two jobs: {found}");
+        println!(
+            "{} jobs acknowledged, {} calls {:?}, drained in {:.1} s, none lost; books {}",
+            ids.len(),
+            self.callee.count(),
+            self.callee.count_by_node(),
+            drained.as_secs_f64(),
+            found["books"],
+        );
+        jobs
+    }
+
+    async fn drain(&self) -> Duration {
+        let started = Instant::now();
+        loop {
+            let left = self.jobs("state=scheduled&state=leased&state=paused&").await;
+            if left.is_empty() {
+                return started.elapsed();
+            }
+            if started.elapsed() > DRAIN_MAX {
+                let said: Vec<_> = self.nodes.iter().map(|node| node.said()).collect();
+                let some: Vec<_> = left.values().take(3).collect();
+                panic!("{} jobs do not end: {some:#?} {said:#?}", left.len());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Lists the jobs that a filter finds.
+    pub(crate) async fn jobs(&self, filter: &str) -> Jobs {
+        let mut jobs = Jobs::new();
+        let mut cursor = String::new();
+        loop {
+            let url = format!("{}/v1/jobs?{filter}limit=1000{cursor}", self.nodes[0].url);
+            let page: Value = self.client.get(url).send().await.unwrap().json().await.unwrap();
+            let items = page["items"].as_array().unwrap_or_else(|| panic!("no list: {page}"));
+            let id = |job: &Value| job["id"].as_str().unwrap().to_owned();
+            jobs.extend(items.iter().map(|job| (id(job), job.clone())));
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return jobs,
+            }
+        }
+    }
+
+    async fn doctor(&self) -> (bool, Value) {
+        let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_rewheel"))
+            .args(["doctor", "--json", "--store", &self.store])
+            .output()
+            .await
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found = serde_json::from_str(&text);
+        let found = found.unwrap_or_else(|_| panic!("the doctor says nothing: {output:?}"));
+        (output.status.success(), found)
+    }
+}

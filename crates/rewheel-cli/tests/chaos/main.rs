@@ -1,0 +1,40 @@
+//! Breaks what nodes rely on while they work; nothing that they acknowledged may be lost.
+//!
+//! A cell is one fault on one store. Each runs here for some seconds; `cargo xtask chaos --store
+//! postgres --cell kill-node` runs it for a minute. Each ends the same way: every acknowledged job is
+//! final, none was settled by a late holder, the books balance.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test in real time, which reports what it did"
+)]
+#![cfg_attr(
+    not(feature = "test-postgres"),
+    expect(dead_code, reason = "most cells need a server; SQLite's needs less")
+)]
+
+mod callee;
+mod node;
+mod cell;
+mod submitter;
+mod ledger;
+mod sqlite;
+#[cfg(feature = "test-postgres")]
+mod postgres;
+
+use std::time::Duration;
+
+/// How long a fault goes on or is repeated.
+fn fault_lasts() -> Duration {
+    let seconds = std::env::var("REWHEEL_CHAOS_SECONDS").ok();
+    let seconds = seconds.map_or(8, |seconds| seconds.parse().expect("REWHEEL_CHAOS_SECONDS"));
+    Duration::from_secs(seconds)
+}
+
+/// Cells measure time: side by side they would measure each other.
+async fn alone() -> tokio::sync::MutexGuard<'static, ()> {
+    static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    ALONE.lock().await
+}

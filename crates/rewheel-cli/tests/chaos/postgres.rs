@@ -1,0 +1,11 @@
+//! Cells on PostgreSQL: three nodes, one database.
+
+mod database;
+mod server;
+mod kill_node;
+mod pause_node;
+mod rolling_restart;
+mod skewed_clock;
+mod kill_connections;
+mod restart_store;
+mod fill_pool;

@@ -1,0 +1,29 @@
+//! `kill-connections`: the server ends all connections of the nodes, again and again.
+
+use super::database::Database;
+use crate::cell::{Cell, Settings};
+use crate::{alone, fault_lasts};
+use std::time::{Duration, Instant};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_with_the_connections() {
+    let _alone = alone().await;
+    let database = Database::new("kill-connections").await;
+    let cell = Cell::start(&database.store, Settings::default()).await;
+    let submitter = cell.submit_on();
+    let connection = database.connect().await;
+    let started = Instant::now();
+    let mut ended = Vec::new();
+    while started.elapsed() < fault_lasts() {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        ended.push(connection.end_all_of_nodes().await);
+    }
+    let probes = cell.recover("kill-connections").await;
+    let mut acknowledged = submitter.end().await;
+    acknowledged.extend(probes);
+    cell.balance(&acknowledged).await;
+    println!("{} connections ended in {} rounds", ended.iter().sum::<usize>(), ended.len());
+    assert!(ended.iter().filter(|count| **count > 0).count() > ended.len() / 2, "{ended:?}");
+    drop(cell);
+    database.remove().await;
+}

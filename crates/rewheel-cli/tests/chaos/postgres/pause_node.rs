@@ -1,0 +1,119 @@
+//! `pause-node`: a node stands still for longer than its lease, and then goes on.
+
+use super::database::Database;
+use crate::cell::{Cell, Settings, name};
+use crate::{alone, fault_lasts};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const WITHIN: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_node_cannot_settle_what_was_taken_over() {
+    let _alone = alone().await;
+    let database = Database::new("pause-node").await;
+    // A node may be paused in the middle of a transaction, whose locks the server takes away after
+    // this time: shorter than the default's, as the leases are.
+    let store = format!("{}&statement_timeout=2s", database.store);
+    let cell = Cell::start(&store, Settings::default()).await;
+    let submitter = cell.submit_on();
+    let mut acknowledged = Vec::new();
+    let mut late = 0;
+    let started = Instant::now();
+    for round in 0.. {
+        if round > 0 && started.elapsed() > fault_lasts() {
+            break;
+        }
+        let index = round % cell.nodes.len();
+        let (held, of_the_paused) = pause(&cell, round, index).await;
+        late += of_the_paused;
+        acknowledged.extend(held);
+    }
+    acknowledged.extend(submitter.end().await);
+    cell.balance(&acknowledged).await;
+    println!("{late} attempts of paused nodes ended after their jobs had been taken over");
+    drop(cell);
+    database.remove().await;
+}
+
+/// A node that is paused in the middle of a transaction goes on to hold its locks. Others cannot
+/// bury it meanwhile, but that must not keep them from their work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_nodes_locks_do_not_stop_the_others() {
+    let _alone = alone().await;
+    let database = Database::new("paused-locks").await;
+    let cell = Cell::start(&database.store, Settings::default()).await;
+    let job = json!({"kind": "held", "payload": {}, "key": "held"});
+    let held = cell.submit_to(2, job, WITHIN).await;
+    let calls = cell.callee.wait_for(&held, WITHIN, |calls| !calls.is_empty()).await;
+    assert_eq!(calls[0].node, name(2));
+
+    let connection = database.connect().await;
+    let lock = "BEGIN; SELECT FROM chaos.holders WHERE name = 'node-2' FOR KEY SHARE";
+    connection.client.batch_execute(lock).await.unwrap();
+    cell.nodes[2].pause();
+    let mut acknowledged = vec![held.clone()];
+    let started = Instant::now();
+    for n in 0.. {
+        if started.elapsed() > Duration::from_secs(4) {
+            break;
+        }
+        let index = n % 2;
+        let job = json!({"kind": "steady", "payload": {}, "key": format!("steady-{n}")});
+        let id = cell.submit_to(index, job, Duration::from_secs(3)).await;
+        cell.callee.wait_for(&id, Duration::from_secs(3), |calls| !calls.is_empty()).await;
+        acknowledged.push(id);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(cell.callee.calls_of(&held).len(), 1, "its holder was not buried");
+    connection.client.batch_execute("ROLLBACK").await.unwrap();
+    cell.callee.wait_for(&held, WITHIN, |calls| calls.len() == 2).await;
+    cell.callee.release_first();
+    cell.callee.release_second();
+    cell.nodes[2].go_on();
+    cell.balance(&acknowledged).await;
+    drop(cell);
+    database.remove().await;
+}
+
+/// Pauses one node in the middle of attempts that succeed while it stands still.
+///
+/// Returns the jobs, with how many of them were that node's.
+async fn pause(cell: &Cell, round: usize, index: usize) -> (Vec<String>, usize) {
+    let mut held = Vec::new();
+    for n in 0..10 {
+        let job = json!({"kind": "held", "payload": {}, "key": format!("held-{round}-{n}")});
+        held.push(cell.submit_to(index, job, WITHIN).await);
+    }
+    let mut of_the_paused = Vec::new();
+    for id in &held {
+        let calls = cell.callee.wait_for(id, WITHIN, |calls| !calls.is_empty()).await;
+        if calls[0].node == name(index) {
+            of_the_paused.push(id);
+        }
+    }
+    assert!(!of_the_paused.is_empty(), "the node that was asked ran nothing");
+    cell.nodes[index].pause();
+    for id in &of_the_paused {
+        let calls = cell.callee.wait_for(id, WITHIN, |calls| calls.len() > 1).await;
+        assert_ne!(calls[1].node, name(index));
+    }
+    // The answers wait in the paused node's sockets, and are the first that it will see.
+    cell.callee.release_first();
+    for id in &of_the_paused {
+        cell.callee.wait_for(id, WITHIN, |calls| calls[0].answered.is_some()).await;
+    }
+    cell.nodes[index].go_on();
+    // It works again, as somebody new.
+    let probe = json!({"kind": "steady", "payload": {}, "key": format!("probe-{round}")});
+    let probe = cell.submit_to(index, probe, WITHIN).await;
+    cell.callee.wait_for(&probe, WITHIN, |calls| !calls.is_empty()).await;
+    let leased = cell.jobs("state=leased&kind=held&").await;
+    for id in &of_the_paused {
+        assert!(leased.contains_key(*id), "{id} was settled by the one that was paused");
+    }
+    cell.callee.release_second();
+    let count = of_the_paused.len();
+    held.push(probe);
+    (held, count)
+}

@@ -1,0 +1,135 @@
+//! A PostgreSQL server of a cell's own, which it may stop.
+
+use crate::postgres::database::wait_until_open;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::process::Child;
+
+/// A server with its data in a temporary folder; it ends with the cell.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) url: String,
+    programs: Programs,
+    folder: tempfile::TempDir,
+    port: u16,
+    options: Vec<&'static str>,
+    process: Option<Child>,
+}
+
+impl Server {
+    /// Returns nothing, and says so, where PostgreSQL is not installed.
+    pub(crate) async fn start(cell: &str, options: &[&'static str]) -> Option<Server> {
+        let Some(programs) = Programs::find() else {
+            println!("not tested: {cell} on PostgreSQL (its programs are not on this machine)");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        if programs.as_postgres {
+            run(Command::new("chown").arg("postgres:").arg(folder.path()));
+        }
+        let mut init = programs.command(folder.path(), "initdb");
+        init.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
+        run(init.arg("-D").arg(folder.path().join("data")));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let mut server = Server {
+            url: format!("postgres://postgres@127.0.0.1:{port}/postgres"),
+            programs,
+            folder,
+            port,
+            options: options.to_vec(),
+            process: None,
+        };
+        server.go_on().await;
+        Some(server)
+    }
+
+    /// Starts it again; returns once it lets clients in.
+    pub(crate) async fn go_on(&mut self) {
+        let mut postgres = self.programs.command(self.folder.path(), "postgres");
+        postgres.arg("-D").arg(self.folder.path().join("data"));
+        postgres.args(["-p", &self.port.to_string()]);
+        let fixed = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
+        for option in fixed.iter().chain(&self.options) {
+            postgres.args(["-c", option]);
+        }
+        let log = self.folder.path().join("log");
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut postgres = tokio::process::Command::from(postgres);
+        self.process = Some(postgres.kill_on_drop(true).spawn().unwrap());
+        wait_until_open(&self.url, Duration::from_secs(30)).await;
+    }
+
+    /// Ends it as `pg_ctl -m immediate` does: no goodbye to clients, and the log is replayed next time.
+    pub(crate) async fn stop(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        quit(&process);
+        process.wait().await.unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        // Killed outright it would leave its children to find out for themselves.
+        quit(&process);
+        for _ in 0..200 {
+            if !matches!(process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn quit(process: &Child) {
+    let Some(pid) = process.id() else { return };
+    let _ = Command::new("kill").args(["-QUIT", &pid.to_string()]).status();
+}
+
+/// The server's programs, with the user who may run them.
+#[derive(Debug)]
+struct Programs {
+    bin: PathBuf,
+    /// PostgreSQL refuses to run as root.
+    as_postgres: bool,
+}
+
+impl Programs {
+    fn find() -> Option<Programs> {
+        // Where Debian keeps a folder for each major version.
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let versioned = versions.map(|version| version.path().join("bin"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let bin = versioned.chain(std::env::split_paths(&path)).find(|bin| has_server(bin))?;
+        let id = Command::new("id").arg("-u").output().unwrap();
+        Some(Programs { bin, as_postgres: id.stdout.trim_ascii() == b"0" })
+    }
+
+    fn command(&self, folder: &Path, name: &str) -> Command {
+        let program = self.bin.join(name);
+        let mut command = if self.as_postgres {
+            // It becomes the program, so that a signal for one is a signal for the other.
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]);
+            command.arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        command.current_dir(folder);
+        command
+    }
+}
+
+fn has_server(bin: &Path) -> bool {
+    bin.join("initdb").is_file() && bin.join("postgres").is_file()
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}

@@ -1,0 +1,201 @@
+//! Lets no call of the store wait for ever, fail for a blip, or run into a store that is away.
+//!
+//! The engine's own policies, around its own dependency: each call has its time, is made again a
+//! few times where that may help, and is refused at once while the store is away. Who waits for a
+//! store to come back is the loop that asked: it keeps what it has, and asks again.
+
+mod away;
+mod verbs;
+
+use self::away::Away;
+use crate::settings::EngineSettings;
+use rewheel::{
+    Attempt, Backoff, Category, CircuitBreaker, Class, Classify, Clock, Error, Jitter, Nested,
+    Pipeline, Random, Retry, Timeout, Verdict, Why, duration, millis, seconds,
+};
+use rewheel_core::store::{Answer, Store, StoreError};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Four attempts within a fifth of a second: a connection that broke is replaced by then. What
+/// takes longer is an outage.
+const BLIP: Retry =
+    Retry::new(Backoff::exponential(millis(25)).jitter(Jitter::proportional(0.3))).attempts_max(4);
+
+/// So many failures in a row, not all of the same moment, mean that the store is away.
+const FAILURES: u32 = 5;
+
+/// How long the store is left alone before one call may find out whether it is back. Short, and the
+/// same each time: a fleet that asks once a second is no load, and everybody waits for the answer.
+const LEFT_ALONE: Duration = seconds(1);
+
+/// How long that one call may take before another may find out. A store that takes longer is let
+/// off lightly: one call at a time, until it is faster.
+const PROBE_MAX: Duration = seconds(2);
+
+/// The store, behind the engine's policies.
+#[derive(Debug)]
+pub(crate) struct GuardedStore {
+    inner: Arc<dyn Store>,
+    clock: Clock,
+    away: Away,
+    usual: Way,
+    /// What cannot be told from its own echo when it is made again.
+    once: Way,
+    /// As `usual`, also inside somebody's own retry: that one would make a new id each time, where
+    /// this one asks for the same job again.
+    insert: Way,
+    /// What a holder begins and ends its life with. Not refused: a lease must not die of caution.
+    life: Way,
+    /// What the heartbeat asks for. It has a rhythm of its own, and asks again by itself.
+    beat: Way,
+}
+
+/// The policies for some verbs.
+#[derive(Debug)]
+struct Way {
+    pipeline: Pipeline,
+    /// For a call with all its attempts.
+    time_max: Duration,
+    speaks: Speaks,
+}
+
+/// What a result says about the way that most calls take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaks {
+    /// It went this way.
+    ForAll,
+    /// It went its own way: a lease may be renewed on a connection of its own while nobody else gets
+    /// one, or the other way around.
+    ForItself,
+}
+
+impl GuardedStore {
+    pub(crate) fn new(
+        inner: Arc<dyn Store>,
+        settings: &EngineSettings,
+        random: &Random,
+    ) -> GuardedStore {
+        let clock = Clock::system();
+        let statement = settings.statement_timeout;
+        // Its answer is of no use once the lease is in danger.
+        let beat = statement.min(settings.lease_ttl / 3);
+        let breaker = CircuitBreaker::consecutive(FAILURES)
+            .open_for(LEFT_ALONE)
+            .probe_timeout(PROBE_MAX.min(statement))
+            .named("store")
+            .clock(&clock)
+            .build();
+        let retried =
+            |retry| Pipeline::new().named("store").clock(&clock).random(random).retry(retry);
+        let way = |pipeline, time_max, speaks| Way { pipeline, time_max, speaks };
+        let (all, itself) = (Speaks::ForAll, Speaks::ForItself);
+        let insert = BLIP.nested(Nested::Retry);
+        GuardedStore {
+            inner,
+            away: Away::new(&clock),
+            usual: way(retried(BLIP).circuit_breaker(&breaker), statement, all),
+            once: way(
+                Pipeline::new().named("store").clock(&clock).circuit_breaker(&breaker),
+                statement,
+                all,
+            ),
+            insert: way(retried(insert).circuit_breaker(&breaker), statement, all),
+            life: way(retried(BLIP), beat, itself),
+            beat: way(Pipeline::new().clock(&clock), beat, itself),
+            clock,
+        }
+    }
+
+    /// Makes a call. It answers within the time of its way, with whatever is certain by then.
+    async fn call<T, Fut>(
+        &self,
+        verb: &'static str,
+        way: &Way,
+        mut call: impl FnMut(Attempt) -> Fut,
+    ) -> Answer<T>
+    where
+        Fut: Future<Output = Answer<T>>,
+    {
+        let started = self.clock.now();
+        let elapsed = || self.clock.now().since(started);
+        let mut is_unsure = false;
+        let judge = |answer: &Answer<T>| {
+            is_unsure |= matches!(answer, Err(StoreError::Ambiguous(_)));
+            let class = self.judge(verb, way, answer);
+            // An attempt that cannot have half of the time would mostly be a lost answer more.
+            let is_late = answer.is_err() && elapsed() > way.time_max / 2;
+            if is_late { Class { verdict: Verdict::Stop, ..class } } else { class }
+        };
+        let attempt = |attempt| {
+            let left = way.time_max.saturating_sub(elapsed()).max(millis(1));
+            within(left, way.time_max, call(attempt))
+        };
+        let answer = way.pipeline.run_judged(judge, attempt).await;
+        answer.map_err(|error| self.give_up(verb, error, is_unsure))
+    }
+
+    /// Says what an answer means for the policies, and remembers what it means for people.
+    fn judge<T>(&self, verb: &'static str, way: &Way, answer: &Answer<T>) -> Class {
+        let class = answer.as_ref().err().map_or(Class::DONE, Classify::classify);
+        let is_failure = class.verdict != Verdict::Done && class.category.blames_dependency();
+        match (answer, way.speaks) {
+            (Err(error), speaks) if is_failure => {
+                self.away.failed(verb, error);
+                if speaks == Speaks::ForAll && !self.away.counts() {
+                    // For the breaker neither a success nor a failure.
+                    return Class { category: Category::Cancelled, ..class };
+                }
+            }
+            (_, Speaks::ForAll) if class.category != Category::Cancelled => self.away.answered(),
+            (_, Speaks::ForAll | Speaks::ForItself) => {}
+        }
+        class
+    }
+
+    fn give_up(&self, verb: &'static str, error: Error<StoreError>, is_unsure: bool) -> StoreError {
+        let is_refused = error.why() == Why::CircuitOpen;
+        let error = match error.into_last() {
+            Some(last) if !is_refused => last,
+            Some(_) | None => self.away.error(),
+        };
+        let error = if is_unsure { unsure(error) } else { error };
+        self.away.tell(verb, &error);
+        error
+    }
+}
+
+/// What becomes of an error when an earlier attempt may have written what the last one did not.
+fn unsure(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable(why) | StoreError::Full(why) => StoreError::Ambiguous(why),
+        error @ (StoreError::Ambiguous(_)
+        | StoreError::Rejected(_)
+        | StoreError::HolderDead(_)
+        | StoreError::Broken { .. }
+        | StoreError::Closed) => error,
+    }
+}
+
+/// Waits for an answer so long. One that comes later is lost.
+async fn within<T>(
+    left: Duration,
+    time_max: Duration,
+    call: impl Future<Output = Answer<T>>,
+) -> Answer<T> {
+    let answer = Timeout::new(left).call(|| call).await;
+    answer.map_err(|error| {
+        error.into_last().unwrap_or_else(|| {
+            let why = format!(
+                "no answer within {}: see whether it is overloaded, or raise `statement_timeout` of \
+                 the engine",
+                duration::text(time_max)
+            );
+            StoreError::Ambiguous(why.into())
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Remembers since when the store fails, so that people are told once.
+
+use rewheel::{Clock, Moment, RateLimiter, RateLimiterBuilder, duration, millis, minutes};
+use rewheel_core::store::StoreError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Failures so close together count once: a server that drops its connections, or a group that is
+/// not committed, fails a hundred calls in one moment, and is there for their next attempts.
+const SAME_MOMENT: Duration = millis(50);
+
+/// What fails for some calls and not for others comes and goes all the time: so often it is told.
+const TOLD: RateLimiterBuilder = RateLimiter::per(1, minutes(1)).burst(3);
+
+/// What is known about a store that fails, if it does.
+#[derive(Debug)]
+pub(super) struct Away {
+    clock: Clock,
+    /// Whether there is trouble: asked after every call, so that a healthy one takes no lock.
+    is_failing: AtomicBool,
+    trouble: Mutex<Trouble>,
+    telling: RateLimiter,
+}
+
+#[derive(Debug, Default)]
+struct Trouble {
+    /// Not set while there is none.
+    since: Option<Moment>,
+    is_told: bool,
+    /// When a failure was last counted.
+    counted: Option<Moment>,
+    /// What the last failure was.
+    last: String,
+}
+
+/// Why a call was not passed on.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no call got through for {time}: see that it runs and can be reached; it is asked again every \
+     second, and work goes on by itself; the last error was: {last}"
+)]
+struct LeftAlone {
+    time: String,
+    last: String,
+}
+
+impl Away {
+    pub(super) fn new(clock: &Clock) -> Away {
+        Away {
+            clock: clock.clone(),
+            is_failing: AtomicBool::new(false),
+            trouble: Mutex::default(),
+            telling: TOLD.clock(clock).build(),
+        }
+    }
+
+    /// Notes an attempt that did not reach the store, or did not come back.
+    pub(super) fn failed(&self, verb: &'static str, error: &StoreError) {
+        let last = error.with_causes();
+        tracing::debug!(verb, error = last, "an attempt to reach the store failed");
+        self.enter().last = last;
+    }
+
+    /// Returns whether the failure that was just noted counts: once in a moment.
+    pub(super) fn counts(&self) -> bool {
+        let now = self.clock.now();
+        let mut trouble = lock(&self.trouble);
+        let is_new = trouble.counted.is_none_or(|counted| now.since(counted) >= SAME_MOMENT);
+        if is_new {
+            trouble.counted = Some(now);
+        }
+        is_new
+    }
+
+    /// Notes that the store is there.
+    pub(super) fn answered(&self) {
+        if !self.is_failing.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut trouble = lock(&self.trouble);
+        self.is_failing.store(false, Ordering::Relaxed);
+        let was_told = std::mem::take(&mut trouble.is_told);
+        let since = trouble.since.take().filter(|_| was_told);
+        drop(trouble);
+        if let Some(since) = since {
+            tracing::info!(away = self.time_since(since), "the store answers again");
+        }
+    }
+
+    /// Tells people of a call that was given up, unless they know already.
+    pub(super) fn tell(&self, verb: &'static str, error: &StoreError) {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Ambiguous(_) => {
+                if self.is_news() {
+                    let error = error.with_causes();
+                    tracing::warn!(
+                        verb,
+                        error,
+                        "the store does not answer: work goes on by itself once it does"
+                    );
+                }
+            }
+            StoreError::Full(_) | StoreError::Broken { .. } => {
+                if self.telling.check().is_ok() {
+                    let error = error.with_causes();
+                    tracing::error!(verb, error, "the store needs a person");
+                }
+            }
+            // Whoever asked knows what to make of these.
+            StoreError::Rejected(_) | StoreError::HolderDead(_) | StoreError::Closed => {}
+        }
+    }
+
+    /// Returns what a call is answered that is not passed on.
+    pub(super) fn error(&self) -> StoreError {
+        let trouble = lock(&self.trouble);
+        // A call that was on its way before may have answered meanwhile.
+        let since = trouble.since.unwrap_or_else(|| self.clock.now());
+        let left_alone = LeftAlone { time: self.time_since(since), last: trouble.last.clone() };
+        StoreError::Unavailable(Box::new(left_alone))
+    }
+
+    fn is_news(&self) -> bool {
+        let mut trouble = self.enter();
+        let is_news = !trouble.is_told && self.telling.check().is_ok();
+        trouble.is_told |= is_news;
+        is_news
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Trouble> {
+        let mut trouble = lock(&self.trouble);
+        self.is_failing.store(true, Ordering::Relaxed);
+        trouble.since.get_or_insert_with(|| self.clock.now());
+        trouble
+    }
+
+    fn time_since(&self, since: Moment) -> String {
+        let time = self.clock.now().since(since);
+        let unit = if time < Duration::from_secs(10) { 1 } else { 1_000 };
+        let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        duration::text(Duration::from_millis(whole / unit * unit)).to_string()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that can panic happens under this lock.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,203 @@
+//! Sends each verb its way.
+
+use super::{GuardedStore, within};
+use async_trait::async_trait;
+use rewheel_core::store::{
+    Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
+    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Sent, Settled, Settlement, Store,
+    SubmitStore, Tally, Watch, WorkStore,
+};
+use rewheel_core::{
+    Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
+    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+};
+use std::time::Duration;
+
+#[async_trait]
+impl SubmitStore for GuardedStore {
+    async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        let again = Insert { sent: Sent::Again, ..insert.clone() };
+        self.call("insert", &self.insert, |attempt| {
+            self.inner.insert(if attempt.is_retry() { &again } else { insert })
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl WorkStore for GuardedStore {
+    async fn lanes(
+        &self,
+        kinds: &[KindName],
+        after: Option<&Lane>,
+        limit: usize,
+    ) -> Answer<Vec<LaneHead>> {
+        self.call("lanes", &self.usual, |_| self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        self.call("claim", &self.usual, |_| self.inner.claim(claim)).await
+    }
+
+    async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
+        self.call("start", &self.usual, |_| self.inner.start(holder, leases)).await
+    }
+
+    async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
+        self.call("settle", &self.usual, |_| self.inner.settle(holder, settlements)).await
+    }
+
+    async fn give_back(
+        &self,
+        holder: HolderId,
+        leases: &[Lease],
+        keep: Keep,
+    ) -> Answer<Vec<Settled>> {
+        self.call("give_back", &self.usual, |_| self.inner.give_back(holder, leases, keep)).await
+    }
+
+    async fn held(
+        &self,
+        holder: HolderId,
+        older_than: Duration,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Answer<Vec<Lease>> {
+        self.call("held", &self.usual, |_| self.inner.held(holder, older_than, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl LeaseStore for GuardedStore {
+    async fn join(&self, holder: &NewHolder) -> Answer<Timestamp> {
+        self.call("join", &self.life, |_| self.inner.join(holder)).await
+    }
+
+    async fn renew(&self, holder: HolderId) -> Answer<Renewed> {
+        self.call("renew", &self.beat, |_| self.inner.renew(holder)).await
+    }
+
+    async fn leave(&self, holder: HolderId) -> Answer<()> {
+        self.call("leave", &self.life, |_| self.inner.leave(holder)).await
+    }
+
+    async fn holders(&self) -> Answer<Vec<Holder>> {
+        self.call("holders", &self.beat, |_| self.inner.holders()).await
+    }
+
+    async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
+        self.call("bury", &self.beat, |_| self.inner.bury(by, other, renewals)).await
+    }
+
+    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
+        self.call("sweep", &self.usual, |_| self.inner.sweep(by, limit, keep)).await
+    }
+}
+
+#[async_trait]
+impl KindStore for GuardedStore {
+    async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()> {
+        self.call("put_kinds", &self.usual, |_| self.inner.put_kinds(kinds, by)).await
+    }
+
+    async fn kinds(&self) -> Answer<Vec<Kind>> {
+        self.call("kinds", &self.usual, |_| self.inner.kinds()).await
+    }
+
+    async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged> {
+        self.call("change_kind", &self.usual, |_| self.inner.change_kind(kind, change, by)).await
+    }
+}
+
+#[async_trait]
+impl OperateStore for GuardedStore {
+    async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
+        // Made again after a lost answer, it would find the version changed by itself.
+        let is_conditional = changes.iter().any(|change| change.if_version.is_some());
+        let way = if is_conditional { &self.once } else { &self.usual };
+        self.call("change", way, |_| self.inner.change(changes, by, keep)).await
+    }
+
+    async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>> {
+        self.call("deadlines", &self.usual, |_| self.inner.deadlines(grace, limit)).await
+    }
+
+    async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>> {
+        self.call("unannounced", &self.usual, |_| self.inner.unannounced(limit)).await
+    }
+
+    async fn announce(&self, dead: &[DeadLetter]) -> Answer<()> {
+        self.call("announce", &self.usual, |_| self.inner.announce(dead)).await
+    }
+
+    async fn prune(&self, prune: &Prune) -> Answer<Pruned> {
+        self.call("prune", &self.usual, |_| self.inner.prune(prune)).await
+    }
+}
+
+#[async_trait]
+impl ReadStore for GuardedStore {
+    async fn now(&self) -> Answer<Timestamp> {
+        self.call("now", &self.usual, |_| self.inner.now()).await
+    }
+
+    async fn get(&self, job: JobId) -> Answer<Option<Job>> {
+        self.call("get", &self.usual, |_| self.inner.get(job)).await
+    }
+
+    async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
+        self.call("list", &self.usual, |_| self.inner.list(filter, page)).await
+    }
+
+    async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
+        self.call("count", &self.usual, |_| self.inner.count(filter, scan_max)).await
+    }
+
+    async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {
+        self.call("attempts", &self.usual, |_| self.inner.attempts(job)).await
+    }
+
+    async fn audit(
+        &self,
+        job: Option<JobId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<Vec<AuditEntry>> {
+        self.call("audit", &self.usual, |_| self.inner.audit(job, before, limit)).await
+    }
+
+    async fn tally(&self) -> Answer<Vec<Tally>> {
+        self.call("tally", &self.usual, |_| self.inner.tally()).await
+    }
+
+    async fn books(&self) -> Answer<Books> {
+        self.call("books", &self.usual, |_| self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl Store for GuardedStore {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn risks(&self) -> Answer<Vec<Risk>> {
+        self.call("risks", &self.usual, |_| self.inner.risks()).await
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        self.inner.watch()
+    }
+
+    async fn close(&self) -> Answer<()> {
+        // Not refused, nor made again: whoever closes a store that is away wants to leave.
+        let time_max = self.usual.time_max;
+        within(time_max, time_max, self.inner.close()).await
+    }
+}

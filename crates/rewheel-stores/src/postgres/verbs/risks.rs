@@ -1,0 +1,46 @@
+//! Says what makes the store's promises weaker.
+
+use super::super::error::Trouble;
+use super::super::session::Session;
+use super::super::statements::RISKS;
+use rewheel_core::store::Risk;
+
+/// A transaction that has been open for so long keeps what is gone from being cleared away.
+const OLD_TRANSACTION_SECONDS: i64 = 3_600;
+
+pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, Trouble> {
+    let row = session.one(&RISKS, &[]).await?;
+    let (fsync, pages, commit): (&str, &str, &str) =
+        (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let mut risks = Vec::new();
+    let mut add = |name, message: String| risks.push(Risk { name, message });
+    if fsync != "on" {
+        add(
+            "fsync",
+            "off: a crash of the server's machine may damage the whole database; turn it on"
+                .to_owned(),
+        );
+    }
+    if pages != "on" {
+        add("full_page_writes", "off: a crash may leave pages half written; turn it on".to_owned());
+    }
+    if commit == "off" {
+        let message = "off: the last jobs before a crash of the server may be lost; set it to `on` for this user or database";
+        add("synchronous_commit", message.to_owned());
+    }
+    let age: i64 = row.try_get(3)?;
+    if age > OLD_TRANSACTION_SECONDS {
+        let message = format!(
+            "a transaction has been open for {} min: what is gone cannot be cleared away; find it in pg_stat_activity",
+            age / 60
+        );
+        add("old_transaction", message);
+    }
+    let slots: i64 = row.try_get(4)?;
+    if slots > 0 {
+        let message =
+            format!("nobody reads {slots} of them: they keep the log and what is gone; drop them");
+        add("replication_slots", message);
+    }
+    Ok(risks)
+}

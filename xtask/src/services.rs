@@ -1,0 +1,275 @@
+//! Starts the servers that tests need, for themselves alone.
+//!
+//! A service is one small file below: its name, the variable that tells tests where it is, how it
+//! starts, how it stops.
+
+mod postgres;
+
+use std::env;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::repository::Repository;
+
+const ALL: &[Service] = &[postgres::SERVICE];
+
+/// A server that some tests need.
+#[derive(Debug)]
+struct Service {
+    name: &'static str,
+    /// Where tests look for its address; a developer who sets it has a server of their own.
+    variable: &'static str,
+    /// The cargo feature that turns on the tests which need it.
+    feature: &'static str,
+    /// What is not tested without it.
+    subject: &'static str,
+    /// What is not tested with somebody else's: tests that harm a server start one for themselves.
+    harm: &'static str,
+    /// Whether its programs are on this machine.
+    installed: fn(&Repository) -> Result<bool>,
+    /// Returns the address of the one that `start` started and that still runs.
+    running: fn(&Repository) -> Result<Option<String>>,
+    /// Starts one with data of its own, and returns its address.
+    start: fn(&Repository) -> Result<String>,
+    /// Ends it with its data; nothing to end is fine.
+    stop: fn(&Repository) -> Result<()>,
+}
+
+/// Who started a server, which decides who stops it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Origin {
+    Environment,
+    EarlierRun,
+    ThisRun,
+}
+
+/// Starts what does not run yet, and prints what a shell needs to use it.
+pub(crate) fn up(repository: &Repository) -> Result<()> {
+    for service in ALL {
+        let (url, origin) = match find(repository, service)? {
+            Some(found) => found,
+            None => ((service.start)(repository)?, Origin::ThisRun),
+        };
+        println!("# {}: {}", service.name, explanation(origin));
+        println!("export {}={url}", service.variable);
+    }
+    Ok(())
+}
+
+/// Stops what `up` started, with its data.
+pub(crate) fn down(repository: &Repository) -> Result<()> {
+    for service in ALL {
+        let was = (service.running)(repository)?;
+        (service.stop)(repository).with_context(|| format!("cannot stop {}", service.name))?;
+        println!("# {}: {}", service.name, if was.is_some() { "stopped" } else { "did not run" });
+    }
+    Ok(())
+}
+
+/// Starts the service of that name, says so, waits until whoever asked is gone, then stops it.
+///
+/// A process of its own with a pipe instead of a signal handler: the pipe closes however the other
+/// side ends, killed included. It starts the server itself, so that there is no moment in which one
+/// runs unguarded.
+pub(crate) fn guard(repository: &Repository, name: &str) -> Result<()> {
+    let service = ALL.iter().find(|service| service.name == name);
+    let service = service.with_context(|| format!("there is no service `{name}`"))?;
+    match (service.start)(repository) {
+        Ok(url) => println!("{STARTED}{url}"),
+        Err(error) => println!("{FAILED}{}", format!("{error:#}").replace('\n', " ")),
+    }
+    std::io::stdin().read_to_end(&mut Vec::new()).context("cannot wait for the end")?;
+    (service.stop)(repository)
+}
+
+/// How a guard's answer begins; other lines are what installing and starting print.
+const STARTED: &str = "started: ";
+const FAILED: &str = "failed: ";
+
+/// Finds a server that runs without our doing.
+fn find(repository: &Repository, service: &Service) -> Result<Option<(String, Origin)>> {
+    if let Some(url) = own(env::var(service.variable).ok()) {
+        return Ok(Some((url, Origin::Environment)));
+    }
+    Ok((service.running)(repository)?.map(|url| (url, Origin::EarlierRun)))
+}
+
+/// An empty variable is how shells and CI files say "not set".
+fn own(variable: Option<String>) -> Option<String> {
+    variable.filter(|url| !url.trim().is_empty())
+}
+
+fn explanation(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Environment => "nothing started, this is set already",
+        Origin::EarlierRun => "runs already",
+        Origin::ThisRun => "started; `cargo xtask services down` stops it",
+    }
+}
+
+/// What runs while tests do. Dropped, it stops what was started for them.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    variables: Vec<(&'static str, String)>,
+    /// The features that need what does not run.
+    features_off: Vec<&'static str>,
+    untested: Vec<String>,
+    guards: Vec<Guard>,
+}
+
+impl Session {
+    /// Starts what can be started; what cannot is not an error here but a gap that is told.
+    pub(crate) fn start(repository: &Repository) -> Session {
+        let mut session = Session::default();
+        for service in ALL {
+            match session.join(repository, service) {
+                Ok(origin) => println!("{} {}", service.name, said(origin)),
+                Err(error) => session.missing(service, &format!("{error:#}")),
+            }
+        }
+        session
+    }
+
+    fn join(&mut self, repository: &Repository, service: &Service) -> Result<Origin> {
+        if let Some((url, origin)) = find(repository, service)? {
+            self.variables.push((service.variable, url));
+            if !(service.installed)(repository)? {
+                self.leave_out(service.harm, "its programs are not on this machine");
+            }
+            return Ok(origin);
+        }
+        let (guard, url) = Guard::start(service.name)?;
+        self.variables.push((service.variable, url));
+        self.guards.push(guard);
+        Ok(Origin::ThisRun)
+    }
+
+    fn missing(&mut self, service: &Service, reason: &str) {
+        self.leave_out(service.subject, reason);
+        self.features_off.push(service.feature);
+    }
+
+    fn leave_out(&mut self, subject: &str, reason: &str) {
+        let line = format!("{subject} ({})", reason.replace('\n', " "));
+        println!("not tested: {line}");
+        self.untested.push(line);
+    }
+
+    /// Tells the program where the servers are.
+    pub(crate) fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.envs(self.variables.iter().map(|(name, url)| (name, url)))
+    }
+
+    /// The features whose tests would look for a server in vain.
+    pub(crate) fn features_off(&self) -> &[&'static str] {
+        &self.features_off
+    }
+
+    /// Stops what was started.
+    ///
+    /// # Errors
+    ///
+    /// Fails when something may still run.
+    pub(crate) fn end(self) -> Result<Vec<String>> {
+        self.guards.into_iter().try_for_each(Guard::end)?;
+        Ok(self.untested)
+    }
+}
+
+fn said(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Environment => "is the environment's",
+        Origin::EarlierRun => "ran already, and goes on",
+        Origin::ThisRun => "is started for this run",
+    }
+}
+
+/// The process that stops the servers when this one ends.
+#[derive(Debug)]
+struct Guard {
+    process: Child,
+}
+
+impl Guard {
+    /// Returns with the server's address once it runs.
+    fn start(name: &str) -> Result<(Guard, String)> {
+        let program = env::current_exe().context("cannot tell which program this is")?;
+        let mut command = Command::new(program);
+        command.args(["services", "guard", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Out of the terminal's group: Ctrl-C must reach the tests, not who cleans up after them.
+        let mut process = command.process_group(0).spawn().context("cannot start the guard")?;
+        let said = process.stdout.take().context("the guard has no voice")?;
+        let guard = Guard { process };
+        for line in BufReader::new(said).lines() {
+            let line = line.context("the guard does not answer")?;
+            match answer(&line) {
+                Some(Ok(url)) => return Ok((guard, url.to_owned())),
+                Some(Err(reason)) => bail!("{reason}"),
+                None => println!("{line}"),
+            }
+        }
+        bail!("the guard ended without an answer")
+    }
+
+    fn end(mut self) -> Result<()> {
+        let status = self.stop().context("the guard is gone")?;
+        ensure!(status.success(), "services may still run: try `cargo xtask services down`");
+        Ok(())
+    }
+
+    fn stop(&mut self) -> std::io::Result<std::process::ExitStatus> {
+        drop(self.process.stdin.take());
+        self.process.wait()
+    }
+}
+
+/// Reads a guard's answer.
+fn answer(line: &str) -> Option<Result<&str, &str>> {
+    let started = line.strip_prefix(STARTED).map(Ok);
+    started.or_else(|| line.strip_prefix(FAILED).map(Err))
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_variable_names_no_server() {
+        assert_eq!(own(None), None);
+        assert_eq!(own(Some(" ".to_owned())), None);
+        assert_eq!(own(Some("postgres://x".to_owned())), Some("postgres://x".to_owned()));
+    }
+
+    #[test]
+    fn a_guards_answer_is_told_from_what_it_prints() {
+        assert_eq!(answer("started: postgres://x"), Some(Ok("postgres://x")));
+        assert_eq!(answer("failed: no PostgreSQL"), Some(Err("no PostgreSQL")));
+        assert_eq!(answer("$ apt-get update"), None);
+    }
+
+    #[test]
+    fn a_missing_server_turns_its_tests_off_with_a_reason() {
+        let mut session = Session::default();
+        session.missing(&postgres::SERVICE, "not\ninstalled");
+        assert_eq!(session.features_off(), ["test-postgres"]);
+        assert_eq!(session.end().unwrap(), ["PostgreSQL store (not installed)"]);
+    }
+
+    #[test]
+    fn a_program_is_told_where_the_servers_are() {
+        let variables = vec![("REWHEEL_TEST_POSTGRES", "postgres://x".to_owned())];
+        let session = Session { variables, ..Session::default() };
+        let mut command = Command::new("cargo");
+        let told: Vec<_> = session.tell(&mut command).get_envs().collect();
+        assert_eq!(told, [("REWHEEL_TEST_POSTGRES".as_ref(), Some("postgres://x".as_ref()))]);
+    }
+}
