@@ -123,6 +123,34 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
     Node::of(&schema).await.balance().await;
 }
 
+/// What a claim has seen of a job is not looked for again when it is settled.
+#[tokio::test]
+async fn a_settle_in_any_order_goes_straight_to_its_jobs() {
+    let schema = Schema::fresh();
+    let node = Node::open(&named(&schema, "")).await;
+    node.kinds(&["a"]).await;
+    node.insert(&node.jobs("a", 50)).await;
+    let holder = node.holder().await;
+    let mut leased = node.claim(holder, &["a"], 50).await;
+    leased.sort_by_key(|leased| std::cmp::Reverse(leased.job.id));
+    let settlements: Vec<Settlement> =
+        leased.iter().map(|leased| Settlement::succeed(leased.lease())).collect();
+    let settled = node.subject.store.settle(holder, &settlements).await.expect("settled");
+    assert_eq!(settled, [Settled::Applied(Outcome::LetGo(State::Succeeded)); 50]);
+    node.store.close().await.expect("it closes");
+    let visitor = schema.connect().await;
+    let connections = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}'",
+        schema.name()
+    );
+    until(&visitor, &connections, 0).await;
+    let looked = format!(
+        "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = '{}' AND indexrelname = 'jobs_pkey'",
+        schema.name()
+    );
+    assert_eq!(counted(&visitor, &looked).await, 0, "they were looked for");
+}
+
 #[tokio::test]
 async fn lanes_are_visited_in_the_order_of_the_claim() {
     let schema = Schema::fresh();

@@ -95,9 +95,11 @@ async fn succeed(
     settlements: &[Settlement],
     keep: Keep,
 ) -> Result<HashSet<JobId>, Trouble> {
-    let leases = || settlements.iter().map(|settled| settled.lease);
-    let (ids, fences) = columns(leases());
-    let places = session.shared.places.take(leases());
+    // In the order in which the columns are: a place belongs to its id.
+    let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
+    leases.sort_unstable_by_key(|lease| uuid(lease.job));
+    let (ids, fences) = columns(leases.iter().copied());
+    let places = session.shared.places.take(leases.iter().copied());
     let (holder, offset) = (holder_uuid(holder), session.offset());
     let (job, key) = (millis(keep.job), millis(keep.key));
     let row = if keep.job.is_zero() {
