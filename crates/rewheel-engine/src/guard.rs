@@ -7,7 +7,7 @@
 mod away;
 mod verbs;
 
-use self::away::Away;
+use self::away::{Away, GivenUp};
 use crate::settings::EngineSettings;
 use rewheel::{
     Attempt, Backoff, Category, CircuitBreaker, Class, Classify, Clock, Error, Jitter, Nested,
@@ -133,7 +133,7 @@ impl GuardedStore {
             within(left, way.time_max, call(attempt))
         };
         let answer = way.pipeline.run_judged(judge, attempt).await;
-        answer.map_err(|error| self.give_up(verb, error, is_unsure))
+        answer.map_err(|error| self.give_up(verb, way, error, is_unsure))
     }
 
     /// Says what an answer means for the policies, and remembers what it means for people.
@@ -154,14 +154,22 @@ impl GuardedStore {
         class
     }
 
-    fn give_up(&self, verb: &'static str, error: Error<StoreError>, is_unsure: bool) -> StoreError {
+    fn give_up(
+        &self,
+        verb: &'static str,
+        way: &Way,
+        error: Error<StoreError>,
+        is_unsure: bool,
+    ) -> StoreError {
         let is_refused = error.why() == Why::CircuitOpen;
+        let is_repeated = error.why() == Why::Nested || way.speaks == Speaks::ForItself;
         let error = match error.into_last() {
             Some(last) if !is_refused => last,
             Some(_) | None => self.away.error(),
         };
         let error = if is_unsure { unsure(error) } else { error };
-        self.away.tell(verb, &error);
+        let given_up = if is_repeated { GivenUp::ForNow } else { GivenUp::ForGood };
+        self.away.tell(verb, &error, given_up);
         error
     }
 }

@@ -1,6 +1,6 @@
 //! Remembers since when the store fails, so that people are told once.
 
-use rewheel::{Clock, Moment, RateLimiter, RateLimiterBuilder, duration, millis, minutes};
+use rewheel::{Clock, Moment, RateLimiter, RateLimiterBuilder, duration, millis, minutes, seconds};
 use rewheel_core::store::StoreError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,9 @@ const SAME_MOMENT: Duration = millis(50);
 
 /// What fails for some calls and not for others comes and goes all the time: so often it is told.
 const TOLD: RateLimiterBuilder = RateLimiter::per(1, minutes(1)).burst(3);
+
+/// What somebody else repeats is worth telling once it has gone on for so long.
+const REPEATED: Duration = seconds(1);
 
 /// What is known about a store that fails, if it does.
 #[derive(Debug)]
@@ -32,6 +35,15 @@ struct Trouble {
     counted: Option<Moment>,
     /// What the last failure was.
     last: String,
+}
+
+/// What follows a call that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// Whoever asked gets the error.
+    ForGood,
+    /// Whoever asked asks again.
+    ForNow,
 }
 
 /// Why a call was not passed on.
@@ -57,9 +69,11 @@ impl Away {
 
     /// Notes an attempt that did not reach the store, or did not come back.
     pub(super) fn failed(&self, verb: &'static str, error: &StoreError) {
-        let last = error.with_causes();
-        tracing::debug!(verb, error = last, "an attempt to reach the store failed");
-        self.enter().last = last;
+        let text = error.with_causes();
+        tracing::debug!(verb, error = text, "an attempt to reach the store failed");
+        // What it means is said by whoever repeats it; what caused it is to be kept.
+        let cause = text.strip_prefix(&format!("{error}: ")).map(str::to_owned);
+        self.enter().last = cause.unwrap_or(text);
     }
 
     /// Returns whether the failure that was just noted counts: once in a moment.
@@ -89,10 +103,10 @@ impl Away {
     }
 
     /// Tells people of a call that was given up, unless they know already.
-    pub(super) fn tell(&self, verb: &'static str, error: &StoreError) {
+    pub(super) fn tell(&self, verb: &'static str, error: &StoreError, given_up: GivenUp) {
         match error {
             StoreError::Unavailable(_) | StoreError::Ambiguous(_) => {
-                if self.is_news() {
+                if self.is_news(given_up) {
                     let error = error.with_causes();
                     tracing::warn!(
                         verb,
@@ -121,9 +135,12 @@ impl Away {
         StoreError::Unavailable(Box::new(left_alone))
     }
 
-    fn is_news(&self) -> bool {
+    fn is_news(&self, given_up: GivenUp) -> bool {
+        let now = self.clock.now();
         let mut trouble = self.enter();
-        let is_news = !trouble.is_told && self.telling.check().is_ok();
+        let has_lasted = trouble.since.is_some_and(|since| now.since(since) >= REPEATED);
+        let is_due = given_up == GivenUp::ForGood || has_lasted;
+        let is_news = is_due && !trouble.is_told && self.telling.check().is_ok();
         trouble.is_told |= is_news;
         is_news
     }
@@ -137,7 +154,7 @@ impl Away {
 
     fn time_since(&self, since: Moment) -> String {
         let time = self.clock.now().since(since);
-        let unit = if time < Duration::from_secs(10) { 1 } else { 1_000 };
+        let unit = if time < Duration::from_secs(1) { 1 } else { 1_000 };
         let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         duration::text(Duration::from_millis(whole / unit * unit)).to_string()
     }

@@ -274,7 +274,7 @@ async fn a_refusal_says_since_when_why_and_what_to_do() {
     let text = outage.store.now().await.unwrap_err().with_causes();
     let wanted = "the store is unavailable: no call got through for 1m30s: see that it runs and \
                   can be reached; it is asked again every second, and work goes on by itself; the \
-                  last error was: the store is unavailable: Now was to fail before";
+                  last error was: Now was to fail before";
     assert_eq!(text, wanted);
 }
 
