@@ -8,6 +8,10 @@ use rewheel_server::{Said, Show};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
+/// What is logged unless `RUST_LOG` says otherwise: what is wrong, and when it is over. A pool has a
+/// line for each connection that it lost, where the engine has one for all.
+const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,deadpool=error";
+
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     let mut config = local::config(args.config.as_deref())?;
     if let Some(store) = args.store {
@@ -29,7 +33,7 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
 
 /// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for.
 fn log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())

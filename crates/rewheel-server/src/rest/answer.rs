@@ -74,14 +74,13 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn write(response: &mut Response, problem: &Problem, id: &str) {
-    // One that shuts down is asked often whether it is ready; that it is not is no news.
-    if problem.code.status() >= 500 && problem.code != Code::ShuttingDown {
-        tracing::warn!(
-            request_id = id,
-            code = problem.code.as_str(),
-            detail = problem.detail,
-            "request failed"
-        );
+    let (request_id, code, detail) = (id, problem.code.as_str(), &problem.detail);
+    if problem.code == Code::Internal {
+        tracing::warn!(request_id, code, detail, "request failed");
+    } else if problem.code.status() >= 500 {
+        // That the store is away, or that the server shuts down, was told once; who asks whether it
+        // is ready does so all the time.
+        tracing::debug!(request_id, code, detail, "request failed");
     }
     let document = serde_json::to_vec(&problem.document(id)).unwrap_or_default();
     *response.status_mut() = status(problem.code);
