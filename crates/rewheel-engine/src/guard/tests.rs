@@ -4,7 +4,7 @@ mod conformance;
 
 use super::GuardedStore;
 use crate::settings::EngineSettings;
-use rewheel::{Moment, Random, Retry, Retryable, millis, seconds};
+use rewheel::{Moment, Random, Retry, Retryable, duration, millis, seconds};
 use rewheel_core::store::{
     Change, Insert, Inserted, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError,
     SubmitStore, What,
@@ -116,7 +116,8 @@ async fn calls_that_fail_together_are_all_made_again() {
 async fn a_call_that_never_answers_is_given_up_after_its_time() {
     let (faulty, store) = faulty();
     store.join(&holder()).await.unwrap();
-    for (verb, time) in [(Verb::Books, seconds(10)), (Verb::Renew, seconds(5))] {
+    let EngineSettings { statement_timeout, lease_ttl, .. } = EngineSettings::default();
+    for (verb, time) in [(Verb::Books, statement_timeout), (Verb::Renew, lease_ttl / 3)] {
         faulty.fail_next(verb, Fault::NoAnswer);
         let before = store.clock.now();
         let error = if verb == Verb::Books {
@@ -128,7 +129,7 @@ async fn a_call_that_never_answers_is_given_up_after_its_time() {
         let took = store.clock.now().since(before);
         assert!(took >= time && took < time + millis(5), "{verb:?} took {took:?}");
         let text = error.with_causes();
-        let wanted = format!("no answer within {}s: see whether", time.as_secs());
+        let wanted = format!("no answer within {}: see whether", duration::text(time));
         assert!(text.contains(&wanted) && text.contains("`statement_timeout`"), "{text}");
     }
 }
