@@ -195,10 +195,12 @@ async fn within<T>(
     let answer = Timeout::new(left).call(|| call).await;
     answer.map_err(|error| {
         error.into_last().unwrap_or_else(|| {
+            // Nobody reads the nanoseconds of a third.
+            let whole = Duration::from_millis(u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX));
             let why = format!(
                 "no answer within {}: see whether it is overloaded, or raise `statement_timeout` of \
                  the engine",
-                duration::text(time_max)
+                duration::text(whole)
             );
             StoreError::Ambiguous(why.into())
         })
