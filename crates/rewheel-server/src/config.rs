@@ -132,7 +132,7 @@ impl Config {
     /// Returns the URL of the store with every setting in it. What the URL says itself comes first.
     ///
     /// ```
-    /// use rewheel_server::Config;
+    /// use rewheel_server::config::Config;
     ///
     /// let mut config = Config::default();
     /// config.store.url = "postgres://shop@db/shop?statement_timeout=5s".to_owned();
