@@ -43,6 +43,10 @@ const SCHEMA: &str = "rewheel";
 /// Longest wait for a connection to be made: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// What begins a burial. Whoever is leasing to the dead is done within milliseconds, or was stopped in the middle of
+/// it; whoever buries has a heartbeat of its own to think of.
+const HASTY: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'";
+
 /// What every session is told. With these the statements have but one plan, whatever the statistics say: those of a
 /// table whose rows come and go are wrong most of the time.
 const GUARDS: [(&str, &str); 8] = [
@@ -89,6 +93,8 @@ struct Shared {
     begin: String,
     /// What begins a transaction that only reads, and sees one moment.
     begin_snapshot: String,
+    /// What begins a transaction that waits for others no longer than a heartbeat can.
+    begin_hasty: String,
     lanes: Lanes,
     places: Places,
     woken: Wakeup,
@@ -128,6 +134,7 @@ impl PostgresStore {
             prepares: direct,
             begin: begin("BEGIN", &options),
             begin_snapshot: begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &options),
+            begin_hasty: begin(HASTY, &options),
             lanes: Lanes::new(),
             places: Places::default(),
             woken,
@@ -162,6 +169,13 @@ impl PostgresStore {
     async fn snapshot(&self) -> Answer<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_snapshot.as_str());
+        Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
+    }
+
+    /// A session whose statements are one transaction, and wait for no lock for long.
+    async fn hasty(&self) -> Answer<Session<'_>> {
+        let connection = self.shared.work.get().await.map_err(judge_pool)?;
+        let begin = Some(self.shared.begin_hasty.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 

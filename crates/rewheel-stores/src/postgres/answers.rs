@@ -100,9 +100,11 @@ impl LeaseStore for PostgresStore {
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
         // Not on the heartbeat's connection: a lease does not wait for somebody else's.
-        let session = self.write().await?;
-        let burial = lease::bury(&session, by, other, renewals).await;
-        session.end(burial).await
+        let session = self.hasty().await?;
+        match lease::bury(&session, by, other, renewals).await {
+            Err(trouble) if trouble.is_lock() => session.undo(Burial::Alive).await,
+            burial => session.end(burial).await,
+        }
     }
 
     async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {

@@ -29,6 +29,16 @@ impl From<StoreError> for Trouble {
     }
 }
 
+impl Trouble {
+    /// Returns whether it waited for somebody else's lock for as long as it could.
+    pub(super) fn is_lock(&self) -> bool {
+        match self {
+            Trouble::Sql(error) => error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
+            Trouble::Said(_) => false,
+        }
+    }
+}
+
 /// How far a transaction had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {

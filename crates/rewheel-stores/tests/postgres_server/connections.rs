@@ -104,7 +104,7 @@ async fn a_verb_that_is_given_up_leaves_no_transaction_behind() {
 
 /// Whoever leases to the dead ends first. Nobody waits for them, since the heartbeat that buries has a lease of its own to renew.
 #[tokio::test]
-async fn a_burial_does_not_wait_for_who_leases_to_the_dead() {
+async fn a_burial_does_not_wait_long_for_who_leases_to_the_dead() {
     let schema = Schema::fresh();
     let node = Node::of(&schema).await;
     let (by, other): (HolderId, HolderId) = (node.holder().await, node.holder().await);

@@ -91,7 +91,12 @@ pub(in super::super) async fn bury(
     match (by_lives, buried, lived) {
         (false, ..) => Err(StoreError::HolderDead(by).into()),
         (true, true, _) => Ok(Burial::Buried),
-        (true, false, true) => Ok(Burial::Alive),
         (true, false, false) => Ok(Burial::Dead),
+        (true, false, true) => {
+            // It lived when this began; since then another may have been faster.
+            let row = session.one(&FIND_HOLDER, &[&holder_uuid(other), &session.offset()]).await?;
+            let lives = row.try_get::<_, Option<bool>>(2)?.unwrap_or(false);
+            Ok(if lives { Burial::Alive } else { Burial::Dead })
+        }
     }
 }
