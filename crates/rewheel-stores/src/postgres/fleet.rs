@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Shortest time between two words to the fleet. PostgreSQL lets one transaction at a time tell something, and everybody who
 /// hears it looks into the store: under load that is often enough.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Waits before the next try to connect: the first, and the longest.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

@@ -17,8 +17,45 @@ use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
+/// From so many jobs on, two connections claim half of them each: one core of the server leases fewer jobs in a second than
+/// an engine runs.
+const HALVED_MIN: usize = 512;
+
 impl PostgresStore {
     pub(in super::super) async fn claim_batch(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
+        let asked: usize =
+            claim.visits.iter().fold(0, |sum, visit| sum.saturating_add(visit.limit));
+        if claim.limit.min(asked) < HALVED_MIN {
+            return self.claim_part(claim).await;
+        }
+        let share = |limit: usize, part: usize| (limit + part) / 2;
+        let visits = [0, 1].map(|part| -> Vec<Visit> {
+            let half = |visit: &Visit| Visit { limit: share(visit.limit, part), ..visit.clone() };
+            claim.visits.iter().map(half).collect()
+        });
+        let half = |part: usize| Claim {
+            visits: &visits[part],
+            limit: share(claim.limit, part),
+            ..claim.clone()
+        };
+        let halves = (half(0), half(1));
+        // Each passes over what the other has locked: together they get those due first.
+        let answers = tokio::join!(self.claim_part(&halves.0), self.claim_part(&halves.1));
+        let mut leased = match answers {
+            (Ok(one), Ok(other)) => [one, other].concat(),
+            // What one has leased is not forgotten because the other could not; what that left may be below a floor.
+            (Ok(leased), Err(_)) | (Err(_), Ok(leased)) if !leased.is_empty() => {
+                self.shared.lanes.lower();
+                leased
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(error),
+        };
+        let place = |lane: &Lane| claim.visits.iter().position(|visit| visit.lane == *lane);
+        leased.sort_by_cached_key(|leased| (place(&leased.job.lane), leased.job.due));
+        Ok(leased)
+    }
+
+    async fn claim_part(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
         let session = self.write().await?;
         let wish = match Wish::new(self, &session, claim).await {
             Ok(wish) => wish,
