@@ -28,7 +28,7 @@ impl PostgresStore {
         if claim.limit.min(asked) < HALVED_MIN {
             return self.claim_part(claim).await;
         }
-        let share = |limit: usize, part: usize| (limit + part) / 2;
+        let share = |limit: usize, part: usize| limit / 2 + limit % 2 * part;
         let visits = [0, 1].map(|part| -> Vec<Visit> {
             let half = |visit: &Visit| Visit { limit: share(visit.limit, part), ..visit.clone() };
             claim.visits.iter().map(half).collect()
