@@ -66,6 +66,9 @@ impl WorkStore for PostgresStore {
         after: Option<JobId>,
         limit: usize,
     ) -> Answer<Vec<Lease>> {
+        if after.is_none() {
+            self.shelve(older_than, Some(holder)).await?;
+        }
         let session = self.read().await?;
         let leases = claim::held(&session, holder, older_than, after, limit).await;
         session.end(leases).await

@@ -34,6 +34,9 @@ pub struct PostgresOptions {
     pub pooler: Pooler,
     /// Whether the server must prove who it is.
     pub verify: Verify,
+    /// From so many jobs on a claim is written as a list. Which way is taken makes a difference to nothing but speed;
+    /// tests take each.
+    pub listed_min: usize,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
 }
@@ -74,6 +77,9 @@ impl PostgresOptions {
     /// As the engine's own: nothing waits longer for an answer.
     pub const STATEMENT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
+    /// Fewer cost less by themselves than with a list of them.
+    pub const LISTED_MIN_DEFAULT: usize = 32;
+
     /// Reads a URL as libpq does, with settings of its own: `schema`, `pool_max`, `statement_timeout`,
     /// `pooler=transaction`.
     ///
@@ -88,6 +94,7 @@ impl PostgresOptions {
             statement_timeout: PostgresOptions::STATEMENT_TIMEOUT_DEFAULT,
             pooler: Pooler::None,
             verify: Verify::No,
+            listed_min: PostgresOptions::LISTED_MIN_DEFAULT,
             clock: ClockOffset::default(),
         };
         // What is the server's own is read by its client.

@@ -1,4 +1,4 @@
-//! Remembers where in the table a claimed job is.
+//! Remembers where in the table claimed jobs are, and which list names them.
 
 use rewheel_core::{Fence, JobId, Lease};
 use std::collections::HashMap;
@@ -37,32 +37,119 @@ impl ToSql for Place {
     to_sql_checked!();
 }
 
+/// The number of a claim's list.
+pub(super) type List = i64;
+
 /// Where jobs were when this process claimed them. A hint: whoever uses it checks what is there.
 #[derive(Debug, Default)]
-pub(super) struct Places(Mutex<HashMap<JobId, (Fence, Place)>>);
+pub(super) struct Places(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    jobs: HashMap<JobId, Spot>,
+    /// How many of each list's jobs are not settled yet.
+    unsettled: HashMap<List, usize>,
+    /// Lists of which everything is settled.
+    done: Vec<List>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    fence: Fence,
+    place: Place,
+    list: Option<List>,
+}
+
+/// Where jobs are that are about to be settled.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) places: Vec<Option<Place>>,
+    lists: Vec<Option<List>>,
+}
 
 impl Places {
-    fn known(&self) -> MutexGuard<'_, HashMap<JobId, (Fence, Place)>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         // Nothing that can panic happens under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn remember(&self, jobs: impl Iterator<Item = (Lease, Place)>) {
+    /// Remembers jobs that were claimed together.
+    pub(super) fn remember(&self, jobs: &[(Lease, Place)], list: Option<List>) {
         let mut known = self.known();
-        if known.len() >= REMEMBERED_MAX {
-            known.clear();
+        if known.jobs.len() + jobs.len() > REMEMBERED_MAX {
+            // Lists that are forgotten are taken away by whoever looks for old ones.
+            *known = Known::default();
         }
-        known.extend(jobs.map(|(lease, place)| (lease.job, (lease.fence, place))));
+        for (lease, place) in jobs {
+            let spot = Spot { fence: lease.fence, place: *place, list };
+            known.jobs.insert(lease.job, spot);
+        }
+        if let Some(list) = list {
+            known.unsettled.insert(list, jobs.len());
+        }
     }
 
     /// Returns where jobs were, and forgets it: they are about to be elsewhere.
-    pub(super) fn take(&self, leases: impl Iterator<Item = Lease>) -> Vec<Option<Place>> {
+    pub(super) fn take(&self, leases: impl Iterator<Item = Lease>) -> Taken {
         let mut known = self.known();
-        leases
-            .map(|lease| {
-                let (fence, place) = known.remove(&lease.job)?;
-                (fence == lease.fence).then_some(place)
+        let (places, lists) = leases
+            .map(|lease| match known.jobs.remove(&lease.job) {
+                Some(spot) if spot.fence == lease.fence => (Some(spot.place), spot.list),
+                Some(_) | None => (None, None),
             })
-            .collect()
+            .unzip();
+        Taken { places, lists }
+    }
+
+    /// Counts jobs that have left their lists.
+    pub(super) fn settled(&self, taken: &Taken) {
+        let mut known = self.known();
+        for list in taken.lists.iter().flatten() {
+            let Some(left) = known.unsettled.get_mut(list) else { continue };
+            *left -= 1;
+            if *left == 0 {
+                known.unsettled.remove(list);
+                known.done.push(*list);
+            }
+        }
+    }
+
+    /// Returns the lists that are of no use any more, once.
+    pub(super) fn done(&self) -> Vec<List> {
+        std::mem::take(&mut self.known().done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, Places};
+    use rewheel_core::{Fence, JobId, Lease};
+
+    fn lease(job: u8, fence: u64) -> Lease {
+        Lease { job: JobId::from_bytes([job; 16]), fence: Fence::new(fence) }
+    }
+
+    #[test]
+    fn a_list_is_done_when_the_last_of_its_jobs_is_settled() {
+        let places = Places::default();
+        places.remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some(7));
+        let one = places.take([lease(1, 1)].into_iter());
+        assert_eq!(one.places, [Some(Place([1; 6]))]);
+        places.settled(&one);
+        assert!(places.done().is_empty());
+        // What was not settled leaves nothing behind but the list.
+        places.settled(&places.take([lease(2, 9)].into_iter()));
+        assert!(places.done().is_empty());
+        places.remember(&[(lease(3, 1), Place([3; 6]))], Some(8));
+        places.settled(&places.take([lease(3, 1)].into_iter()));
+        assert_eq!(places.done(), [8]);
+        assert!(places.done().is_empty());
+    }
+
+    #[test]
+    fn a_place_under_another_fence_is_not_known() {
+        let places = Places::default();
+        places.remember(&[(lease(1, 1), Place([1; 6]))], None);
+        assert_eq!(places.take([lease(1, 2)].into_iter()).places, [None]);
     }
 }

@@ -28,7 +28,8 @@ statements! {
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8);
-    CLAIM = "sql/claim.sql" (UUID, INT8, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    CLAIM = "sql/claim.sql" (UUID, INT8, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
+        INT8, INT8_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DROP_DEAD = "sql/drop_dead.sql" (UUID);
@@ -50,7 +51,7 @@ statements! {
     HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8);
     HOLDERS = "sql/holders.sql" (INT8);
     INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY);
+        INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT, TEXT, UUID, TEXT, TEXT, TEXT);
@@ -87,6 +88,7 @@ statements! {
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
+    SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
     SWEEP = "sql/sweep.sql" (INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();

@@ -2,7 +2,7 @@
 -- Found by the holder, then put in order: looking through all jobs in the order of their ids would seem cheaper.
 WITH held AS MATERIALIZED (
     SELECT id, fence FROM rewheel.jobs
-     WHERE state = 'leased' AND holder = (SELECT seq FROM rewheel.holders WHERE holders.id = $1)
+     WHERE shelf = 'held' AND held_by = (SELECT seq FROM rewheel.holders WHERE holders.id = $1)
        AND leased_ms <= rewheel.now_ms() + $2 - $3 AND ($4::uuid IS NULL OR id > $4)
 )
 SELECT id, fence FROM held ORDER BY id LIMIT $5;

@@ -22,18 +22,20 @@ open AS MATERIALIZED (
              WHERE lanes.lane = named.lane)
        -- Not EXISTS: as a join it could look through the jobs of every lane.
        AND (SELECT 1 FROM rewheel.jobs
-             WHERE state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= (SELECT now FROM clock) LIMIT 1) IS NULL
+             WHERE shelf = 'due' AND state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= (SELECT now FROM clock)
+               AND due_ms >= coalesce((SELECT floor FROM unnest($19::int[], $20::bigint[]) AS given (lane, floor)
+                                        WHERE given.lane = named.lane), -9223372036854775808) LIMIT 1) IS NULL
 ),
 stored AS (
     INSERT INTO rewheel.jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
-                              takeovers_counted, holder, leased_ms, overdue_ms, created_ms, deadline_ms, attempts_max,
+                              takeovers_counted, shelf, held_by, held_until_ms, holder, leased_ms, overdue_ms, created_ms, deadline_ms, attempts_max,
                               attempt_timeout_ms, backoff, key, shard_key, traceparent, payload)
     SELECT id, lane, CASE WHEN direct THEN 'leased' ELSE 'scheduled' END, due, 'submitted', direct::int, 1, 0, 0, 0, 0,
-           CASE WHEN direct THEN (SELECT seq FROM holder) END,
-           CASE WHEN direct THEN now END,
-           CASE WHEN direct THEN rewheel.later(rewheel.later(now, coalesce(attempt_timeout_ms, $4)), $5) END,
+           CASE WHEN direct THEN 'held' ELSE 'due' END, CASE WHEN direct THEN (SELECT seq FROM holder) END, overdue,
+           CASE WHEN direct THEN (SELECT seq FROM holder) END, CASE WHEN direct THEN now END, overdue,
            now, deadline, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, payload
-      FROM (SELECT *, due <= now AND lane IN (SELECT lane FROM open) AS direct FROM job) AS job
+      FROM (SELECT *, CASE WHEN direct THEN rewheel.later(rewheel.later(now, coalesce(attempt_timeout_ms, $4)), $5) END AS overdue
+              FROM (SELECT *, due <= now AND lane IN (SELECT lane FROM open) AS direct FROM job) AS job) AS job
      WHERE deadline IS NULL OR (deadline > now AND deadline >= due)
     RETURNING 1
 ),

@@ -2,7 +2,8 @@
 -- The jobs are locked, and found by their ids whatever the statistics say.
 UPDATE rewheel.jobs
    SET fence = fence + 1, version = version + 1, attempt = given.attempt, due_ms = given.due_ms, because = given.because,
-       leased_ms = $2, overdue_ms = given.overdue_ms, settled_by = $1, settled_fence = fence, settled_kept = true,
+       leased_ms = $2, overdue_ms = given.overdue_ms, shelf = 'held', held_by = $1, held_until_ms = given.overdue_ms,
+       settled_by = $1, settled_fence = fence, settled_kept = true,
        failure_category = coalesce(given.category, failure_category),
        failure_code = CASE WHEN given.category IS NULL THEN failure_code ELSE given.code END,
        failure_message = coalesce(given.message, failure_message)

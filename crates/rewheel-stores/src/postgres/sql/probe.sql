@@ -5,15 +5,15 @@ found AS MATERIALIZED (
     SELECT job.place, now, rewheel.later(rewheel.later(greatest(due_ms, now), coalesce(attempt_timeout_ms, $5)), $6) AS overdue
       FROM clock,
            LATERAL (SELECT jobs.ctid AS place, due_ms, attempt_timeout_ms FROM rewheel.jobs
-                     WHERE state = 'scheduled' AND lane = $2 AND due_ms <= rewheel.later(now, $4)
+                     WHERE shelf = 'due' AND state = 'scheduled' AND lane = $2 AND due_ms <= rewheel.later(now, $4)
                        AND (deadline_ms IS NULL OR deadline_ms > now) AND EXISTS (SELECT FROM holder)
                      ORDER BY due_ms, seq LIMIT 1 FOR UPDATE SKIP LOCKED) AS job
 )
 UPDATE rewheel.jobs
    SET state = 'leased', holder = (SELECT seq FROM holder), leased_ms = found.now, overdue_ms = found.overdue,
-       fence = fence + 1, version = version + 1
+       fence = fence + 1, version = version + 1, shelf = 'held', held_by = (SELECT seq FROM holder), held_until_ms = found.overdue
   FROM found WHERE jobs.ctid = found.place
-RETURNING found.now, 1::bigint AS nth, seq, jobs.ctid, id, due_ms, because, fence,
+RETURNING found.now, lane, seq, jobs.ctid, id, due_ms, because, fence,
           version, attempt, attempts_before, takeovers, takeovers_counted, created_ms, deadline_ms, attempts_max,
           attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code, failure_message,
           payload, overdue_ms;

@@ -1,7 +1,7 @@
 //! Hands jobs out.
 
 use super::super::PostgresStore;
-use super::super::error::Trouble;
+use super::super::error::{Trouble, unreadable};
 use super::super::lanes::lane_at;
 use super::super::place::Place;
 use super::super::row::{
@@ -17,45 +17,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// From so many jobs on, two connections claim half of them each: one core of the server leases fewer jobs in a second than
-/// an engine runs.
-const HALVED_MIN: usize = 512;
-
 impl PostgresStore {
     pub(in super::super) async fn claim_batch(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
-        let asked: usize =
-            claim.visits.iter().fold(0, |sum, visit| sum.saturating_add(visit.limit));
-        if claim.limit.min(asked) < HALVED_MIN {
-            return self.claim_part(claim).await;
-        }
-        let share = |limit: usize, part: usize| limit / 2 + limit % 2 * part;
-        let visits = [0, 1].map(|part| -> Vec<Visit> {
-            let half = |visit: &Visit| Visit { limit: share(visit.limit, part), ..visit.clone() };
-            claim.visits.iter().map(half).collect()
-        });
-        let half = |part: usize| Claim {
-            visits: &visits[part],
-            limit: share(claim.limit, part),
-            ..claim.clone()
-        };
-        let halves = (half(0), half(1));
-        // Each passes over what the other has locked: together they get those due first.
-        let answers = tokio::join!(self.claim_part(&halves.0), self.claim_part(&halves.1));
-        let mut leased = match answers {
-            (Ok(one), Ok(other)) => [one, other].concat(),
-            // What one has leased is not forgotten because the other could not; what that left may be below a floor.
-            (Ok(leased), Err(_)) | (Err(_), Ok(leased)) if !leased.is_empty() => {
-                self.shared.lanes.lower();
-                leased
-            }
-            (Err(error), _) | (_, Err(error)) => return Err(error),
-        };
-        let place = |lane: &Lane| claim.visits.iter().position(|visit| visit.lane == *lane);
-        leased.sort_by_cached_key(|leased| (place(&leased.job.lane), leased.job.due));
-        Ok(leased)
-    }
-
-    async fn claim_part(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
         let session = self.write().await?;
         let wish = match Wish::new(self, &session, claim).await {
             Ok(wish) => wish,
@@ -136,7 +99,9 @@ impl<'a> Wish<'a> {
     async fn claim(&self, session: &Session<'_>) -> Result<Claimed, Trouble> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
-        let params: [Param<'_>; 10] = [
+        let listed_min = count(self.store.shared.listed_min as u64);
+        let done = self.store.shared.places.done();
+        let params: [Param<'_>; 12] = [
             &holder,
             &offset,
             &horizon,
@@ -147,18 +112,21 @@ impl<'a> Wish<'a> {
             &self.timeouts,
             &self.graces,
             &self.floors,
+            &listed_min,
+            &done,
         ];
         let rows = session.query(&CLAIM, &params).await?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
-        let mut places: Vec<Place> = Vec::with_capacity(rows.len());
+        let mut places: Vec<(Lease, Place)> = Vec::with_capacity(rows.len());
         for row in &rows {
-            let nth = usize::try_from(row.try_get::<_, i64>(1)?).unwrap_or(1) - 1;
+            let nth = self.nth(row.try_get(1)?)?;
             let lane = self.visits[nth].0.lane.clone();
-            jobs.push((nth, row.try_get(2)?, read_claimed(row, lane, self.claim.holder)?));
-            places.push(row.try_get(3)?);
+            let job = read_claimed(row, lane, self.claim.holder)?;
+            places.push((Lease { job: job.id, fence: job.fence }, row.try_get(3)?));
+            jobs.push((nth, row.try_get(2)?, job));
         }
-        let leases = jobs.iter().map(|(_, _, job)| Lease { job: job.id, fence: job.fence });
-        self.store.shared.places.remember(leases.zip(places));
+        let list = rows.first().map(|row| row.try_get(26)).transpose()?.flatten();
+        self.store.shared.places.remember(&places, list);
         // An update returns its rows in no order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
         let (now, may_probe) = match rows.first() {
@@ -172,6 +140,12 @@ impl<'a> Wish<'a> {
         };
         self.note_floors(&jobs, now);
         Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+    }
+
+    /// Which visit a lane's jobs come from.
+    fn nth(&self, lane: i32) -> Result<usize, Trouble> {
+        let nth = self.lanes.iter().position(|visited| *visited == lane);
+        nth.ok_or_else(|| unreadable("a lane that was not asked for"))
     }
 
     /// Whether every kind gave something: then none of them is parked.

@@ -222,6 +222,9 @@ impl<'a> Insertion<'a> {
         let columns = Columns::of(rows);
         let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
         params.extend(columns.params());
+        let (floor_lanes, floors) = session.shared.lanes.floors();
+        params.push(&floor_lanes);
+        params.push(&floors);
         let row = session.one(&INSERT, &params).await?;
         self.now = instant(row.try_get(0)?);
         Ok(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect())

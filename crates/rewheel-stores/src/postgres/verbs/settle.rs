@@ -55,6 +55,11 @@ impl PostgresStore {
         let session = self.transaction().await?;
         let answers = settle_mixed(&session, holder, settlements).await;
         let (answers, woke) = session.end(answers).await?;
+        let applied = settlements.iter().zip(&answers).filter(|(_, answer)| {
+            matches!(answer, Settled::Applied(_))
+        });
+        let places = &self.shared.places;
+        places.settled(&places.take(applied.map(|(settled, _)| settled.lease)));
         if woke {
             self.shared.woken.wake();
         }
@@ -99,15 +104,20 @@ async fn succeed(
     let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
     leases.sort_unstable_by_key(|lease| uuid(lease.job));
     let (ids, fences) = columns(leases.iter().copied());
-    let places = session.shared.places.take(leases.iter().copied());
+    let taken = session.shared.places.take(leases.iter().copied());
+    let places = &taken.places;
     let (holder, offset) = (holder_uuid(holder), session.offset());
     let (job, key) = (millis(keep.job), millis(keep.key));
     let row = if keep.job.is_zero() {
-        session.one(&SETTLE_DROP, &[&holder, &offset, &ids, &fences, &places, &key]).await?
+        session.one(&SETTLE_DROP, &[&holder, &offset, &ids, &fences, places, &key]).await?
     } else {
-        session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, &places, &job, &key]).await?
+        session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, places, &job, &key]).await?
     };
-    Ok(row.try_get::<_, Vec<Uuid>>(0)?.into_iter().map(job_id).collect())
+    let done: HashSet<JobId> = row.try_get::<_, Vec<Uuid>>(0)?.into_iter().map(job_id).collect();
+    if done.len() == leases.len() {
+        session.shared.places.settled(&taken);
+    }
+    Ok(done)
 }
 
 pub(in super::super) async fn settle_mixed(

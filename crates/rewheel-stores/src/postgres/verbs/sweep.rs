@@ -3,8 +3,8 @@
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, millis, number};
-use super::super::session::Session;
-use super::super::statements::{DEADLINES, FIND_HOLDER, SWEEP, TAKEOVERS_MAX};
+use super::super::session::{Param, Session};
+use super::super::statements::{DEADLINES, FIND_HOLDER, SHELVE, SWEEP, TAKEOVERS_MAX};
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, StoreError};
 use rewheel_core::{Cause, Failure, HolderId, JobEvent, Keep, Lane, State, Timestamp};
@@ -13,6 +13,13 @@ use std::time::Duration;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+/// How old a list of claims is before what is left of its jobs is put on its shelf: most are gone by then, and those that
+/// are not must not be in the way of claims for long.
+const SHELVED_AFTER: Duration = Duration::from_secs(2);
+
+/// Lists that are taken away at once: a transaction should not be long.
+const LISTS_AT_ONCE: u64 = 8;
+
 impl PostgresStore {
     pub(in super::super) async fn sweep_batch(
         &self,
@@ -20,6 +27,7 @@ impl PostgresStore {
         limit: usize,
         keep: Keep,
     ) -> Answer<Vec<JobEvent>> {
+        self.shelve(SHELVED_AFTER, None).await?;
         let session = self.transaction().await?;
         let events = sweep(&session, by, limit, keep).await;
         let events = session.end(events).await?;
@@ -28,6 +36,24 @@ impl PostgresStore {
             self.wake();
         }
         Ok(events)
+    }
+
+    /// Takes old lists of claims away, and puts what is left of their jobs on its shelf.
+    pub(in super::super) async fn shelve(
+        &self,
+        older_than: Duration,
+        holder: Option<HolderId>,
+    ) -> Answer<()> {
+        loop {
+            let session = self.write().await?;
+            let (holder, most) = (holder.map(holder_uuid), count(LISTS_AT_ONCE));
+            let params: [Param<'_>; 4] = [&millis(older_than), &holder, &session.offset(), &most];
+            let shelved = session.one(&SHELVE, &params).await;
+            let shelved = session.end(shelved.and_then(|row| Ok(row.try_get::<_, i64>(0)?))).await?;
+            if shelved < most {
+                return Ok(());
+            }
+        }
     }
 
     pub(in super::super) async fn deadlines_batch(
