@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Lanes that are read at once. More are read in turns.
 const LANES_READ: usize = 1_000;
 
 /// How many of the lanes that are visited are not chosen for their urgency.
 const LANES_IN_TURN: usize = Limits::LANES_MAX / 5;
+
+/// From so many jobs on, more of them are fetched while they are on their way.
+const MANY: usize = 256;
 
 pub(crate) struct Claims {
     shared: Arc<Shared>,
@@ -23,45 +27,81 @@ pub(crate) struct Claims {
     after: Option<Lane>,
     /// Which lane comes first this time, so that none always does.
     turn: usize,
+    on_the_way: JoinSet<Claimed>,
+    /// How many jobs those may bring.
+    asked: usize,
+    /// How many claims may be on their way at once.
+    hands: usize,
+}
+
+/// What a claim brought.
+struct Claimed {
+    asked: usize,
+    count: usize,
+    /// Whether there is more where that came from.
+    has_more: bool,
+    has_failed: bool,
 }
 
 impl Claims {
     pub(crate) fn new(shared: Arc<Shared>) -> Claims {
-        let watch = shared.store.watch();
-        Claims { shared, watch, batch: Batch::default(), after: None, turn: 0 }
+        Claims {
+            watch: shared.store.watch(),
+            shared,
+            batch: Batch::default(),
+            after: None,
+            turn: 0,
+            on_the_way: JoinSet::new(),
+            asked: 0,
+            hands: 1,
+        }
     }
 
     pub(crate) async fn run(mut self) {
+        let mut rest = Duration::ZERO;
         while !self.shared.is_stopping() {
-            let rest = self.tick().await;
-            if rest.is_zero() {
+            let has_hand = self.on_the_way.len() < self.hands;
+            if has_hand && rest.is_zero() {
+                rest = self.tick().await;
                 continue;
             }
             tokio::select! {
                 biased;
-                () = self.shared.look.notified() => {}
-                () = self.watch.changed() => {}
-                () = self.shared.clock.sleep(rest) => {}
+                Some(claimed) = self.on_the_way.join_next() => {
+                    rest = self.note(claimed.ok()).unwrap_or(rest);
+                }
+                () = self.shared.look.notified(), if has_hand => rest = Duration::ZERO,
+                () = self.watch.changed(), if has_hand => rest = Duration::ZERO,
+                () = self.shared.clock.sleep(rest), if has_hand => rest = Duration::ZERO,
             }
+        }
+        // What they bring is given back, not forgotten.
+        while self.on_the_way.join_next().await.is_some() {}
+    }
+
+    /// Takes note of what a claim brought. Returns how long to rest, if that says something about it.
+    fn note(&mut self, claimed: Option<Claimed>) -> Option<Duration> {
+        let claimed = claimed?;
+        self.asked -= claimed.asked;
+        self.hands = if claimed.has_more && claimed.count >= MANY { 2 } else { 1 };
+        match claimed {
+            Claimed { has_failed: true, .. } => Some(self.shared.settings.poll),
+            Claimed { has_more: true, .. } => Some(Duration::ZERO),
+            Claimed { .. } => None,
         }
     }
 
-    /// Claims once. Returns how long to rest unless something happens.
+    /// Begins a claim. Returns how long to rest unless something happens, or it brings all it asked for.
     async fn tick(&mut self) -> Duration {
         let poll = self.shared.settings.poll;
         let room = self.room();
         if room == 0 || self.shared.is_doubtful() {
             return poll;
         }
-        match self.claim(room).await {
+        match self.begin(room).await {
             Ok(next) => next.min(poll),
-            Err(StoreError::HolderDead(holder)) => {
-                // The heartbeat finds out too, and joins again.
-                tracing::warn!(%holder, "claim refused: this holder is dead");
-                poll
-            }
             Err(error) => {
-                tracing::debug!(%error, "claim failed");
+                tracing::debug!(%error, "lanes cannot be read");
                 poll
             }
         }
@@ -75,10 +115,10 @@ impl Claims {
         let ready = self.shared.ready.load(Ordering::Relaxed);
         let waiting = self.shared.waiting.load(Ordering::Relaxed);
         let wheel_left = (self.shared.settings.wheel_max as usize).saturating_sub(waiting);
-        (2 * places).saturating_sub(running + ready).min(wheel_left)
+        (2 * places).saturating_sub(running + ready).min(wheel_left).saturating_sub(self.asked)
     }
 
-    async fn claim(&mut self, room: usize) -> Result<Duration, StoreError> {
+    async fn begin(&mut self, room: usize) -> Result<Duration, StoreError> {
         let kinds = self.shared.runnable();
         if kinds.is_empty() {
             return Ok(Duration::MAX);
@@ -93,40 +133,11 @@ impl Claims {
         let visits = self.visits(&due, limit);
         // The next lanes are read at once: those who wait there have waited as long.
         let rest = if self.after.is_some() { Duration::ZERO } else { rest };
-        if visits.is_empty() {
-            return Ok(rest);
+        if !visits.is_empty() {
+            self.asked += limit;
+            self.on_the_way.spawn(claim(Arc::clone(&self.shared), visits, limit));
         }
-        let holder = self.shared.holder();
-        let claim = Claim { holder, visits: &visits, horizon, limit };
-        let leased = self.shared.store.claim(&claim).await?;
-        let count = leased.len();
-        let is_full = count > 0 && count >= limit.min(room);
-        let has_more = is_full || self.is_deep(&visits, &leased);
-        let jobs: Vec<Waiting> = leased
-            .into_iter()
-            .map(|leased| {
-                self.shared.hold(leased.lease());
-                self.shared.waiting(leased.job, holder, leased.due_in, leased.deadline_in)
-            })
-            .collect();
-        if count > 0 {
-            let _ = self.shared.to_dispatch.send(Command::Leased(jobs));
-        }
-        Ok(if has_more { Duration::ZERO } else { rest })
-    }
-
-    /// Whether a lane gave all that it was asked for, so that there is more. One that gave less is
-    /// empty, or closed, which only the store knows. A kind with places of its own is asked again
-    /// when one of them is free.
-    fn is_deep(&self, visits: &[Visit], leased: &[Leased]) -> bool {
-        let mut given: BTreeMap<&Lane, usize> = BTreeMap::new();
-        for leased in leased {
-            *given.entry(&leased.job.lane).or_default() += 1;
-        }
-        let has_more = |visit: &&Visit| given.get(&visit.lane) == Some(&visit.limit);
-        visits.iter().filter(has_more).any(|visit| {
-            self.shared.kind(&visit.lane.kind).is_some_and(|kind| kind.places.is_none())
-        })
+        Ok(rest)
     }
 
     async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
@@ -180,6 +191,53 @@ impl Claims {
         }
         visits
     }
+}
+
+/// Claims once, and hands what it gets to whoever dispatches.
+async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed {
+    let holder = shared.holder();
+    let claim = Claim { holder, visits: &visits, horizon: shared.settings.horizon, limit };
+    let leased = match shared.store.claim(&claim).await {
+        Ok(leased) => leased,
+        Err(error) => {
+            match error {
+                // The heartbeat finds out too, and joins again.
+                StoreError::HolderDead(_) => {
+                    tracing::warn!(%holder, "claim refused: this holder is dead");
+                }
+                error => tracing::debug!(%error, "claim failed"),
+            }
+            return Claimed { asked: limit, count: 0, has_more: false, has_failed: true };
+        }
+    };
+    let count = leased.len();
+    let has_more = count > 0 && (count >= limit || is_deep(&shared, &visits, &leased));
+    let jobs: Vec<Waiting> = leased
+        .into_iter()
+        .map(|leased| {
+            shared.hold(leased.lease());
+            shared.waiting(leased.job, holder, leased.due_in, leased.deadline_in)
+        })
+        .collect();
+    if count > 0 {
+        let _ = shared.to_dispatch.send(Command::Leased(jobs));
+    }
+    Claimed { asked: limit, count, has_more, has_failed: false }
+}
+
+/// Whether a lane gave all that it was asked for, so that there is more. One that gave less is
+/// empty, or closed, which only the store knows. A kind with places of its own is asked again
+/// when one of them is free.
+fn is_deep(shared: &Shared, visits: &[Visit], leased: &[Leased]) -> bool {
+    let mut given: BTreeMap<&Lane, usize> = BTreeMap::new();
+    for leased in leased {
+        *given.entry(&leased.job.lane).or_default() += 1;
+    }
+    let has_more = |visit: &&Visit| given.get(&visit.lane) == Some(&visit.limit);
+    visits
+        .iter()
+        .filter(has_more)
+        .any(|visit| shared.kind(&visit.lane.kind).is_some_and(|kind| kind.places.is_none()))
 }
 
 /// How many jobs to claim at once. Follows the room: down at once, since a lease that cannot be

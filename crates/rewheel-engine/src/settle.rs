@@ -6,12 +6,17 @@ use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
 use rewheel_core::{Decision, Failure, HolderId, Limits};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Until a store that is away is back: this is the one place that repeats a settle, since a retry
 /// inside of it makes one attempt. Results are safe meanwhile: their places are not free, so that no
 /// more than those come.
 const UNTIL_BACK: Retry =
     Retry::new(Backoff::exponential(millis(20)).max(seconds(1))).attempts_max(u32::MAX);
+
+/// How many results are worth a settle of their own, with none on its way and with one: the store
+/// is never idle while there is much to do, and does little many times only where nobody waits for it.
+const WORTH_A_SETTLE: [usize; 2] = [1, Limits::BATCH_MAX / 2];
 
 pub(crate) struct Settles {
     shared: Arc<Shared>,
@@ -23,15 +28,35 @@ impl Settles {
         Settles { shared, finished }
     }
 
-    /// Settles until nobody can finish any more.
+    /// Settles until nobody can finish any more. What comes while some are on their way waits until
+    /// those are settled, or until it is many.
     pub(crate) async fn run(mut self) {
-        let mut batch = Vec::with_capacity(Limits::BATCH_MAX);
-        while self.finished.recv_many(&mut batch, Limits::BATCH_MAX).await > 0 {
-            self.settle(std::mem::take(&mut batch)).await;
+        let (mut batch, mut on_the_way, mut is_open) = (Vec::new(), JoinSet::new(), true);
+        loop {
+            let room = Limits::BATCH_MAX - batch.len();
+            tokio::select! {
+                biased;
+                Some(_) = on_the_way.join_next() => {}
+                count = self.finished.recv_many(&mut batch, room), if is_open && room > 0 => {
+                    is_open = count > 0;
+                }
+                else => return,
+            }
+            if batch.len() >= WORTH_A_SETTLE.get(on_the_way.len()).copied().unwrap_or(usize::MAX) {
+                let settle = Settle { shared: Arc::clone(&self.shared) };
+                on_the_way.spawn(settle.all(std::mem::take(&mut batch)));
+            }
         }
     }
+}
 
-    async fn settle(&self, batch: Vec<Finished>) {
+/// Results on their way to the store.
+struct Settle {
+    shared: Arc<Shared>,
+}
+
+impl Settle {
+    async fn all(self, batch: Vec<Finished>) {
         // A holder that died and joined again has results under both names.
         let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
         for finished in batch {

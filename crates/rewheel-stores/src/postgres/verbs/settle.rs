@@ -55,9 +55,10 @@ impl PostgresStore {
         let session = self.transaction().await?;
         let answers = settle_mixed(&session, holder, settlements).await;
         let (answers, woke) = session.end(answers).await?;
-        let applied = settlements.iter().zip(&answers).filter(|(_, answer)| {
-            matches!(answer, Settled::Applied(_))
-        });
+        let applied = settlements
+            .iter()
+            .zip(&answers)
+            .filter(|(_, answer)| matches!(answer, Settled::Applied(_)));
         let places = &self.shared.places;
         places.settled(&places.take(applied.map(|(settled, _)| settled.lease)));
         if woke {

@@ -49,7 +49,8 @@ impl PostgresStore {
             let (holder, most) = (holder.map(holder_uuid), count(LISTS_AT_ONCE));
             let params: [Param<'_>; 4] = [&millis(older_than), &holder, &session.offset(), &most];
             let shelved = session.one(&SHELVE, &params).await;
-            let shelved = session.end(shelved.and_then(|row| Ok(row.try_get::<_, i64>(0)?))).await?;
+            let shelved =
+                session.end(shelved.and_then(|row| Ok(row.try_get::<_, i64>(0)?))).await?;
             if shelved < most {
                 return Ok(());
             }
