@@ -9,12 +9,13 @@ CREATE FUNCTION rewheel.now_ms() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL S
 CREATE FUNCTION rewheel.later(at_ms bigint, by_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$ SELECT at_ms + least(by_ms, 9223372036854775807 - at_ms) $$;
 
--- When an attempt that is claimed now, and starts when it is due, has taken too long. Timeouts and graces are those of `lanes`.
-CREATE FUNCTION rewheel.overdue(due_ms bigint, now_ms bigint, timeout_ms bigint, lanes integer[], timeouts_ms bigint[],
-                                graces_ms bigint[], lane integer) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$ SELECT rewheel.later(rewheel.later(greatest(due_ms, now_ms),
-                                             coalesce(timeout_ms, timeouts_ms[array_position(lanes, lane)])),
-                               graces_ms[array_position(lanes, lane)]) $$;
+-- When an attempt that is claimed now, and starts when it is due, has taken too long. `holds` and `graces` are those of `lanes`,
+-- which go up; a hold is timeout and grace. Each is looked up at most once: this is computed for every job of a claim.
+CREATE FUNCTION rewheel.overdue(due_ms bigint, now_ms bigint, timeout_ms bigint, lane integer, lanes integer[],
+                                holds_ms bigint[], graces_ms bigint[]) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$ SELECT rewheel.later(greatest(due_ms, now_ms),
+                               CASE WHEN timeout_ms IS NULL THEN holds_ms[width_bucket(lane, lanes)]
+                                    ELSE rewheel.later(timeout_ms, graces_ms[width_bucket(lane, lanes)]) END) $$;
 
 -- A lane is (kind, tenant, priority). A small number for it keeps rows and their index short.
 CREATE TABLE rewheel.lanes (

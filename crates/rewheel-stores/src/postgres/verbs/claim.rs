@@ -55,9 +55,9 @@ struct Wish<'a> {
     kinds: Vec<&'a str>,
     lanes: Vec<i32>,
     limits: Vec<i64>,
-    timeouts: Vec<i64>,
-    graces: Vec<i64>,
     floors: Vec<i64>,
+    /// The lanes in the order of their numbers, each with how long an attempt may take and how long beyond that.
+    limits_of_time: (Vec<i32>, Vec<i64>, Vec<i64>),
 }
 
 /// What a claim got.
@@ -89,8 +89,7 @@ impl<'a> Wish<'a> {
             kinds: visits.iter().map(|(visit, _)| visit.lane.kind.as_str()).collect(),
             lanes: visits.iter().map(|(_, lane)| *lane).collect(),
             limits: visits.iter().map(|(visit, _)| count(visit.limit as u64)).collect(),
-            timeouts: visits.iter().map(|(visit, _)| millis(visit.attempt_timeout)).collect(),
-            graces: visits.iter().map(|(visit, _)| millis(visit.grace)).collect(),
+            limits_of_time: limits_of_time(&visits),
             floors: visits.iter().map(|(_, lane)| known.floor(*lane)).collect(),
             visits,
         })
@@ -101,17 +100,19 @@ impl<'a> Wish<'a> {
         let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
         let listed_min = count(self.store.shared.listed_min as u64);
         let done = self.store.shared.places.done();
-        let params: [Param<'_>; 12] = [
+        let (lanes, holds, graces) = &self.limits_of_time;
+        let params: [Param<'_>; 13] = [
             &holder,
             &offset,
             &horizon,
-            &limit,
             &self.kinds,
             &self.lanes,
             &self.limits,
-            &self.timeouts,
-            &self.graces,
             &self.floors,
+            lanes,
+            holds,
+            graces,
+            &limit,
             &listed_min,
             &done,
         ];
@@ -185,7 +186,7 @@ impl<'a> Wish<'a> {
         let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
         let mut jobs = Vec::new();
-        for (nth, (visit, lane)) in self.visits.iter().enumerate() {
+        for (visit, lane) in &self.visits {
             let kind = &visit.lane.kind;
             if probed.contains(kind) || visit.limit == 0 || jobs.len() >= limit {
                 continue;
@@ -193,8 +194,8 @@ impl<'a> Wish<'a> {
             if session.find(&PROBE_KIND, &[&kind.as_str(), &holder]).await?.is_none() {
                 continue;
             }
-            let params: [Param<'_>; 6] =
-                [&holder, lane, &offset, &horizon, &self.timeouts[nth], &self.graces[nth]];
+            let (timeout, grace) = (millis(visit.attempt_timeout), millis(visit.grace));
+            let params: [Param<'_>; 6] = [&holder, lane, &offset, &horizon, &timeout, &grace];
             if let Some(row) = session.find(&PROBE, &params).await? {
                 let job = read_claimed(&row, visit.lane.clone(), self.claim.holder)?;
                 session.execute(&USE_PROBE, &[&kind.as_str(), &uuid(job.id)]).await?;
@@ -204,6 +205,18 @@ impl<'a> Wish<'a> {
         }
         Ok(jobs)
     }
+}
+
+fn limits_of_time(visits: &[(&Visit, i32)]) -> (Vec<i32>, Vec<i64>, Vec<i64>) {
+    let mut limits: Vec<(i32, i64, i64)> = visits
+        .iter()
+        .map(|(visit, lane)| {
+            let hold = visit.attempt_timeout.saturating_add(visit.grace);
+            (*lane, millis(hold), millis(visit.grace))
+        })
+        .collect();
+    limits.sort_unstable();
+    limits.into_iter().collect()
 }
 
 pub(in super::super) async fn lanes(
