@@ -195,6 +195,7 @@ impl Claims {
 
 /// Claims once, and hands what it gets to whoever dispatches.
 async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed {
+    let call = shared.calls.begin();
     let holder = shared.holder();
     let claim = Claim { holder, visits: &visits, horizon: shared.settings.horizon, limit };
     let leased = match shared.store.claim(&claim).await {
@@ -207,6 +208,7 @@ async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed
                 }
                 error => tracing::debug!(%error, "claim failed"),
             }
+            call.end();
             return Claimed { asked: limit, count: 0, has_more: false, has_failed: true };
         }
     };
@@ -222,6 +224,7 @@ async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed
     if count > 0 {
         let _ = shared.to_dispatch.send(Command::Leased(jobs));
     }
+    call.end();
     Claimed { asked: limit, count, has_more, has_failed: false }
 }
 

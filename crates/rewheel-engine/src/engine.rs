@@ -406,8 +406,9 @@ impl EngineBuilder {
             named.push(new_kind(&parse_kind(name)?, settings));
         }
         let (random, id_time) = (self.random, self.id_time);
-        let store: Arc<dyn Store> =
-            Arc::new(GuardedStore::new(self.store, &self.settings, &random));
+        let store = GuardedStore::new(self.store, &self.settings, &random);
+        let unsure = store.unsure();
+        let store: Arc<dyn Store> = Arc::new(store);
         let known = store.kinds().await?;
         for name in handlers.keys() {
             let is_named = |kind: &KindName| kind == name;
@@ -420,6 +421,7 @@ impl EngineBuilder {
         store.put_kinds(&named, &Actor::new("engine")).await?;
         start(Parts {
             store,
+            unsure,
             settings: self.settings,
             random,
             id_time,

@@ -17,6 +17,7 @@ use rewheel_core::store::{Answer, Store, StoreError};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// Four attempts within a fifth of a second: a connection that broke is replaced by then. What
 /// takes longer is an outage.
@@ -40,6 +41,8 @@ pub(crate) struct GuardedStore {
     inner: Arc<dyn Store>,
     clock: Clock,
     away: Away,
+    /// Told of each call of which nobody knows what it did.
+    unsure: Arc<Notify>,
     usual: Way,
     /// What cannot be told from its own echo when it is made again.
     once: Way,
@@ -95,6 +98,7 @@ impl GuardedStore {
         GuardedStore {
             inner,
             away: Away::new(&clock),
+            unsure: Arc::default(),
             usual: way(retried(BLIP).circuit_breaker(&breaker), statement, all),
             once: way(
                 Pipeline::new().named("store").clock(&clock).circuit_breaker(&breaker),
@@ -106,6 +110,12 @@ impl GuardedStore {
             beat: way(Pipeline::new().clock(&clock), beat, itself),
             clock,
         }
+    }
+
+    /// Returns what is told of each call of which nobody knows what it did, even if the next attempt
+    /// went well.
+    pub(crate) fn unsure(&self) -> Arc<Notify> {
+        Arc::clone(&self.unsure)
     }
 
     /// Makes a call. It answers within the time of its way, with whatever is certain by then.
@@ -133,6 +143,9 @@ impl GuardedStore {
             within(left, way.time_max, call(attempt))
         };
         let answer = way.pipeline.run_judged(judge, attempt).await;
+        if is_unsure {
+            self.unsure.notify_one();
+        }
         answer.map_err(|error| self.give_up(verb, way, error, is_unsure))
     }
 

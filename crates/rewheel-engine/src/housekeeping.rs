@@ -1,7 +1,7 @@
 //! The loop that does what nobody waits for: sweeps, deadlines, forgotten jobs, retention.
 
 use crate::shared::{Shared, Waiting};
-use rewheel::CancelToken;
+use rewheel::{CancelToken, Moment};
 use rewheel_core::store::{Prune, StoreError};
 use rewheel_core::{HolderId, JobEvent, Lease, Limits};
 use std::sync::Arc;
@@ -11,29 +11,50 @@ use tokio::sync::mpsc;
 /// How many rounds of housekeeping pass between two looks for forgotten jobs.
 const AUDIT_EVERY: u32 = 6;
 
+/// How often to look for lost jobs while a call that was given up may still be carried out.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 pub(crate) struct Housekeeping {
     shared: Arc<Shared>,
     rounds: u32,
+    /// Until when a call that was given up may still be carried out.
+    unsure_until: Option<Moment>,
 }
 
 impl Housekeeping {
     pub(crate) fn new(shared: Arc<Shared>) -> Housekeeping {
-        Housekeeping { shared, rounds: 0 }
+        Housekeeping { shared, rounds: 0, unsure_until: None }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
+        let mut next = self.shared.clock.now();
         while !stop.is_cancelled() {
-            if !self.shared.is_doubtful()
-                && let Err(error) = self.tick().await
-            {
-                tracing::debug!(%error, "housekeeping failed");
+            let now = self.shared.clock.now();
+            if now >= next {
+                next = now.plus(self.shared.settings.housekeeping);
+                self.work().await;
             }
+            self.look_for_lost().await;
+            let until_next = next.since(self.shared.clock.now());
+            let rest = self.unsure_until.map_or(until_next, |_| until_next.min(LOOK_EVERY));
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = self.shared.sweep.notified() => {}
-                () = self.shared.clock.sleep(self.shared.settings.housekeeping) => {}
+                () = self.shared.sweep.notified() => next = self.shared.clock.now(),
+                () = self.shared.calls.unsure() => {
+                    let time_max = self.shared.settings.statement_timeout + LOOK_EVERY;
+                    self.unsure_until = Some(self.shared.clock.now().plus(time_max));
+                }
+                () = self.shared.clock.sleep(rest) => {}
             }
+        }
+    }
+
+    async fn work(&mut self) {
+        if !self.shared.is_doubtful()
+            && let Err(error) = self.tick().await
+        {
+            tracing::debug!(%error, "housekeeping failed");
         }
     }
 
@@ -47,24 +68,46 @@ impl Housekeeping {
         while store.prune(&prune).await?.finished == Limits::BATCH_MAX as u64 {}
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(AUDIT_EVERY) && self.shared.audits_itself() {
-            self.audit().await?;
+            // Old ones only: the young would be looked at one by one each time.
+            self.audit(self.shared.settings.statement_timeout).await?;
         }
         Ok(())
     }
 
+    /// Looks for jobs that calls have leased whose answers were lost.
+    async fn look_for_lost(&mut self) {
+        let Some(until) = self.unsure_until else { return };
+        if self.shared.is_doubtful() || !self.shared.audits_itself() {
+            return;
+        }
+        match self.audit(Duration::ZERO).await {
+            Ok(()) if self.shared.clock.now() >= until => self.unsure_until = None,
+            Ok(()) => {}
+            Err(error) => tracing::debug!(%error, "looking for lost jobs failed"),
+        }
+    }
+
     /// Gives back what the store says is ours and we know nothing of: the answer to its claim was
     /// lost.
-    async fn audit(&self) -> Result<(), StoreError> {
+    async fn audit(&self, older_than: Duration) -> Result<(), StoreError> {
         let (store, holder) = (&self.shared.store, self.shared.holder());
         let mut after = None;
         loop {
-            let older_than = self.shared.settings.statement_timeout * 2;
             let held = store.held(holder, older_than, after, Limits::BATCH_MAX).await?;
-            let forgotten: Vec<Lease> =
-                held.iter().copied().filter(|lease| !self.shared.holds(*lease)).collect();
-            if !forgotten.is_empty() {
-                tracing::warn!(jobs = forgotten.len(), "jobs were leased without an answer");
-                store.give_back(holder, &forgotten, self.shared.keep_ended()).await?;
+            let mut lost = held.clone();
+            lost.retain(|lease| !self.shared.holds(*lease));
+            if !lost.is_empty() {
+                // Those that are on their way are known by then.
+                tokio::select! {
+                    biased;
+                    () = self.shared.calls.ended() => {}
+                    () = self.shared.clock.sleep(self.shared.settings.statement_timeout) => return Ok(()),
+                }
+                lost.retain(|lease| !self.shared.holds(*lease));
+            }
+            if !lost.is_empty() {
+                tracing::warn!(jobs = lost.len(), "jobs were leased without an answer");
+                store.give_back(holder, &lost, self.shared.keep_ended()).await?;
             }
             after = held.last().map(|lease| lease.job);
             if held.len() < Limits::BATCH_MAX {

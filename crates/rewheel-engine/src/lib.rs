@@ -15,6 +15,7 @@
 mod settings;
 mod runner;
 mod submit;
+mod calls;
 mod claim;
 pub mod wheel;
 mod dispatch;

@@ -57,6 +57,7 @@ struct Settle {
 
 impl Settle {
     async fn all(self, batch: Vec<Finished>) {
+        let call = self.shared.calls.begin();
         // A holder that died and joined again has results under both names.
         let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
         for finished in batch {
@@ -69,6 +70,7 @@ impl Settle {
         for (holder, some) in by_holder {
             self.settle_for(holder, some).await;
         }
+        call.end();
         let _ = self.shared.to_dispatch.send(Command::Place);
         self.shared.look.notify_one();
     }

@@ -1,5 +1,6 @@
 //! What the loops of one engine share.
 
+use crate::calls::Calls;
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) look: Notify,
     /// Wakes the housekeeping: somebody died.
     pub(crate) sweep: Notify,
+    pub(crate) calls: Calls,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
@@ -141,6 +143,7 @@ pub(crate) struct Finished {
 
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) unsure: Arc<Notify>,
     pub(crate) settings: EngineSettings,
     pub(crate) random: Random,
     pub(crate) id_time: IdTime,
@@ -172,6 +175,7 @@ impl Shared {
             to_settle,
             look: Notify::new(),
             sweep: Notify::new(),
+            calls: Calls::new(parts.unsure),
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),

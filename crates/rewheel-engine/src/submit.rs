@@ -1,5 +1,6 @@
 //! Takes jobs in: one typed job at a time, or batches of any.
 
+use crate::calls::Call;
 use crate::engine::Engine;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
@@ -246,6 +247,7 @@ pub(crate) async fn insert(
     insert: &Insert<'_>,
 ) -> Result<Vec<Inserted>, StoreError> {
     let direct = direct(shared, insert);
+    let call = direct.is_some().then(|| shared.calls.begin());
     let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
     let answers = shared.store.insert(&asked).await?;
     if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
@@ -256,6 +258,7 @@ pub(crate) async fn insert(
         shared.hold(waiting.lease());
         let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), places));
     }
+    call.map(Call::end);
     Ok(answers)
 }
 

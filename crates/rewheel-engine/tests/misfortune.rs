@@ -119,14 +119,43 @@ async fn a_handler_that_stops_when_the_engine_tells_it_to_is_not_charged() -> Te
     Ok(())
 }
 
+/// Not only once the statement timeout, or two of it, has passed.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_claim_got_no_answer_runs_soon() -> Tested {
+    for verb in [Verb::Claim, Verb::Insert] {
+        let store = store();
+        let faulty = faulty(&store);
+        faulty.fail_next(verb, Fault::NoAnswer);
+        let (run, mut runs) = mpsc::unbounded_channel();
+        let engine = Engine::builder(faulty)
+            .raw_handler("work", move |_| {
+                let _ = run.send(());
+                async { Report::Done }
+            })
+            .start()
+            .await?;
+        let delay = if verb == Verb::Claim { seconds(2) } else { seconds(0) };
+        let submit = engine.submit_raw("work", Vec::new()).delay(delay);
+        let _ = tokio::time::timeout(seconds(1), submit).await;
+        let ran = tokio::time::timeout(delay + seconds(13), runs.recv()).await;
+        assert_eq!(ran, Ok(Some(())), "{verb:?}");
+        assert!(runs.try_recv().is_err(), "it ran twice");
+        engine.shutdown(seconds(1)).await;
+    }
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_gives_back_what_was_leased_without_an_answer() -> Tested {
     for verb in [Verb::Claim, Verb::Insert] {
         let store = store();
         let faulty = faulty(&store);
         faulty.fail_next(verb, Fault::NoAnswer);
-        let engine =
-            Engine::builder(faulty).raw_handler("work", |_| async { Report::Done }).start().await?;
+        let engine = Engine::builder(faulty)
+            .without_self_audit()
+            .raw_handler("work", |_| async { Report::Done })
+            .start()
+            .await?;
         let delay = if verb == Verb::Claim { seconds(2) } else { seconds(0) };
         let submit = engine.submit_raw("work", Vec::new()).delay(delay);
         let _ = tokio::time::timeout(seconds(1), submit).await;

@@ -47,6 +47,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// it; whoever buries has a heartbeat of its own to think of.
 const HASTY: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'";
 
+/// How long a transaction may wait for its process, and an answer for whoever asked. Both take microseconds; a process that
+/// was stopped in the middle keeps its locks until then, and those keep others from taking its jobs over.
+const STOPPED_MAX: Duration = Duration::from_secs(3);
+
 /// What every session is told. With these the statements have but one plan, whatever the statistics say: those of a
 /// table whose rows come and go are wrong most of the time.
 const GUARDS: [(&str, &str); 8] = [
@@ -250,9 +254,9 @@ fn begin(begin: &str, options: &PostgresOptions) -> String {
 fn settings(options: &PostgresOptions, listens: bool) -> Vec<(&'static str, String)> {
     let mut settings: Vec<(&str, String)> =
         GUARDS.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    let timeout = options.statement_timeout.as_millis().to_string();
-    settings.push(("statement_timeout", timeout.clone()));
-    settings.push(("idle_in_transaction_session_timeout", timeout));
+    settings.push(("statement_timeout", options.statement_timeout.as_millis().to_string()));
+    let stopped = STOPPED_MAX.min(options.statement_timeout).as_millis().to_string();
+    settings.push(("idle_in_transaction_session_timeout", stopped));
     settings.push(("search_path", "pg_catalog".to_owned()));
     if listens {
         // What is told there is not worth waiting for the disk.
@@ -268,10 +272,8 @@ fn server(options: &PostgresOptions, direct: bool, listens: bool) -> Config {
         for (name, value) in settings(options, listens) {
             let _ = write!(text, " -c {name}={value}");
         }
-        // A process that was stopped while it is answered must not hold its locks for ever: those keep others from
-        // taking its jobs over.
-        let stuck = options.statement_timeout.as_millis();
-        let _ = write!(text, " -c tcp_user_timeout={stuck}");
+        let stopped = STOPPED_MAX.min(options.statement_timeout).as_millis();
+        let _ = write!(text, " -c tcp_user_timeout={stopped}");
         server.options(text.trim_start());
     }
     if server.get_application_name().is_none() {
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn nobody_holds_a_transaction_open_for_ever() {
         let told = |pooler: &str| {
-            let url = format!("postgres://h/d?statement_timeout=3s&pooler={pooler}");
+            let url = format!("postgres://h/d?pooler={pooler}");
             let options = PostgresOptions::parse(&url).expect("a URL");
             let server = server(&options, pooler == "none", false);
             (begin("BEGIN", &options), server.get_options().unwrap_or_default().to_owned())

@@ -131,7 +131,6 @@ fn config_text(store: &str, callee: &str, lease_ttl: Option<&str>) -> String {
             r#"
             lease_ttl = "{lease_ttl}"
             housekeeping = "500ms"
-            statement_timeout = "2s"
             "#
         )
     });

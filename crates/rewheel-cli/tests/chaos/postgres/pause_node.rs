@@ -12,10 +12,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 async fn a_paused_node_cannot_settle_what_was_taken_over() {
     let _alone = alone().await;
     let database = Database::new("pause-node").await;
-    // A node may be paused in the middle of a transaction, whose locks the server takes away after
-    // this time: shorter than the default's, as the leases are.
-    let store = format!("{}&statement_timeout=2s", database.store);
-    let cell = Cell::start(&store, Settings::default()).await;
+    let cell = Cell::start(&database.store, Settings::default()).await;
     let submitter = cell.submit_on();
     let mut acknowledged = Vec::new();
     let mut late = 0;

@@ -1,0 +1,121 @@
+//! Knows which calls are on their way that may bring leases.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Calls that may bring leases: claims, direct inserts, sticky settles. What the store says is leased
+/// to us, and we have never heard of, is lost once every such call has ended that was on its way.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    numbers: Mutex<Numbers>,
+    ended: Notify,
+    /// Told of each call of which nobody knows what it did.
+    unsure: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Numbers {
+    next: u64,
+    on_the_way: BTreeSet<u64>,
+}
+
+/// A call on its way. Dropped before its end, nobody knows what it did.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Call<'c> {
+    calls: &'c Calls,
+    number: u64,
+    has_ended: bool,
+}
+
+impl Calls {
+    pub(crate) fn new(unsure: Arc<Notify>) -> Calls {
+        Calls { numbers: Mutex::default(), ended: Notify::new(), unsure }
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        // Nothing that can panic happens under this lock.
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self) -> Call<'_> {
+        let mut numbers = self.numbers();
+        let number = numbers.next;
+        numbers.next += 1;
+        numbers.on_the_way.insert(number);
+        Call { calls: self, number, has_ended: false }
+    }
+
+    /// Waits until somebody made a call of which nobody knows what it did.
+    pub(crate) async fn unsure(&self) {
+        self.unsure.notified().await;
+    }
+
+    /// Waits until every call has ended that is on its way now. Others may begin meanwhile.
+    pub(crate) async fn ended(&self) {
+        let next = self.numbers().next;
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.numbers().on_the_way.first().is_none_or(|first| *first >= next) {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Ends it: its leases are known by now, or the store said that it failed.
+    pub(crate) fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.calls.unsure.notify_one();
+        }
+        self.calls.numbers().on_the_way.remove(&self.number);
+        self.calls.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Calls;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn waits_for_those_on_their_way_and_no_others() {
+        let calls = Calls::new(Arc::default());
+        let (one, other) = (calls.begin(), calls.begin());
+        let mut ended = pin!(calls.ended());
+        let mut is_over =
+            || ended.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(!is_over());
+        let later = calls.begin();
+        other.end();
+        assert!(!is_over());
+        one.end();
+        assert!(is_over());
+        drop(later);
+    }
+
+    #[test]
+    fn tells_of_a_call_that_was_given_up() {
+        let unsure = Arc::new(tokio::sync::Notify::new());
+        let calls = Calls::new(Arc::clone(&unsure));
+        let mut told = pin!(calls.unsure());
+        let mut is_told = || told.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        calls.begin().end();
+        assert!(!is_told());
+        drop(calls.begin());
+        assert!(is_told());
+    }
+}
