@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How many rounds of housekeeping pass between two looks for forgotten jobs.
-const AUDIT_EVERY: u32 = 6;
+/// What can wait is done once in so many rounds: retention, and a look for forgotten jobs.
+const RARELY: u32 = 6;
 
 /// How often to look for lost jobs while a call that was given up may still be carried out.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -63,11 +63,15 @@ impl Housekeeping {
         self.shared.learn(&store.kinds().await?);
         sweep(&self.shared, self.shared.holder()).await;
         while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
+        let is_rare = self.rounds.is_multiple_of(RARELY);
+        self.rounds = self.rounds.wrapping_add(1);
+        if !is_rare {
+            return Ok(());
+        }
         let prune =
             Prune { limit: Limits::BATCH_MAX, audit_older_than: self.shared.settings.keep_audit };
         while store.prune(&prune).await?.finished == Limits::BATCH_MAX as u64 {}
-        self.rounds = self.rounds.wrapping_add(1);
-        if self.rounds.is_multiple_of(AUDIT_EVERY) && self.shared.audits_itself() {
+        if self.shared.audits_itself() {
             // Old ones only: the young would be looked at one by one each time.
             self.audit(self.shared.settings.statement_timeout).await?;
         }

@@ -32,6 +32,7 @@ statements! {
         INT8_ARRAY, INT8, INT8, INT8_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
+    DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8);
     DROP_DEAD = "sql/drop_dead.sql" (UUID);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
     EDIT_DEAD = "sql/edit_dead.sql" (UUID, INT4, INT8, TEXT, INT8, INT8, BYTEA);
@@ -82,7 +83,7 @@ statements! {
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
     REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
-    RENEW = "sql/renew.sql" (UUID, INT8);
+    RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RISKS = "sql/risks.sql" ();
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
@@ -91,10 +92,10 @@ statements! {
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
     SWEEP = "sql/sweep.sql" (INT8, INT8);
+    SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     TALLY = "sql/tally.sql" ();
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
-    WANTED = "sql/wanted.sql" (INT4, INT8);
 }

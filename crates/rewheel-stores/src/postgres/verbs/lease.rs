@@ -5,7 +5,7 @@ use super::super::row::{
     count, duration, fence, holder_id, holder_uuid, instant, job_id, millis, unsigned, wanted,
 };
 use super::super::session::{Param, Session};
-use super::super::statements::{BURY, FIND_HOLDER, HOLDERS, JOIN, LEAVE, RENEW, WANTED};
+use super::super::statements::{BURY, FIND_HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
 use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
 use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Timestamp};
 
@@ -31,22 +31,20 @@ pub(in super::super) async fn renew(
     session: &Session<'_>,
     holder: HolderId,
 ) -> Result<Renewed, Trouble> {
-    let row = session
-        .find(&RENEW, &[&holder_uuid(holder), &session.offset()])
-        .await?
-        .ok_or(StoreError::HolderDead(holder))?;
-    let number: i32 = row.try_get(1)?;
-    let rows = session.query(&WANTED, &[&number, &count(Limits::BATCH_MAX as u64)]).await?;
+    let params: [Param<'_>; 3] =
+        [&holder_uuid(holder), &session.offset(), &count(Limits::BATCH_MAX as u64)];
+    let rows = session.query(&RENEW, &params).await?;
+    let first = rows.first().ok_or(StoreError::HolderDead(holder))?;
     let mut wishes = Vec::new();
     for row in &rows {
-        let lease = Lease { job: job_id(row.try_get(0)?), fence: fence(row.try_get(1)?) };
-        if let Some(wanted) = wanted(row.try_get(2)?)? {
+        if let (Some(job), Some(wanted)) = (row.try_get(2)?, wanted(row.try_get(4)?)?) {
+            let lease = Lease { job: job_id(job), fence: fence(row.try_get(3)?) };
             wishes.push(WantedJob { lease, wanted });
         }
     }
     Ok(Renewed {
-        at: instant(row.try_get(0)?),
-        renewals: unsigned(row.try_get(2)?),
+        at: instant(first.try_get(0)?),
+        renewals: unsigned(first.try_get(1)?),
         wanted: wishes,
     })
 }

@@ -4,7 +4,9 @@ use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, millis, number};
 use super::super::session::{Param, Session};
-use super::super::statements::{DEADLINES, FIND_HOLDER, SHELVE, SWEEP, TAKEOVERS_MAX};
+use super::super::statements::{
+    DEADLINES, DEADLINES_LOOK, FIND_HOLDER, SHELVE, SWEEP, SWEEP_LOOK, TAKEOVERS_MAX,
+};
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, StoreError};
 use rewheel_core::{Cause, Failure, HolderId, JobEvent, Keep, Lane, State, Timestamp};
@@ -27,7 +29,13 @@ impl PostgresStore {
         limit: usize,
         keep: Keep,
     ) -> Answer<Vec<JobEvent>> {
-        self.shelve(SHELVED_AFTER, None).await?;
+        let (listed, lost) = self.look_for_lost(by).await?;
+        if listed {
+            self.shelve(SHELVED_AFTER, None).await?;
+        }
+        if !listed && !lost {
+            return Ok(Vec::new());
+        }
         let session = self.transaction().await?;
         let events = sweep(&session, by, limit, keep).await;
         let events = session.end(events).await?;
@@ -36,6 +44,21 @@ impl PostgresStore {
             self.wake();
         }
         Ok(events)
+    }
+
+    /// Whether there are old lists of claims, and whether there are jobs to take over.
+    async fn look_for_lost(&self, by: HolderId) -> Answer<(bool, bool)> {
+        let session = self.read().await?;
+        let params: [Param<'_>; 3] = [&holder_uuid(by), &session.offset(), &millis(SHELVED_AFTER)];
+        let row = session.one(&SWEEP_LOOK, &params).await;
+        let seen = row.and_then(|row| {
+            if row.try_get(0)? {
+                Ok((row.try_get(1)?, row.try_get(2)?))
+            } else {
+                Err(StoreError::HolderDead(by).into())
+            }
+        });
+        session.end(seen).await
     }
 
     /// Takes old lists of claims away, and puts what is left of their jobs on its shelf.
@@ -62,6 +85,11 @@ impl PostgresStore {
         grace: Duration,
         limit: usize,
     ) -> Answer<Vec<JobEvent>> {
+        let session = self.read().await?;
+        let passed = session.one(&DEADLINES_LOOK, &[&session.offset()]).await;
+        if !session.end(passed.and_then(|row| Ok(row.try_get(0)?))).await? {
+            return Ok(Vec::new());
+        }
         let session = self.transaction().await?;
         let events = deadlines(&session, grace, limit).await;
         session.end(events).await
