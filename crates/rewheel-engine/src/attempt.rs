@@ -1,7 +1,7 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
 use crate::runner::{JobContext, Reporting, Runner};
-use crate::shared::{Finished, KindEntry, Places, Shared, Waiting};
+use crate::shared::{Command, Finished, KindEntry, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
 use rewheel_core::{Decision, Failure, History, Keep, Report, decide};
@@ -25,6 +25,8 @@ pub(crate) async fn run(
     let lease = waiting.lease();
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
         shared.forget(lease);
+        drop(places);
+        let _ = shared.to_dispatch.send(Command::Place);
         return;
     }
     let started = shared.clock.now();

@@ -1,10 +1,10 @@
 //! The loop that lets jobs wait for their millisecond, then gives them places.
 
 use crate::attempt;
-use crate::shared::{Command, Places, Shared, Waiting};
+use crate::shared::{Command, KindEntry, Places, Shared, Waiting};
 use crate::wheel::{Tick, Timer, Wheel};
 use rewheel::Moment;
-use rewheel_core::{JobId, Lease, Priority, Wanted};
+use rewheel_core::{JobId, KindName, Lease, Priority, Wanted};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,6 @@ impl Dispatch {
                     Some(command) => self.obey(command),
                     None => return,
                 },
-                Some(_) = self.attempts.join_next() => {}
                 () = self.shared.clock.sleep(rest) => {}
             }
         }
@@ -108,7 +107,10 @@ impl Dispatch {
             Command::Direct(waiting, _) if self.shared.is_stopping() => {
                 let _ = self.returning.send(vec![*waiting]);
             }
-            Command::Direct(waiting, places) => self.start(*waiting, places),
+            Command::Direct(waiting, places) => match self.shared.kind(&waiting.job.lane.kind) {
+                Some(kind) => self.start(*waiting, kind, places),
+                None => drop(self.returning.send(vec![*waiting])),
+            },
             Command::Wanted(lease, wanted) => self.want(lease, wanted),
             Command::Place => {}
             Command::Drop => self.drop_all(),
@@ -155,11 +157,19 @@ impl Dispatch {
             return;
         }
         let (mut started, mut suspects_wait) = (Vec::new(), false);
+        // Most of those who wait are of the kind of the one before.
+        let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
         for (turn, waiting) in &self.ready {
             if self.shared.places.available_permits() == 0 {
                 break;
             }
-            let Some(kind) = self.shared.kind(&waiting.job.lane.kind) else {
+            let name = &waiting.job.lane.kind;
+            let known = match last.take() {
+                Some((before, known)) if before == name => known,
+                Some(_) | None => self.shared.kind(name),
+            };
+            last = Some((name, known.clone()));
+            let Some(kind) = known else {
                 started.push((*turn, None));
                 continue;
             };
@@ -170,7 +180,7 @@ impl Dispatch {
                 false => self.shared.try_place(&kind),
             };
             match places {
-                Some(places) => started.push((*turn, Some(places))),
+                Some(places) => started.push((*turn, Some((places, kind)))),
                 // One that must run alone waits for the others: they must not overtake it for ever.
                 None => suspects_wait |= is_suspect && !kind.is_closed(),
             }
@@ -178,18 +188,14 @@ impl Dispatch {
         for (turn, places) in started {
             let Some(waiting) = self.ready.remove(&turn) else { continue };
             match places {
-                Some(places) => self.start(waiting, places),
+                Some((places, kind)) => self.start(waiting, kind, places),
                 // Its kind is gone: whoever knows it may have it.
                 None => drop(self.returning.send(vec![waiting])),
             }
         }
     }
 
-    fn start(&mut self, waiting: Waiting, places: Places) {
-        let Some(kind) = self.shared.kind(&waiting.job.lane.kind) else {
-            let _ = self.returning.send(vec![waiting]);
-            return;
-        };
+    fn start(&mut self, waiting: Waiting, kind: Arc<KindEntry>, places: Places) {
         if waiting.holder != self.shared.holder() {
             // Its lease died with the holder that this engine was, though its answer came later.
             self.shared.forget(waiting.lease());

@@ -4,7 +4,7 @@ use super::super::PostgresStore;
 use super::super::error::{Trouble, broken, unreadable};
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
-use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, TAKE_KEYS};
+use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
 use super::columns::Columns;
 use crate::batch::{check_backoff, leave_out};
 use crate::payload::payload_hash;
@@ -213,19 +213,21 @@ impl<'a> Insertion<'a> {
         rows: &[(&NewJob, i32)],
         now: Option<Timestamp>,
     ) -> Result<HashSet<i32>, Trouble> {
-        let direct = self.insert.direct;
-        let holder = direct.map(|direct| holder_uuid(direct.holder));
-        let timeout = direct.map_or(0, |direct| millis(direct.attempt_timeout));
-        let grace = direct.map_or(0, |direct| millis(direct.grace));
-        let now = now.map(Timestamp::as_millis);
-        let offset = session.offset();
+        let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
         let columns = Columns::of(rows);
-        let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
-        params.extend(columns.params());
         let (floor_lanes, floors) = session.shared.lanes.floors();
-        params.push(&floor_lanes);
-        params.push(&floors);
-        let row = session.one(&INSERT, &params).await?;
+        let row = if let Some(direct) = self.insert.direct {
+            let holder = Some(holder_uuid(direct.holder));
+            let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
+            let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
+            params.extend(columns.params());
+            params.extend([&floor_lanes as Param<'_>, &floors]);
+            session.one(&INSERT, &params).await?
+        } else {
+            let mut params: Vec<Param<'_>> = vec![&offset, &now];
+            params.extend(columns.params());
+            session.one(&INSERT_MANY, &params).await?
+        };
         self.now = instant(row.try_get(0)?);
         Ok(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect())
     }

@@ -26,9 +26,7 @@ impl PostgresStore {
         let done = succeed(&session, holder, settlements, keep).await;
         let done = session.end(done).await?;
         let applied = Settled::Applied(Outcome::LetGo(State::Succeeded));
-        if done.len() == settlements.len() {
-            return Ok(vec![applied; settlements.len()]);
-        }
+        let Some(done) = done else { return Ok(vec![applied; settlements.len()]) };
         // A job that another changed meanwhile was passed over: a person may want it cancelled, which does not undo
         // what is done. So the rest is looked at once more, under locks.
         let rest: Vec<Settlement> = settlements
@@ -95,12 +93,13 @@ fn all_succeeded(settlements: &[Settlement]) -> Option<Keep> {
     settlements.iter().all(&mut plain).then_some(keep)
 }
 
+/// Returns those that were settled, unless all were.
 async fn succeed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
     keep: Keep,
-) -> Result<HashSet<JobId>, Trouble> {
+) -> Result<Option<HashSet<JobId>>, Trouble> {
     // In the order in which the columns are: a place belongs to its id.
     let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
     leases.sort_unstable_by_key(|lease| uuid(lease.job));
@@ -114,11 +113,11 @@ async fn succeed(
     } else {
         session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, places, &job, &key]).await?
     };
-    let done: HashSet<JobId> = row.try_get::<_, Vec<Uuid>>(0)?.into_iter().map(job_id).collect();
-    if done.len() == leases.len() {
+    let done: Option<Vec<Uuid>> = row.try_get(0)?;
+    if done.is_none() {
         session.shared.places.settled(&taken);
     }
-    Ok(done)
+    Ok(done.map(|done| done.into_iter().map(job_id).collect()))
 }
 
 pub(in super::super) async fn settle_mixed(
