@@ -30,6 +30,10 @@ pub struct Kind {
     pub paused: bool,
     /// Set while its dependency is taken to be down: nobody claims it but the prober.
     pub parked: Option<Parked>,
+    /// Holders whose own attempts say that its dependency is down, while those are too few to park it.
+    pub suspects: Vec<HolderId>,
+    /// Whether a person decided that it is parked, or that it is not: evidence changes nothing then.
+    pub forced: bool,
     /// Grows at every change of `parked`, so that two holders never act on the same one.
     pub generation: u64,
 }
@@ -47,6 +51,19 @@ impl Kind {
         settings(&self.settings, self.takeovers_max)
     }
 
+    fn park(&mut self, reason: &str, now: Timestamp) {
+        let since = self.parked.as_ref().map_or(now, |parked| parked.since);
+        self.parked = Some(Parked { since, reason: reason.to_owned(), prober: None });
+        self.suspects.clear();
+        self.generation += 1;
+    }
+
+    fn unpark(&mut self) {
+        self.parked = None;
+        self.suspects.clear();
+        self.generation += 1;
+    }
+
     /// Returns what the audit log says of what it is doing.
     pub fn doings(&self) -> Facts {
         let parked = self.parked.as_ref();
@@ -55,6 +72,8 @@ impl Kind {
             .with("parked", parked.map(|parked| parked.since.as_millis()))
             .with("reason", parked.map(|parked| parked.reason.as_str()))
             .with("prober", parked.and_then(|parked| parked.prober))
+            .with("suspects", Some(self.suspects.len()))
+            .with("forced", Some(self.forced))
     }
 }
 
@@ -100,56 +119,89 @@ pub enum KindChange {
         /// What the caller saw.
         generation: u64,
     },
+    /// A holder's own attempts say that its dependency is down. It parks once two holders say so, or
+    /// the only one that lives: one whose network is broken must not stop the others.
+    Suspect {
+        /// Who.
+        holder: HolderId,
+        /// What people are told if it parks.
+        reason: String,
+    },
+    /// A holder that suspected it has seen it work.
+    Trust {
+        /// Who.
+        holder: HolderId,
+    },
+    /// A person parks it: nobody probes, whatever anybody sees, until a person says otherwise.
+    Open {
+        /// What people are told.
+        reason: String,
+    },
+    /// A person unparks it: whatever anybody sees, it is not parked again, until a person says otherwise.
+    Close,
+    /// A person leaves it to the evidence again.
+    Reset,
 }
 
+/// So many holders must suspect a kind to park it, where more than one lives.
+const SUSPECTS_MIN: usize = 2;
+
 impl KindChange {
-    /// Returns the kind as it is after the change; `None` where another was first. Pure, the same for every store; `lives`
-    /// says whether a holder is alive.
-    pub fn apply(
-        &self,
-        before: &Kind,
-        now: Timestamp,
-        lives: impl Fn(HolderId) -> bool,
-    ) -> Option<Kind> {
+    /// Returns the kind as it is after the change; `None` where another was first, or has the last word. Pure, the same for
+    /// every store; `living` are all holders that are alive.
+    pub fn apply(&self, before: &Kind, now: Timestamp, living: &[HolderId]) -> Option<Kind> {
         let mut after = before.clone();
-        let current = |generation: &u64| *generation == before.generation;
+        let is_current = |generation: &u64| *generation == before.generation && !before.forced;
+        let lives = |holder: &HolderId| living.contains(holder);
         match (self, &before.parked) {
             (KindChange::Pause, _) => after.paused = true,
             (KindChange::Resume, _) => after.paused = false,
-            (KindChange::Park { generation, reason }, parked) if current(generation) => {
-                let since = parked.as_ref().map_or(now, |parked| parked.since);
-                after.parked = Some(Parked { since, reason: reason.clone(), prober: None });
-                after.generation += 1;
+            (KindChange::Park { generation, reason }, _) if is_current(generation) => {
+                after.park(reason, now);
             }
-            (KindChange::Probe { generation, holder }, Some(parked)) if current(generation) => {
+            (KindChange::Probe { generation, holder }, Some(parked)) if is_current(generation) => {
                 // The right lapses with the life of who has it.
-                if parked.prober.is_some_and(&lives) || !lives(*holder) {
+                if parked.prober.as_ref().is_some_and(lives) || !lives(holder) {
                     return None;
                 }
                 after.parked = Some(Parked { prober: Some(*holder), ..parked.clone() });
                 after.generation += 1;
             }
-            (KindChange::Unpark { generation }, Some(_)) if current(generation) => {
-                after.parked = None;
-                after.generation += 1;
+            (KindChange::Unpark { generation }, Some(_)) if is_current(generation) => {
+                after.unpark();
             }
+            (KindChange::Suspect { holder, reason }, parked) => {
+                if parked.is_some() || before.forced || !lives(holder) {
+                    return None;
+                }
+                after.suspects.retain(|suspect| lives(suspect) && suspect != holder);
+                after.suspects.push(*holder);
+                if after.suspects.len() >= SUSPECTS_MIN.min(living.len()) {
+                    after.park(reason, now);
+                }
+            }
+            (KindChange::Trust { holder }, _) => after.suspects.retain(|suspect| suspect != holder),
+            (KindChange::Open { reason }, parked) if parked.is_none() || !before.forced => {
+                after.park(reason, now);
+                after.forced = true;
+            }
+            (KindChange::Close, parked) if parked.is_some() || !before.forced => {
+                after.unpark();
+                after.forced = true;
+            }
+            (KindChange::Reset, parked) if parked.is_some() || before.forced => {
+                after.unpark();
+                after.forced = false;
+            }
+            (KindChange::Reset, _) => after.suspects.clear(),
+            // As wanted already.
+            (KindChange::Open { .. } | KindChange::Close, _) => {}
             (
                 KindChange::Park { .. } | KindChange::Probe { .. } | KindChange::Unpark { .. },
                 Some(_) | None,
             ) => return None,
         }
         Some(after)
-    }
-
-    /// Returns the holder that it is about.
-    pub const fn holder(&self) -> Option<HolderId> {
-        match self {
-            KindChange::Probe { holder, .. } => Some(*holder),
-            KindChange::Pause
-            | KindChange::Resume
-            | KindChange::Park { .. }
-            | KindChange::Unpark { .. } => None,
-        }
     }
 
     /// Returns the name used in the audit log.
@@ -160,6 +212,11 @@ impl KindChange {
             KindChange::Park { .. } => "park kind",
             KindChange::Probe { .. } => "probe kind",
             KindChange::Unpark { .. } => "unpark kind",
+            KindChange::Suspect { .. } => "suspect kind",
+            KindChange::Trust { .. } => "trust kind",
+            KindChange::Open { .. } => "open breaker",
+            KindChange::Close => "close breaker",
+            KindChange::Reset => "reset breaker",
         }
     }
 }

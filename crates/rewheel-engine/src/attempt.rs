@@ -1,5 +1,6 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
+use crate::park;
 use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, KindEntry, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
@@ -19,7 +20,7 @@ pub(crate) async fn run(
     shared: Arc<Shared>,
     waiting: Waiting,
     kind: Arc<KindEntry>,
-    places: Places,
+    mut places: Places,
     cancel: CancelToken,
 ) {
     let lease = waiting.lease();
@@ -33,6 +34,8 @@ pub(crate) async fn run(
     let report = report(&shared, &waiting, &kind, &cancel).await;
     let took = shared.clock.now().since(started);
     let told = cancel.is_cancelled();
+    let spoke = if told { None } else { park::speaks(&report) };
+    park::note(&shared, &waiting.job.lane.kind, &kind, places.evidence.take(), spoke);
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     let keep_job = match decision {
@@ -194,7 +197,7 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
     let mut decision = decide(report, &kind.policy(job), &history, &shared.random);
     if let Decision::Retry { sticky, .. } = &mut decision {
         // Who stops, or is in doubt, keeps nothing.
-        *sticky &= !shared.is_stopping() && !shared.is_doubtful();
+        *sticky &= !shared.is_stopping() && !shared.is_doubtful() && !kind.is_down(shared.holder());
     }
     decision
 }

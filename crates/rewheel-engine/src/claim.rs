@@ -175,9 +175,9 @@ impl Claims {
         let mut visits = Vec::with_capacity(lanes.len());
         for head in lanes {
             let Some(kind) = self.shared.kind(&head.lane.kind) else { continue };
-            let left = free.entry(head.lane.kind.clone()).or_insert_with(|| {
-                kind.places.as_ref().map_or(usize::MAX, |places| places.available_permits())
-            });
+            let left = free
+                .entry(head.lane.kind.clone())
+                .or_insert_with(|| kind.room(self.shared.holder(), self.shared.places_of_one()));
             let limit = share.min(*left);
             *left -= limit;
             if limit > 0 {

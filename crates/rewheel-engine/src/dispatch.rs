@@ -144,9 +144,11 @@ impl Dispatch {
         }
     }
 
-    fn queue(&mut self, waiting: Waiting) {
+    fn queue(&mut self, mut waiting: Waiting) {
         self.count += 1;
         let turn = (Reverse(waiting.job.lane.priority), waiting.due, self.count);
+        let kind = self.shared.kind(&waiting.job.lane.kind);
+        waiting.queued = kind.map(|kind| Arc::new(kind.load.queue()));
         self.ready.insert(turn, waiting);
     }
 
@@ -159,6 +161,7 @@ impl Dispatch {
         let (mut started, mut suspects_wait) = (Vec::new(), false);
         // Most of those who wait are of the kind of the one before.
         let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
+        let holder = self.shared.holder();
         for (turn, waiting) in &self.ready {
             if self.shared.places.available_permits() == 0 {
                 break;
@@ -169,7 +172,8 @@ impl Dispatch {
                 Some(_) | None => self.shared.kind(name),
             };
             last = Some((name, known.clone()));
-            let Some(kind) = known else {
+            // One whose kind is gone, or down, may run where that is not so.
+            let Some(kind) = known.filter(|kind| !kind.is_down(holder)) else {
                 started.push((*turn, None));
                 continue;
             };
@@ -189,13 +193,13 @@ impl Dispatch {
             let Some(waiting) = self.ready.remove(&turn) else { continue };
             match places {
                 Some((places, kind)) => self.start(waiting, kind, places),
-                // Its kind is gone: whoever knows it may have it.
                 None => drop(self.returning.send(vec![waiting])),
             }
         }
     }
 
-    fn start(&mut self, waiting: Waiting, kind: Arc<KindEntry>, places: Places) {
+    fn start(&mut self, mut waiting: Waiting, kind: Arc<KindEntry>, places: Places) {
+        waiting.queued = None;
         if waiting.holder != self.shared.holder() {
             // Its lease died with the holder that this engine was, though its answer came later.
             self.shared.forget(waiting.lease());

@@ -5,6 +5,7 @@ use crate::dispatch::Dispatch;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
+use crate::park::Parking;
 use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
@@ -454,6 +455,7 @@ async fn start(parts: Parts) -> Result<Engine, StartError> {
         spawn(Settles::new(Arc::clone(&shared), finished).run()),
         spawn(Heartbeat::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Claims::new(Arc::clone(&shared)).run()),
     ];
     tracing::info!(%holder, name = shared.settings.name, "engine started");

@@ -21,6 +21,7 @@ pub mod wheel;
 mod dispatch;
 mod attempt;
 mod settle;
+mod park;
 mod heartbeat;
 mod housekeeping;
 mod guard;
@@ -29,7 +30,7 @@ mod engine;
 
 pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
-pub use self::settings::{EngineSettings, KindSettings, RunnerKind, SettingError};
+pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
 pub use self::submit::{Receipt, Submit, SubmitError};
 
 /// Runs the examples of the README as tests.

@@ -171,6 +171,9 @@ pub struct KindSettings {
     /// How long a callee may make a job wait.
     #[serde(with = "duration::serde")]
     pub retry_after_max: Duration,
+    /// When its dependency is taken to be down, so that it is parked; never if not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerSettings>,
     /// What a callback needs to know. Whoever makes callbacks reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<serde_json::Value>,
@@ -190,6 +193,7 @@ impl Default for KindSettings {
             on_give_up: policy.on_give_up,
             keep_succeeded: Limits::KEEP_DEFAULT,
             retry_after_max: policy.retry_after_max,
+            breaker: None,
             callback: None,
         }
     }
@@ -216,6 +220,52 @@ impl KindSettings {
         }
         if self.takeovers_max == 0 {
             return wrong("takeovers_max", "must be 1 or more");
+        }
+        self.breaker.map_or(Ok(()), |breaker| breaker.check())
+    }
+}
+
+/// When the dependency of a kind is taken to be down, and when to try it again.
+///
+/// ```
+/// use rewheel_engine::BreakerSettings;
+///
+/// let breaker: BreakerSettings = serde_json::from_str(r#"{"window":50,"open_for":"5s"}"#)?;
+/// assert_eq!((breaker.window, breaker.failure_ratio), (50, 0.5));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BreakerSettings {
+    /// How many of a node's latest attempts it goes by.
+    pub window: u32,
+    /// Which share of them must have failed, above 0 and up to 1.
+    pub failure_ratio: f64,
+    /// How long it is left alone before one attempt finds out whether it is back.
+    #[serde(with = "duration::serde")]
+    pub open_for: Duration,
+}
+
+impl Default for BreakerSettings {
+    fn default() -> BreakerSettings {
+        BreakerSettings { window: 20, failure_ratio: 0.5, open_for: Duration::from_secs(30) }
+    }
+}
+
+impl BreakerSettings {
+    /// The longest window: it is one allocation.
+    const WINDOW_MAX: u32 = 10_000;
+
+    fn check(&self) -> Result<(), SettingError> {
+        let wrong = |name, why| Err(SettingError { name, why });
+        if self.window == 0 || self.window > BreakerSettings::WINDOW_MAX {
+            return wrong("breaker.window", "must be 1 to 10000");
+        }
+        if !(self.failure_ratio > 0.0 && self.failure_ratio <= 1.0) {
+            return wrong("breaker.failure_ratio", "must be above 0 and at most 1");
+        }
+        if self.open_for < Duration::from_millis(1) {
+            return wrong("breaker.open_for", "must be 1ms or longer");
         }
         Ok(())
     }

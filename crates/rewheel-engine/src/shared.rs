@@ -1,13 +1,14 @@
 //! What the loops of one engine share.
 
 use crate::calls::Calls;
+use crate::park::{Evidence, Health, Load, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
-use rewheel::{CancelToken, Clock, Moment, Random};
+use rewheel::{BreakerState, CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
 use rewheel_core::{
-    Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Policy, Timestamp, Wanted,
+    Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Parked, Policy, Timestamp, Wanted,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,7 +35,12 @@ pub(crate) struct Shared {
     /// Handlers of this program; they outlast every change of settings.
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
-    pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    /// How many kinds this engine runs.
+    runnable_count: AtomicUsize,
+    /// Wakes the loop that parks: something was seen.
+    pub(crate) park: Notify,
+    probed: Mutex<Vec<(KindName, bool)>>,
     pub(crate) places: Arc<Semaphore>,
     /// Suspects run together, or one alone.
     suspects: Arc<Semaphore>,
@@ -61,16 +67,67 @@ pub(crate) struct Shared {
 pub(crate) struct KindEntry {
     pub(crate) settings: KindSettings,
     pub(crate) runner: Option<Arc<dyn Runner>>,
-    /// Whether nobody may claim it, as far as this engine has heard.
-    closed: bool,
+    /// Whether a person paused it, as far as this engine has heard.
+    paused: bool,
+    pub(crate) parked: Option<Parked>,
+    /// Whether a person decided that it is parked, or that it is not.
+    pub(crate) forced: bool,
+    pub(crate) generation: u64,
     /// Places of this kind alone.
     pub(crate) places: Option<Arc<Semaphore>>,
+    /// What this engine's own attempts say, where it has a breaker.
+    pub(crate) health: Option<Arc<Health>>,
+    pub(crate) load: Arc<Load>,
 }
 
 impl KindEntry {
+    /// Returns whether this is what the store has.
+    fn is(&self, kind: &Kind, settings: &KindSettings) -> bool {
+        self.settings == *settings
+            && (self.paused, &self.parked, self.forced, self.generation)
+                == (kind.paused, &kind.parked, kind.forced, kind.generation)
+    }
+
     /// Returns whether claiming it now would be for nothing, as far as this engine knows.
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
+        self.paused
+            || self.parked.is_some()
+            || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
+    }
+
+    /// Returns whether a holder should leave it to others, or everybody should.
+    pub(crate) fn is_down(&self, holder: HolderId) -> bool {
+        match (&self.parked, &self.health) {
+            (Some(parked), _) => parked.prober != Some(holder),
+            (None, Some(health)) => health.state() == BreakerState::Open,
+            (None, None) => false,
+        }
+    }
+
+    /// Returns how many more jobs of it a holder should claim, where up to `most` may run.
+    pub(crate) fn room(&self, holder: HolderId, most: usize) -> usize {
+        let room = self.load.room(most);
+        let free = self.places.as_ref().map_or(usize::MAX, |places| places.available_permits());
+        match (&self.parked, &self.health) {
+            (Some(parked), _) if parked.prober != Some(holder) => 0,
+            // One job finds out.
+            (Some(_), _) => usize::from(self.load.is_idle()),
+            (None, Some(health)) => match health.state() {
+                BreakerState::Open => 0,
+                BreakerState::HalfOpen => usize::from(self.load.is_idle()),
+                BreakerState::Closed => room.min(free),
+            },
+            (None, None) => room.min(free),
+        }
+    }
+
+    /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
+    fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
+        match (&self.parked, &self.health) {
+            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe)),
+            (None, Some(health)) => Some(Some(Evidence::Own(health.begin()?))),
+            (None, None) => Some(None),
+        }
     }
 
     /// Returns how a job is retried: by its own settings, and the kind's where it has none.
@@ -90,6 +147,9 @@ pub(crate) struct Places {
     _any: OwnedSemaphorePermit,
     _kind: Option<OwnedSemaphorePermit>,
     _suspect: Option<OwnedSemaphorePermit>,
+    _running: Running,
+    /// What the attempt is evidence of, until it has spoken.
+    pub(crate) evidence: Option<Evidence>,
 }
 
 /// A job in this engine's hands.
@@ -110,6 +170,8 @@ pub(crate) struct Waiting {
     pub(crate) deadline: Option<Moment>,
     /// The wait before it, for backoffs that build on it.
     pub(crate) previous: Option<Duration>,
+    /// Counts it while it waits for a place.
+    pub(crate) queued: Option<Arc<Queued>>,
 }
 
 impl Waiting {
@@ -171,6 +233,9 @@ impl Shared {
             handlers: parts.handlers,
             source: parts.source,
             kinds: RwLock::default(),
+            runnable_count: AtomicUsize::new(0),
+            park: Notify::new(),
+            probed: Mutex::default(),
             to_dispatch,
             to_settle,
             look: Notify::new(),
@@ -236,44 +301,119 @@ impl Shared {
                     continue;
                 }
             };
-            let closed = kind.paused || kind.parked.is_some();
-            let entry = match known.remove(&kind.name) {
-                Some(entry) if entry.settings == settings && entry.closed == closed => entry,
-                known => Arc::new(KindEntry {
-                    closed,
-                    ..self.entry(&kind.name, settings, known.as_deref())
-                }),
-            };
+            let entry = self.entry(kind, settings, known.remove(&kind.name));
             fresh.insert(kind.name.clone(), entry);
         }
+        let runnable = fresh.values().filter(|kind| kind.runner.is_some()).count();
+        self.runnable_count.store(runnable, Ordering::Relaxed);
         *known = fresh;
+    }
+
+    /// Takes one kind as the store has it.
+    pub(crate) fn learn_one(&self, kind: &Kind) {
+        let Ok(settings) = serde_json::from_str::<KindSettings>(&kind.settings) else { return };
+        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let before = known.remove(&kind.name);
+        // What was read before another change, and comes after it, is no news.
+        if let Some(newer) = before.as_ref().filter(|known| known.generation > kind.generation) {
+            known.insert(kind.name.clone(), Arc::clone(newer));
+            return;
+        }
+        let entry = self.entry(kind, settings, before);
+        known.insert(kind.name.clone(), entry);
     }
 
     fn entry(
         &self,
-        name: &KindName,
+        kind: &Kind,
         settings: KindSettings,
-        known: Option<&KindEntry>,
-    ) -> KindEntry {
+        known: Option<Arc<KindEntry>>,
+    ) -> Arc<KindEntry> {
+        if let Some(known) = known.as_ref().filter(|known| known.is(kind, &settings)) {
+            return Arc::clone(known);
+        }
+        let name = &kind.name;
         let handler = self.handlers.get(name).cloned();
         let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
+        let known = known.as_deref();
         // Attempts that run have their places in the old one: a new one would let in as many again.
         let same = known.filter(|known| known.settings.concurrency_max == settings.concurrency_max);
         let places = match same {
             Some(known) => known.places.clone(),
             None => settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most))),
         };
-        KindEntry { settings, runner, closed: false, places }
+        let same = known.filter(|known| known.settings.breaker == settings.breaker);
+        let health = match same {
+            Some(known) => known.health.clone(),
+            None => settings
+                .breaker
+                .map(|breaker| Arc::new(Health::new(name, breaker, &self.clock, &self.random))),
+        };
+        let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
+        if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
+            // It is back: all come back slowly.
+            health.iter().for_each(|health| health.reset());
+            load.ramp_up();
+            self.look.notify_one();
+        }
+        if kind.parked.is_some() {
+            self.park.notify_one();
+        }
+        // What waits here may have to go, or may start.
+        let _ = self.to_dispatch.send(Command::Place);
+        Arc::new(KindEntry {
+            settings,
+            runner,
+            paused: kind.paused,
+            parked: kind.parked.clone(),
+            forced: kind.forced,
+            generation: kind.generation,
+            places,
+            health,
+            load,
+        })
     }
 
     /// Takes a place for an attempt of a kind, if there is one.
     pub(crate) fn try_place(&self, kind: &KindEntry) -> Option<Places> {
         let any = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let kind = match &kind.places {
+        let running = kind.load.begin(self.places_of_one())?;
+        let own = match &kind.places {
             Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
             None => None,
         };
-        Some(Places { _any: any, _kind: kind, _suspect: None })
+        let evidence = kind.evidence(self.holder())?;
+        Some(Places { _any: any, _kind: own, _suspect: None, _running: running, evidence })
+    }
+
+    /// Returns how many places one kind may have. The last fifth is for the others, where there are any: whatever one kind waits
+    /// for, they find a place.
+    pub(crate) fn places_of_one(&self) -> usize {
+        let places = self.settings.places;
+        if self.runnable_count.load(Ordering::Relaxed) > 1 { places - places / 5 } else { places }
+    }
+
+    /// Returns every kind.
+    pub(crate) fn kinds(&self) -> Vec<(KindName, Arc<KindEntry>)> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.iter().map(|(name, kind)| (name.clone(), Arc::clone(kind))).collect()
+    }
+
+    /// Returns whether a kind that this engine runs is parked.
+    pub(crate) fn has_parked(&self) -> bool {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.values().any(|kind| kind.parked.is_some() && kind.runner.is_some())
+    }
+
+    /// Notes what a probe found.
+    pub(crate) fn probed(&self, kind: KindName, is_back: bool) {
+        lock(&self.probed).push((kind, is_back));
+        self.park.notify_one();
+    }
+
+    /// Returns what probes found since the last time.
+    pub(crate) fn take_probed(&self) -> Vec<(KindName, bool)> {
+        std::mem::take(&mut *lock(&self.probed))
     }
 
     /// Takes a place for a job that was taken over before. If one more takeover makes it a dead
@@ -400,6 +540,7 @@ impl Shared {
             due: self.moment_in(due_in),
             deadline: deadline_in.map(|left| now.plus(left)),
             previous: None,
+            queued: None,
         }
     }
 

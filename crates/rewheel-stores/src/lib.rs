@@ -16,6 +16,8 @@ mod audit;
 mod batch;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod pages;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod suspects;
 mod connect;
 mod memory;
 #[cfg(feature = "postgres")]

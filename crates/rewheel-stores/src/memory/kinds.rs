@@ -1,7 +1,7 @@
 //! Knows the kinds.
 
 use super::world::{KindRow, Note, World};
-use rewheel_core::{Actor, Kind, KindChange, KindChanged, KindName, NewKind, Timestamp};
+use rewheel_core::{Actor, HolderId, Kind, KindChange, KindChanged, KindName, NewKind, Timestamp};
 
 impl World {
     pub(super) fn put_kind(&mut self, new: &NewKind, by: &Actor, now: Timestamp) {
@@ -12,6 +12,8 @@ impl World {
             takeovers_max: 0,
             paused: false,
             parked: None,
+            suspects: Vec::new(),
+            forced: false,
             generation: 0,
         };
         let kind = Kind {
@@ -45,7 +47,9 @@ impl World {
     ) -> KindChanged {
         let Some(row) = self.kinds.get(name) else { return KindChanged::NotFound };
         let old = row.kind.clone();
-        let Some(kind) = change.apply(&old, now, |holder| self.is_alive(holder)) else {
+        let living: Vec<HolderId> =
+            self.holders.keys().copied().filter(|holder| self.is_alive(*holder)).collect();
+        let Some(kind) = change.apply(&old, now, &living) else {
             return KindChanged::Refused(old);
         };
         if kind == old {

@@ -27,7 +27,7 @@ statements! {
     BOOKS = "sql/books.sql" ();
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
-    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8);
+    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
@@ -72,7 +72,7 @@ statements! {
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
     LIST_LIVE = "sql/list_live.sql" (UUID, INT8);
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
-    LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8, UUID);
+    LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8);
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
     NOW = "sql/now.sql" (INT8);

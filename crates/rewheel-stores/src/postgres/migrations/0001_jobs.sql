@@ -202,7 +202,9 @@ CREATE TABLE rewheel.kinds (
     parked_reason text,
     prober        uuid,
     probe_job     uuid,                       -- what the prober got for its right
-    generation    bigint  NOT NULL
+    generation    bigint  NOT NULL,
+    suspects      text    NOT NULL DEFAULT '',     -- ids of holders with commas between
+    forced        boolean NOT NULL DEFAULT false   -- a person decided
 );
 
 -- The books: each flush appends what it took in and what it let go of.

@@ -1,2 +1,3 @@
 -- kinds: every kind. Contract: KindStore::kinds.
-SELECT name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation FROM rewheel.kinds ORDER BY name;
+SELECT name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation, suspects, forced
+  FROM rewheel.kinds ORDER BY name;

@@ -6,6 +6,7 @@ use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned
 use super::super::session::{Param, Session};
 use super::super::statements::{CHANGE_KIND, KINDS, LOCK_KIND, PUT_KIND};
 use super::change::{Line, audit};
+use crate::suspects;
 use rewheel_core::store::{Answer, StoreError};
 use rewheel_core::{
     Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindName, Limits, NewKind, Parked,
@@ -44,22 +45,16 @@ impl PostgresStore {
 struct Locked {
     now: Timestamp,
     kind: Kind,
-    prober_lives: bool,
-    holder_lives: bool,
+    living: Vec<HolderId>,
 }
 
-async fn lock(
-    session: &Session<'_>,
-    name: &KindName,
-    holder: Option<HolderId>,
-) -> Result<Option<Locked>, Trouble> {
-    let params: [Param<'_>; 3] = [&name.as_str(), &session.offset(), &holder.map(holder_uuid)];
+async fn lock(session: &Session<'_>, name: &KindName) -> Result<Option<Locked>, Trouble> {
+    let params: [Param<'_>; 2] = [&name.as_str(), &session.offset()];
     let Some(row) = session.find(&LOCK_KIND, &params).await? else { return Ok(None) };
     Ok(Some(Locked {
         now: instant(row.try_get(0)?),
         kind: read_kind(&row, 1)?,
-        prober_lives: row.try_get(9)?,
-        holder_lives: row.try_get(10)?,
+        living: row.try_get::<_, Vec<Uuid>>(11)?.into_iter().map(holder_id).collect(),
     }))
 }
 
@@ -74,7 +69,7 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
             let what = format!("the settings of kind {} are too long", kind.name);
             return Err(StoreError::Rejected(what.into()).into());
         }
-        let before = lock(session, &kind.name, None).await?;
+        let before = lock(session, &kind.name).await?;
         let old = before.as_ref().map_or_else(Facts::default, |locked| locked.kind.facts());
         let new = kind.facts();
         if old == new {
@@ -110,6 +105,9 @@ fn read_kind(row: &Row, at: usize) -> Result<Kind, Trouble> {
         paused: row.try_get(at + 3)?,
         parked,
         generation: unsigned(row.try_get(at + 7)?),
+        suspects: suspects::read(row.try_get(at + 8)?)
+            .ok_or_else(|| unreadable("who suspects a kind"))?,
+        forced: row.try_get(at + 9)?,
     })
 }
 
@@ -119,16 +117,11 @@ async fn change_kind(
     change: &KindChange,
     by: &Actor,
 ) -> Result<(KindChanged, bool), Trouble> {
-    let Some(locked) = lock(session, name, change.holder()).await? else {
+    let Some(locked) = lock(session, name).await? else {
         return Ok((KindChanged::NotFound, false));
     };
     let before = locked.kind;
-    let prober = before.parked.as_ref().and_then(|parked| parked.prober);
-    let lives = |holder| {
-        (prober == Some(holder) && locked.prober_lives)
-            || (change.holder() == Some(holder) && locked.holder_lives)
-    };
-    let Some(after) = change.apply(&before, locked.now, lives) else {
+    let Some(after) = change.apply(&before, locked.now, &locked.living) else {
         return Ok((KindChanged::Refused(before), false));
     };
     if after == before {
@@ -137,13 +130,16 @@ async fn change_kind(
     let parked = after.parked.as_ref();
     // What people are told may be any text; the server takes all of it but this.
     let reason = parked.map(|parked| parked.reason.replace('\0', ""));
-    let params: [Param<'_>; 6] = [
+    let suspects = suspects::text(&after.suspects);
+    let params: [Param<'_>; 8] = [
         &name.as_str(),
         &after.paused,
         &parked.map(|parked| parked.since.as_millis()),
         &reason,
         &parked.and_then(|parked| parked.prober).map(holder_uuid),
         &count(after.generation),
+        &suspects,
+        &after.forced,
     ];
     session.execute(&CHANGE_KIND, &params).await?;
     let (old, new) = (before.doings(), after.doings());

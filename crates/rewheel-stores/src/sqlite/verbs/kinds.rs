@@ -5,6 +5,7 @@ use super::super::row::{instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
 use super::change::{Line, audit};
+use crate::suspects;
 use rewheel_core::store::StoreError;
 use rewheel_core::{
     Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindName, Limits, NewKind, Parked,
@@ -70,8 +71,22 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
         takeovers_max: row.get(2)?,
         paused: row.get(3)?,
         parked,
+        suspects: suspects::read(&row.get::<_, String>(8)?)
+            .ok_or_else(|| unreadable("who suspects a kind"))?,
+        forced: row.get(9)?,
         generation: unsigned(row.get(7)?),
     })
+}
+
+fn living(tx: &Transaction<'_, '_>) -> Result<Vec<HolderId>, Trouble> {
+    let statement = tx.sql(include_str!("../sql/living.sql"))?;
+    let mut statement = statement.get();
+    let mut rows = statement.query([])?;
+    let mut living = Vec::new();
+    while let Some(row) = rows.next()? {
+        living.push(HolderId::from_bytes(row.get(0)?));
+    }
+    Ok(living)
 }
 
 pub(in super::super) fn change_kind(
@@ -81,14 +96,7 @@ pub(in super::super) fn change_kind(
     by: &Actor,
 ) -> Result<KindChanged, Trouble> {
     let Some(before) = get_kind(tx, name)? else { return Ok(KindChanged::NotFound) };
-    let mut living = Vec::new();
-    let prober = before.parked.as_ref().and_then(|parked| parked.prober);
-    for holder in prober.into_iter().chain(change.holder()) {
-        if tx.alive(holder)?.is_some() {
-            living.push(holder);
-        }
-    }
-    let Some(after) = change.apply(&before, tx.now, |holder| living.contains(&holder)) else {
+    let Some(after) = change.apply(&before, tx.now, &living(tx)?) else {
         return Ok(KindChanged::Refused(before));
     };
     if after == before {
@@ -102,6 +110,8 @@ pub(in super::super) fn change_kind(
         parked.map(|parked| parked.reason.as_str()),
         parked.and_then(|parked| parked.prober).map(HolderId::to_bytes),
         count(after.generation),
+        suspects::text(&after.suspects),
+        after.forced,
     );
     tx.execute(include_str!("../sql/change_kind.sql"), values)?;
     let (old, new) = (before.doings(), after.doings());

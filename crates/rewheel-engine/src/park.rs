@@ -1,0 +1,254 @@
+//! Stops asking a dependency that is down, then comes back to it with care.
+//!
+//! Each holder has a breaker for each kind that has one, fed by its own attempts. While it is open,
+//! this holder leaves the kind's jobs to others and says so in the store, where two such holders (or
+//! the only one) park the kind for everybody. Time never unparks it: one holder at a time may try one
+//! job. When that goes well all come back, each with one attempt at first and one more for each
+//! that succeeds.
+
+mod load;
+
+pub(crate) use self::load::{Load, Queued, Running};
+
+use crate::settings::BreakerSettings;
+use crate::shared::{KindEntry, Shared};
+use rewheel::{
+    BreakerState, CancelToken, Category, CircuitBreaker, Clock, Moment, OwnedPermit, Random, millis,
+};
+use rewheel_core::store::StoreError;
+use rewheel_core::{Actor, Failure, KindChange, KindChanged, KindName, Report};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often to look whether a parked kind is still parked, or may be probed.
+const LOOK_EVERY: Duration = millis(500);
+
+/// What this holder's own attempts say about the dependency of a kind.
+#[derive(Debug)]
+pub(crate) struct Health {
+    settings: BreakerSettings,
+    breaker: CircuitBreaker,
+    /// What the latest failure said.
+    why: Mutex<String>,
+}
+
+impl Health {
+    pub(crate) fn new(
+        kind: &KindName,
+        settings: BreakerSettings,
+        clock: &Clock,
+        random: &Random,
+    ) -> Health {
+        let breaker = CircuitBreaker::count_window(settings.window)
+            .failure_ratio(settings.failure_ratio)
+            .open_for(settings.open_for)
+            .probes_max(1)
+            .named(kind.to_string())
+            .clock(clock)
+            .random(random)
+            .build();
+        Health { settings, breaker, why: Mutex::default() }
+    }
+
+    pub(crate) fn state(&self) -> BreakerState {
+        self.breaker.state()
+    }
+
+    /// Begins an attempt, unless the breaker is against it.
+    pub(crate) fn begin(&self) -> Option<OwnedPermit> {
+        self.breaker.acquire_owned().ok()
+    }
+
+    /// Forgets what it has seen.
+    pub(crate) fn reset(&self) {
+        self.breaker.reset();
+    }
+
+    fn note(&self, failure: &Failure) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = failure.to_string();
+    }
+
+    fn why(&self) -> String {
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let percent = (self.settings.failure_ratio * 100.0).round();
+        let window = self.settings.window;
+        format!("at least {percent}% of the last {window} attempts failed; the latest: {why}")
+    }
+}
+
+/// What an attempt is evidence of.
+#[derive(Debug)]
+pub(crate) enum Evidence {
+    /// Of what this holder sees.
+    Own(OwnedPermit),
+    /// Of whether a parked kind is back, for everybody.
+    Probe,
+}
+
+/// What a report says about the dependency: that it works, that it does not, or nothing. What was told to stop says nothing.
+pub(crate) fn speaks(report: &Report) -> Option<Result<(), Failure>> {
+    match report {
+        Report::Done => Some(Ok(())),
+        Report::Failed { failure, .. } if failure.category().blames_dependency() => {
+            Some(Err(failure.clone()))
+        }
+        // Who refuses a job has answered.
+        Report::Failed { failure, .. } if failure.category() == Category::Rejected => Some(Ok(())),
+        Report::Failed { .. }
+        | Report::Fail(_)
+        | Report::Dead(_)
+        | Report::Pause
+        | Report::Cancel
+        | Report::Snooze(_) => None,
+    }
+}
+
+/// Takes note of what an attempt says.
+pub(crate) fn note(
+    shared: &Shared,
+    name: &KindName,
+    kind: &KindEntry,
+    evidence: Option<Evidence>,
+    spoke: Option<Result<(), Failure>>,
+) {
+    match &spoke {
+        Some(Ok(())) => kind.load.succeeded(shared.settings.places),
+        Some(Err(_)) => kind.load.failed(),
+        None => {}
+    }
+    if let (Some(health), Some(Err(failure))) = (&kind.health, &spoke) {
+        health.note(failure);
+    }
+    match (evidence, spoke) {
+        (Some(Evidence::Own(permit)), Some(Ok(()))) => permit.success(),
+        (Some(Evidence::Own(permit)), Some(Err(_))) => {
+            permit.failure();
+            let health = kind.health.as_ref();
+            if health.is_some_and(|health| health.state() == BreakerState::Open) {
+                shared.park.notify_one();
+            }
+        }
+        // One that says nothing leaves the right to somebody else.
+        (Some(Evidence::Probe), spoke) => {
+            shared.probed(name.clone(), matches!(spoke, Some(Ok(()))));
+        }
+        (Some(Evidence::Own(_)) | None, _) => {}
+    }
+}
+
+/// The loop that says what this holder sees, probes what is parked, and hears when it is not.
+pub(crate) struct Parking {
+    shared: Arc<Shared>,
+    by: Actor,
+    /// Kinds that this holder has said to be down.
+    suspected: BTreeSet<KindName>,
+    /// When to try a parked kind, as of which generation.
+    probes: BTreeMap<KindName, (u64, Moment)>,
+}
+
+impl Parking {
+    pub(crate) fn new(shared: Arc<Shared>) -> Parking {
+        let by = Actor::new(&format!("holder:{}", shared.settings.name));
+        Parking { shared, by, suspected: BTreeSet::new(), probes: BTreeMap::new() }
+    }
+
+    pub(crate) async fn run(mut self, stop: CancelToken) {
+        while !stop.is_cancelled() {
+            if let Err(error) = self.tick().await {
+                tracing::debug!(%error, "what is parked is not known");
+            }
+            let is_busy = !self.suspected.is_empty() || self.shared.has_parked();
+            let rest = if is_busy { LOOK_EVERY } else { Duration::MAX };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.shared.park.notified() => {}
+                () = self.shared.clock.sleep(rest) => {}
+            }
+        }
+    }
+
+    async fn tick(&mut self) -> Result<(), StoreError> {
+        for (name, is_back) in self.shared.take_probed() {
+            self.end_probe(&name, is_back).await?;
+        }
+        if self.shared.has_parked() {
+            self.shared.learn(&self.shared.store.kinds().await?);
+        }
+        for (name, kind) in self.shared.kinds() {
+            if kind.runner.is_none() {
+                continue;
+            }
+            self.say(&name, &kind).await?;
+            self.probe(&name, &kind).await?;
+        }
+        Ok(())
+    }
+
+    /// Says in the store what this holder sees, if that is news.
+    async fn say(&mut self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
+        let Some(health) = &kind.health else { return Ok(()) };
+        let holder = self.shared.holder();
+        let is_down = health.state() != BreakerState::Closed;
+        if is_down && kind.parked.is_none() && self.suspected.insert(name.clone()) {
+            let reason = health.why();
+            tracing::warn!(kind = %name, reason, "this node leaves the kind alone");
+            self.change(name, KindChange::Suspect { holder, reason }).await?;
+        } else if !is_down && self.suspected.remove(name) && kind.parked.is_none() {
+            tracing::info!(kind = %name, "this node takes the kind up again");
+            kind.load.ramp_up();
+            self.change(name, KindChange::Trust { holder }).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the right to try a parked kind, once it has been left alone for long enough.
+    async fn probe(&mut self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
+        let Some(parked) = kind.parked.as_ref().filter(|_| !kind.forced) else {
+            self.probes.remove(name);
+            return Ok(());
+        };
+        let (now, holder) = (self.shared.clock.now(), self.shared.holder());
+        let generation = kind.generation;
+        if parked.prober == Some(holder) {
+            return Ok(());
+        }
+        let known = self.probes.get(name).filter(|(seen, _)| {
+            // A right that another has taken since may lapse with its life.
+            *seen == generation || parked.prober.is_some()
+        });
+        let Some((_, at)) = known else {
+            let open_for = kind.settings.breaker.unwrap_or_default().open_for;
+            // Not all at once.
+            let extra = open_for.mul_f64(self.shared.random.next() as f64 / u64::MAX as f64 / 10.0);
+            self.probes.insert(name.clone(), (generation, now.plus(open_for + extra)));
+            return Ok(());
+        };
+        if now >= *at {
+            self.change(name, KindChange::Probe { generation, holder }).await?;
+            self.shared.look.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn end_probe(&mut self, name: &KindName, is_back: bool) -> Result<(), StoreError> {
+        let Some(kind) = self.shared.kind(name) else { return Ok(()) };
+        let generation = kind.generation;
+        let change = if is_back {
+            KindChange::Unpark { generation }
+        } else {
+            let why = kind.health.as_ref().map(|health| health.why()).unwrap_or_default();
+            KindChange::Park { generation, reason: format!("a probe failed: {why}") }
+        };
+        self.change(name, change).await
+    }
+
+    async fn change(&self, name: &KindName, change: KindChange) -> Result<(), StoreError> {
+        let changed = self.shared.store.change_kind(name, &change, &self.by).await?;
+        if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
+            self.shared.learn_one(&kind);
+        }
+        Ok(())
+    }
+}

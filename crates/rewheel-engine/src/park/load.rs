@@ -1,0 +1,137 @@
+//! How much of an engine one kind takes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Without a ramp.
+const NO_RAMP: usize = usize::MAX;
+
+/// What one kind has of this engine.
+#[derive(Debug)]
+pub(crate) struct Load {
+    running: AtomicUsize,
+    queued: AtomicUsize,
+    /// How many may run while it comes back from an outage.
+    ramp: AtomicUsize,
+}
+
+/// An attempt that runs, until it is settled.
+#[derive(Debug)]
+pub(crate) struct Running(Arc<Load>);
+
+/// A job that is due, as long as it waits for a place.
+#[derive(Debug)]
+pub(crate) struct Queued(Arc<Load>);
+
+impl Default for Load {
+    fn default() -> Load {
+        Load {
+            running: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
+            ramp: AtomicUsize::new(NO_RAMP),
+        }
+    }
+}
+
+impl Load {
+    /// Begins an attempt, if fewer than `most` run and the ramp allows it.
+    pub(crate) fn begin(self: &Arc<Load>, most: usize) -> Option<Running> {
+        let most = most.min(self.ramp.load(Ordering::Relaxed));
+        let one_more = |running: usize| (running < most).then_some(running + 1);
+        let begun = self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        begun.is_ok().then(|| Running(Arc::clone(self)))
+    }
+
+    pub(crate) fn queue(self: &Arc<Load>) -> Queued {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        Queued(Arc::clone(self))
+    }
+
+    /// Returns how many more jobs to have in hand, where up to `most` may run: as many again wait, so that no
+    /// place waits for the store.
+    pub(crate) fn room(&self, most: usize) -> usize {
+        let in_hand = self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed);
+        let most = most.saturating_mul(2).min(self.ramp.load(Ordering::Relaxed));
+        most.saturating_sub(in_hand)
+    }
+
+    /// Returns whether nothing of it runs, and nothing waits for a place.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed) == 0
+    }
+
+    /// Lets it come back slowly: one attempt at first.
+    pub(crate) fn ramp_up(&self) {
+        self.ramp.store(1, Ordering::Relaxed);
+    }
+
+    /// One more for each that succeeds, which doubles it in the time of one attempt; no ramp once there is one for each
+    /// place.
+    pub(crate) fn succeeded(&self, places: usize) {
+        let _ = self.ramp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |ramp| match ramp {
+            NO_RAMP => None,
+            ramp if ramp >= places => Some(NO_RAMP),
+            ramp => Some(ramp + 1),
+        });
+    }
+
+    /// Half as many after a failure.
+    pub(crate) fn failed(&self) {
+        let _ = self.ramp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |ramp| {
+            (ramp != NO_RAMP).then(|| (ramp / 2).max(1))
+        });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.queued.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Load;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_ramp_doubles_with_each_round_of_successes_and_halves_with_a_failure() {
+        let load = Arc::new(Load::default());
+        load.ramp_up();
+        let mut rounds = Vec::new();
+        for _ in 0..4 {
+            let running: Vec<_> = std::iter::from_fn(|| load.begin(100)).collect();
+            rounds.push(running.len());
+            running.iter().for_each(|_| load.succeeded(100));
+        }
+        assert_eq!(rounds, [1, 2, 4, 8]);
+        load.failed();
+        assert_eq!(load.room(100), 8);
+    }
+
+    #[test]
+    fn a_ramp_ends_when_there_is_one_for_each_place() {
+        let load = Arc::new(Load::default());
+        load.ramp_up();
+        for _ in 0..4 {
+            load.succeeded(4);
+        }
+        assert_eq!(load.room(10), 20);
+    }
+
+    #[test]
+    fn what_waits_and_what_runs_takes_room() {
+        let load = Arc::new(Load::default());
+        let (running, queued) = (load.begin(1), load.queue());
+        assert!(running.is_some() && load.begin(1).is_none());
+        assert_eq!(load.room(2), 2);
+        drop((running, queued));
+        assert_eq!(load.room(2), 4);
+    }
+}

@@ -1,0 +1,199 @@
+//! Kinds whose dependency is down, with engines at work.
+
+use rewheel::{Category, Verdict, millis, seconds};
+use rewheel_core::store::{KindStore, LeaseStore, ReadStore};
+use rewheel_core::{Actor, Failure, Kind, KindChange, KindName, Report};
+use rewheel_engine::{BreakerSettings, Engine, EngineSettings, KindSettings};
+use rewheel_stores::MemoryStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// A store whose time is that of the test.
+fn store() -> MemoryStore {
+    let started = tokio::time::Instant::now();
+    let time = move || {
+        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
+    };
+    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
+}
+
+/// What a kind calls: up or down, and how often it was called.
+#[derive(Clone, Default)]
+struct Dependency {
+    is_down: Arc<AtomicBool>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Dependency {
+    fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    async fn call(self) -> Report {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(millis(20)).await;
+        if self.is_down.load(Ordering::SeqCst) {
+            let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
+            Report::Failed { verdict: Verdict::Retry, failure }
+        } else {
+            Report::Done
+        }
+    }
+}
+
+fn settings() -> KindSettings {
+    KindSettings {
+        attempts_max: 100,
+        breaker: Some(BreakerSettings {
+            window: 10,
+            open_for: seconds(5),
+            ..BreakerSettings::default()
+        }),
+        ..KindSettings::default()
+    }
+}
+
+async fn engine(
+    store: &Arc<MemoryStore>,
+    name: &str,
+    charge: &Dependency,
+) -> Result<Engine, rewheel_engine::StartError> {
+    let charge = charge.clone();
+    let name = name.to_owned();
+    Engine::builder(Arc::clone(store) as Arc<dyn rewheel_core::store::Store>)
+        .settings(EngineSettings { name, places: 20, ..EngineSettings::default() })
+        .kind("charge", settings())
+        .raw_handler("charge", move |_| charge.clone().call())
+        .start()
+        .await
+}
+
+async fn submit(engine: &Engine, count: usize) -> Tested {
+    for _ in 0..count {
+        engine.submit_raw("charge", Vec::new()).await?;
+    }
+    Ok(())
+}
+
+async fn kind(store: &MemoryStore) -> Kind {
+    store.kinds().await.unwrap().into_iter().find(|kind| kind.name.as_str() == "charge").unwrap()
+}
+
+/// Waits for something, as long as that takes at most.
+async fn within(most: Duration, mut is_so: impl AsyncFnMut() -> bool) -> bool {
+    let until = tokio::time::Instant::now() + most;
+    while tokio::time::Instant::now() < until {
+        if is_so().await {
+            return true;
+        }
+        tokio::time::sleep(millis(5)).await;
+    }
+    false
+}
+
+async fn is_drained(store: &MemoryStore) -> bool {
+    store.books().await.unwrap().live == 0
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dependency_that_is_down_is_left_alone_and_comes_back_slowly() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    charge.set_down(true);
+    let engine = engine(&store, "one", &charge).await?;
+    submit(&engine, 200).await?;
+    assert!(within(seconds(2), async || kind(&store).await.parked.is_some()).await);
+    let reason = kind(&store).await.parked.unwrap().reason;
+    assert!(
+        reason.contains("50% of the last 10 attempts") && reason.contains("no answer"),
+        "{reason}"
+    );
+    tokio::time::sleep(seconds(1)).await;
+    let calls = charge.calls();
+    // Two minutes of an outage are some twenty probes, where 200 jobs would have retried all the time.
+    tokio::time::sleep(seconds(120)).await;
+    let probes = charge.calls() - calls;
+    assert!((10..=30).contains(&probes), "{probes} calls while it was parked");
+
+    charge.set_down(false);
+    assert!(within(seconds(8), async || kind(&store).await.parked.is_none()).await);
+    let back = charge.calls();
+    tokio::time::sleep(millis(45)).await;
+    let first = charge.calls() - back;
+    assert!(first <= 7, "{first} calls at once when it was back");
+    assert!(within(seconds(20), async || is_drained(&store).await).await);
+    engine.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_holder_whose_network_is_broken_parks_nothing_for_the_others() -> Tested {
+    let store = Arc::new(store());
+    let (broken, fine) = (Dependency::default(), Dependency::default());
+    broken.set_down(true);
+    let alone = engine(&store, "broken", &broken).await?;
+    let others = [engine(&store, "a", &fine).await?, engine(&store, "b", &fine).await?];
+    for _ in 0..10 {
+        submit(&alone, 30).await?;
+        tokio::time::sleep(seconds(1)).await;
+        assert_eq!(kind(&store).await.parked, None);
+    }
+    assert!(within(seconds(30), async || is_drained(&store).await).await);
+    // Its own breaker keeps it from most of them.
+    assert!(broken.calls() < 60, "{} of its attempts failed", broken.calls());
+    assert!(fine.calls() >= 300);
+    alone.shutdown(seconds(5)).await;
+    for other in others {
+        other.shutdown(seconds(5)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_prober_dies_another_probes_within_a_lease_life() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    charge.set_down(true);
+    let engines = [engine(&store, "a", &charge).await?, engine(&store, "b", &charge).await?];
+    submit(&engines[0], 100).await?;
+    assert!(within(seconds(3), async || kind(&store).await.parked.is_some()).await);
+    // Somebody takes the right to probe, and is never heard of again.
+    let ghost = rewheel_core::HolderId::from_bytes([7; 16]);
+    let lease_ttl = EngineSettings::default().lease_ttl;
+    let joining = rewheel_core::NewHolder { id: ghost, name: "ghost".to_owned(), lease_ttl };
+    store.join(&joining).await?;
+    let generation = kind(&store).await.generation;
+    let name = KindName::parse("charge")?;
+    let probe = KindChange::Probe { generation, holder: ghost };
+    store.change_kind(&name, &probe, &Actor::new("test")).await?;
+    assert_eq!(kind(&store).await.parked.unwrap().prober, Some(ghost));
+    charge.set_down(false);
+    assert!(within(lease_ttl + seconds(6), async || kind(&store).await.parked.is_none()).await);
+    assert!(within(seconds(30), async || is_drained(&store).await).await);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_opens_stays_open_until_a_person_closes_it() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    let engine = engine(&store, "one", &charge).await?;
+    let (name, by) = (KindName::parse("charge")?, Actor::new("test"));
+    let open = KindChange::Open { reason: "maintenance".to_owned() };
+    store.change_kind(&name, &open, &by).await?;
+    submit(&engine, 10).await?;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(charge.calls(), 0);
+    store.change_kind(&name, &KindChange::Reset, &by).await?;
+    assert!(within(seconds(10), async || is_drained(&store).await).await);
+    engine.shutdown(seconds(5)).await;
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Holders that suspect a kind, as one text.
+
+use rewheel_core::HolderId;
+
+/// Writes them: their ids with commas between.
+pub(crate) fn text(suspects: &[HolderId]) -> String {
+    let ids: Vec<String> = suspects.iter().map(ToString::to_string).collect();
+    ids.join(",")
+}
+
+/// Reads what [`text`] wrote.
+pub(crate) fn read(text: &str) -> Option<Vec<HolderId>> {
+    text.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, text};
+    use rewheel_core::HolderId;
+
+    #[test]
+    fn reads_what_it_wrote() {
+        for suspects in [vec![], vec![HolderId::from_bytes([1; 16]), HolderId::from_bytes([2; 16])]]
+        {
+            assert_eq!(read(&text(&suspects)), Some(suspects));
+        }
+        assert_eq!(read("nobody"), None);
+    }
+}

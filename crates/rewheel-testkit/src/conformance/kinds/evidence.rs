@@ -1,0 +1,105 @@
+//! What holders and people say about the dependency of a kind.
+
+use crate::Subject;
+use rewheel_core::{HolderId, KindChange, KindChanged};
+
+fn suspect(holder: HolderId) -> KindChange {
+    KindChange::Suspect { holder, reason: "no answer".to_owned() }
+}
+
+fn open() -> KindChange {
+    KindChange::Open { reason: "maintenance".to_owned() }
+}
+
+/// A holder whose network is broken stops nobody else, however often it says so.
+pub async fn one_suspect_of_several_holders_parks_nothing(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (alone, _other) = (subject.holder().await, subject.holder().await);
+    for _ in 0..2 {
+        let kind = subject.apply_kind("charge", suspect(alone)).await;
+        assert_eq!((kind.parked, kind.suspects), (None, vec![alone]));
+    }
+    assert_eq!(subject.kind("charge").await.suspects, [alone]);
+}
+
+/// Two are enough; people are told what the second saw.
+pub async fn two_suspects_park_a_kind(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holders = [subject.holder().await, subject.holder().await, subject.holder().await];
+    let before = subject.apply_kind("charge", suspect(holders[0])).await;
+    let kind = subject.apply_kind("charge", suspect(holders[1])).await;
+    assert!(kind.generation > before.generation);
+    assert_eq!(
+        (kind.parked.map(|parked| parked.reason), kind.suspects),
+        (Some("no answer".to_owned()), vec![])
+    );
+    let late = subject.change_kind("charge", suspect(holders[2])).await;
+    assert_eq!(late, KindChanged::Refused(subject.kind("charge").await));
+}
+
+/// The only holder needs nobody else to agree.
+pub async fn the_only_holder_parks_alone(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    assert!(subject.apply_kind("charge", suspect(holder)).await.parked.is_some());
+}
+
+/// What the dead saw counts no longer, and they say nothing new.
+pub async fn a_suspicion_dies_with_its_holder(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (dead, one, _other) =
+        (subject.holder().await, subject.holder().await, subject.holder().await);
+    subject.apply_kind("charge", suspect(dead)).await;
+    subject.store.leave(dead).await.unwrap();
+    let kind = subject.apply_kind("charge", suspect(one)).await;
+    assert_eq!((kind.parked, kind.suspects), (None, vec![one]));
+    let refused = subject.change_kind("charge", suspect(dead)).await;
+    assert!(matches!(refused, KindChanged::Refused(_)), "{refused:?}");
+}
+
+/// Who has seen it work takes back what they said.
+pub async fn a_suspicion_is_taken_back(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let (one, other) = (subject.holder().await, subject.holder().await);
+    subject.apply_kind("charge", suspect(one)).await;
+    let kind = subject.apply_kind("charge", KindChange::Trust { holder: one }).await;
+    assert_eq!(kind.suspects, []);
+    assert_eq!(subject.apply_kind("charge", suspect(other)).await.parked, None);
+}
+
+/// What a person parked is not probed, nor unparked by anybody but a person.
+pub async fn a_person_parks_a_kind_for_good(subject: &Subject) {
+    let holder = subject.holder().await;
+    subject.submit("charge").await;
+    let kind = subject.apply_kind("charge", open()).await;
+    assert_eq!(
+        (kind.parked.map(|parked| parked.reason), kind.forced),
+        (Some("maintenance".to_owned()), true)
+    );
+    let generation = kind.generation;
+    for change in [KindChange::Probe { generation, holder }, KindChange::Unpark { generation }] {
+        let refused = subject.change_kind("charge", change).await;
+        assert!(matches!(refused, KindChanged::Refused(_)), "{refused:?}");
+    }
+    assert_eq!(subject.apply_kind("charge", open()).await.generation, generation);
+    assert!(subject.claim(holder, &["charge"], 5).await.is_empty());
+    let kind = subject.apply_kind("charge", KindChange::Reset).await;
+    assert_eq!((kind.parked, kind.forced), (None, false));
+    assert_eq!(subject.claim(holder, &["charge"], 5).await.len(), 1);
+}
+
+/// What a person unparked stays so whatever holders see, until that is left to them again.
+pub async fn a_person_keeps_a_kind_from_parking(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    subject.park("charge").await;
+    let kind = subject.apply_kind("charge", KindChange::Close).await;
+    assert_eq!((&kind.parked, kind.forced), (&None, true));
+    let park = KindChange::Park { generation: kind.generation, reason: "down".to_owned() };
+    for change in [suspect(holder), park] {
+        let refused = subject.change_kind("charge", change).await;
+        assert_eq!(refused, KindChanged::Refused(kind.clone()));
+    }
+    subject.apply_kind("charge", KindChange::Reset).await;
+    assert!(subject.apply_kind("charge", suspect(holder)).await.parked.is_some());
+}
