@@ -13,7 +13,7 @@ use crate::shared::{Command, Parts, RunnerSource, Shared};
 use crate::submit::{self, IdTime, Submit};
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Answer, Insert, Inserted, Store, StoreError};
-use rewheel_core::{Actor, HolderId, JobId, KindName, NameError, NewKind};
+use rewheel_core::{Actor, HolderId, JobId, KindChange, KindChanged, KindName, NameError, NewKind};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -202,6 +202,39 @@ impl Engine {
         shared.learn(&shared.store.kinds().await?);
         shared.look.notify_one();
         Ok(())
+    }
+
+    /// Pauses or resumes a kind, or has the last word on whether its dependency is asked.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    ///
+    /// ```
+    /// # use rewheel_core::{Actor, KindChange, KindName, Report};
+    /// # use rewheel_engine::Engine;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    /// #     .raw_handler("charge-card", |_| async { Report::Done }).start().await?;
+    /// let kind = KindName::parse("charge-card")?;
+    /// let reason = "the bank is down until 4 am".to_owned();
+    /// engine.change_kind(&kind, &KindChange::Open { reason }, &Actor::new("ops")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn change_kind(
+        &self,
+        kind: &KindName,
+        change: &KindChange,
+        by: &Actor,
+    ) -> Answer<KindChanged> {
+        let shared = &self.inner.shared;
+        let changed = shared.store.change_kind(kind, change, by).await?;
+        if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = &changed {
+            shared.learn_one(kind);
+        }
+        shared.look.notify_one();
+        Ok(changed)
     }
 
     /// Returns the settings of a kind, as they were last read from the store.

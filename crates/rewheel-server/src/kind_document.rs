@@ -5,7 +5,7 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
 use rewheel_core::store::Tally;
 use rewheel_core::{Kind, State};
-use rewheel_engine::{KindSettings, RunnerKind};
+use rewheel_engine::{BreakerSettings, KindSettings, RunnerKind};
 use serde::Serialize;
 
 /// A kind as JSON.
@@ -17,8 +17,37 @@ pub struct KindDocument {
     paused: bool,
     parked: bool,
     settings: KindSettings,
+    breaker: Breaker,
     jobs: Jobs,
     oldest_due: Option<String>,
+}
+
+/// Whether the dependency of a kind is asked.
+#[derive(Debug, Serialize)]
+struct Breaker {
+    state: &'static str,
+    /// Whether a person decided.
+    forced: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl Breaker {
+    fn of(kind: &Kind) -> Breaker {
+        let parked = kind.parked.as_ref();
+        Breaker {
+            state: match parked {
+                None => "closed",
+                Some(parked) if parked.prober.is_some() => "half_open",
+                Some(_) => "open",
+            },
+            forced: kind.forced,
+            since: parked.map(|parked| rfc3339::text(parked.since)),
+            reason: parked.map(|parked| parked.reason.clone()),
+        }
+    }
 }
 
 /// How many jobs of a kind want something.
@@ -52,6 +81,7 @@ impl KindDocument {
             paused: kind.paused,
             parked: kind.parked.is_some(),
             settings,
+            breaker: Breaker::of(kind),
             jobs: Jobs {
                 scheduled: count(State::Scheduled),
                 leased: count(State::Leased),
@@ -92,7 +122,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     settings.check().map_err(|error| {
         let error = error.to_string();
         let (name, why) = error.split_once(": ").unwrap_or(("", &error));
-        wrong(format!("/{name}"), why.to_owned())
+        wrong(format!("/{}", name.replace('.', "/")), why.to_owned())
     })?;
     match runners::check(&settings) {
         Some(error) => Err(Problem::of_fields(Code::InvalidField, vec![error])),
@@ -104,6 +134,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
+        breaker: Some(BreakerSettings::default()),
         callback: Some(serde_json::Value::Null),
         ..KindSettings::default()
     };
@@ -168,5 +199,8 @@ mod tests {
         assert_eq!(problem.errors[0].field, "/attempts_max");
         assert_eq!(problem.detail, "attempts_max must be 1 or more");
         assert_eq!(parse_settings("[").unwrap_err().code, Code::BadJson);
+        let problem = parse_settings(r#"{"breaker":{"failure_ratio":2}}"#).unwrap_err();
+        assert_eq!(problem.errors[0].field, "/breaker/failure_ratio");
+        assert!(parse_settings(r#"{"breaker":{"open_for":"5s"}}"#).is_ok());
     }
 }

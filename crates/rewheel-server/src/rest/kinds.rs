@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use rewheel_core::{Kind, KindName, Limits};
+use rewheel_core::{Kind, KindChange, KindChanged, KindName, Limits};
 use rewheel_engine::Engine;
 use std::sync::Arc;
 
@@ -64,6 +64,70 @@ pub(super) async fn put(
     let engine = app.engine_for_work()?;
     engine.put_kind(&kind, &settings, &who()).await?;
     let document = find(engine, &kind).await?;
+    Ok(Json(document).into_response())
+}
+
+/// `POST /v1/kinds/{kind}/pause`
+pub(super) async fn pause(
+    app: State<Arc<App>>,
+    name: Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    change(app, name, &uri, KindChange::Pause).await
+}
+
+/// `POST /v1/kinds/{kind}/resume`
+pub(super) async fn resume(
+    app: State<Arc<App>>,
+    name: Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    change(app, name, &uri, KindChange::Resume).await
+}
+
+/// `POST /v1/kinds/{kind}/breaker/open`
+pub(super) async fn open(
+    app: State<Arc<App>>,
+    name: Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let reason = format!("opened by {}", who());
+    change(app, name, &uri, KindChange::Open { reason }).await
+}
+
+/// `POST /v1/kinds/{kind}/breaker/close`
+pub(super) async fn close(
+    app: State<Arc<App>>,
+    name: Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    change(app, name, &uri, KindChange::Close).await
+}
+
+/// `POST /v1/kinds/{kind}/breaker/reset`
+pub(super) async fn reset(
+    app: State<Arc<App>>,
+    name: Path<String>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    change(app, name, &uri, KindChange::Reset).await
+}
+
+async fn change(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    uri: &Uri,
+    change: KindChange,
+) -> Result<Response, Problem> {
+    Parameters::read(uri, &[])?.finish()?;
+    let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
+    let kind = KindName::parse(&name).map_err(|_| not_found())?;
+    let engine = app.engine_for_work()?;
+    match engine.change_kind(&kind, &change, &who()).await? {
+        KindChanged::Applied(_) | KindChanged::Refused(_) => {}
+        KindChanged::NotFound => return Err(not_found()),
+    }
+    let document = find(engine, &kind).await?.ok_or_else(not_found)?;
     Ok(Json(document).into_response())
 }
 

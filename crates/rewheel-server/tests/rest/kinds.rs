@@ -70,3 +70,33 @@ async fn bad_settings_change_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_person_has_the_last_word_on_a_kind() {
+    served(config(), async |api| {
+        let put = api.put("/v1/kinds/parcel", r#"{"breaker":{"window":5,"open_for":"1s"}}"#).await;
+        assert_eq!(put.body["breaker"], json!({"state":"closed","forced":false}));
+        assert_eq!(put.body["settings"]["breaker"]["window"], 5);
+
+        let open = api.post("/v1/kinds/parcel/breaker/open", "").await;
+        assert_eq!((open.status, &open.body["parked"]), (200, &json!(true)), "{open:?}");
+        let breaker = &open.body["breaker"];
+        assert_eq!((&breaker["state"], &breaker["forced"]), (&json!("open"), &json!(true)));
+        assert_eq!(breaker["reason"], "opened by rest");
+        assert!(breaker["since"].is_string());
+        let close = api.post("/v1/kinds/parcel/breaker/close", "").await;
+        assert_eq!(close.body["breaker"], json!({"state":"closed","forced":true}));
+        let reset = api.post("/v1/kinds/parcel/breaker/reset", "").await;
+        assert_eq!(reset.body["breaker"], json!({"state":"closed","forced":false}));
+
+        assert_eq!(api.post("/v1/kinds/parcel/pause", "").await.body["paused"], true);
+        assert_eq!(api.post("/v1/kinds/parcel/resume", "").await.body["paused"], false);
+        for path in ["/v1/kinds/nobody/pause", "/v1/kinds/No!/breaker/open"] {
+            let answer = api.post(path, "").await;
+            assert_eq!((answer.status, &answer.body["code"]), (404, &json!("not_found")), "{path}");
+        }
+        let bad = api.post("/v1/kinds/parcel/breaker/open?now=1", "").await;
+        assert_eq!((bad.status, &bad.body["code"]), (400, &json!("bad_query")), "{bad:?}");
+    })
+    .await;
+}
