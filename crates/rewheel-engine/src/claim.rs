@@ -2,7 +2,7 @@
 
 use crate::shared::{Command, Shared, Waiting};
 use rewheel_core::store::{Claim, LaneHead, Leased, StoreError, Visit, Watch};
-use rewheel_core::{KindName, Lane, Limits};
+use rewheel_core::{KindName, Lane, Limits, Tenant};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,6 +129,7 @@ impl Claims {
         let later = heads.iter().map(|head| head.due_in).filter(|due| *due > horizon).min();
         // A job that is further away is claimed when it comes near.
         let rest = later.map_or(Duration::MAX, |due| due - horizon + Duration::from_millis(1));
+        self.shared.tenants.note(due.iter().map(|head| head.lane.tenant.as_ref()));
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
         let visits = self.visits(&due, limit);
         // The next lanes are read at once: those who wait there have waited as long.
@@ -172,14 +173,21 @@ impl Claims {
         }
         let share = limit.div_ceil(lanes.len()).max(1);
         let mut free: BTreeMap<KindName, usize> = BTreeMap::new();
+        let mut free_of: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
+        let most = self.shared.tenants.places_of_one(self.shared.settings.places);
         let mut visits = Vec::with_capacity(lanes.len());
         for head in lanes {
             let Some(kind) = self.shared.kind(&head.lane.kind) else { continue };
             let left = free
                 .entry(head.lane.kind.clone())
                 .or_insert_with(|| kind.room(self.shared.holder(), self.shared.places_of_one()));
-            let limit = share.min(*left);
+            let tenant = head.lane.tenant.as_ref();
+            let left_of = free_of
+                .entry(tenant)
+                .or_insert_with(|| self.shared.tenants.load(tenant).room(most));
+            let limit = share.min(*left).min(*left_of);
             *left -= limit;
+            *left_of -= limit;
             if limit > 0 {
                 visits.push(Visit {
                     lane: head.lane.clone(),

@@ -148,7 +148,8 @@ impl Dispatch {
         self.count += 1;
         let turn = (Reverse(waiting.job.lane.priority), waiting.due, self.count);
         let kind = self.shared.kind(&waiting.job.lane.kind);
-        waiting.queued = kind.map(|kind| Arc::new(kind.load.queue()));
+        let tenant = self.shared.tenants.load(waiting.job.lane.tenant.as_ref());
+        waiting.queued = kind.map(|kind| Arc::new([kind.load.queue(), tenant.queue()]));
         self.ready.insert(turn, waiting);
     }
 
@@ -181,7 +182,7 @@ impl Dispatch {
             let places = match is_suspect {
                 true if suspects_wait => None,
                 true => self.shared.try_place_of_suspect(&kind, &waiting.job),
-                false => self.shared.try_place(&kind),
+                false => self.shared.try_place(&kind, waiting.job.lane.tenant.as_ref()),
             };
             match places {
                 Some(places) => started.push((*turn, Some((places, kind)))),

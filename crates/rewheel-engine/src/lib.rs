@@ -22,6 +22,7 @@ mod dispatch;
 mod attempt;
 mod settle;
 mod park;
+mod tenants;
 mod heartbeat;
 mod housekeeping;
 mod guard;

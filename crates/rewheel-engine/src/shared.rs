@@ -5,10 +5,12 @@ use crate::park::{Evidence, Health, Load, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
+use crate::tenants::Tenants;
 use rewheel::{BreakerState, CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
 use rewheel_core::{
-    Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Parked, Policy, Timestamp, Wanted,
+    Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Parked, Policy, Tenant, Timestamp,
+    Wanted,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -36,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
     kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    pub(crate) tenants: Tenants,
     /// How many kinds this engine runs.
     runnable_count: AtomicUsize,
     /// Wakes the loop that parks: something was seen.
@@ -148,6 +151,7 @@ pub(crate) struct Places {
     _kind: Option<OwnedSemaphorePermit>,
     _suspect: Option<OwnedSemaphorePermit>,
     _running: Running,
+    _tenant: Running,
     /// What the attempt is evidence of, until it has spoken.
     pub(crate) evidence: Option<Evidence>,
 }
@@ -171,7 +175,7 @@ pub(crate) struct Waiting {
     /// The wait before it, for backoffs that build on it.
     pub(crate) previous: Option<Duration>,
     /// Counts it while it waits for a place.
-    pub(crate) queued: Option<Arc<Queued>>,
+    pub(crate) queued: Option<Arc<[Queued; 2]>>,
 }
 
 impl Waiting {
@@ -233,6 +237,7 @@ impl Shared {
             handlers: parts.handlers,
             source: parts.source,
             kinds: RwLock::default(),
+            tenants: Tenants::default(),
             runnable_count: AtomicUsize::new(0),
             park: Notify::new(),
             probed: Mutex::default(),
@@ -375,15 +380,24 @@ impl Shared {
     }
 
     /// Takes a place for an attempt of a kind, if there is one.
-    pub(crate) fn try_place(&self, kind: &KindEntry) -> Option<Places> {
+    pub(crate) fn try_place(&self, kind: &KindEntry, tenant: Option<&Tenant>) -> Option<Places> {
         let any = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let running = kind.load.begin(self.places_of_one())?;
+        let most = self.tenants.places_of_one(self.settings.places);
+        let of_tenant = self.tenants.load(tenant).begin(most)?;
         let own = match &kind.places {
             Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
             None => None,
         };
         let evidence = kind.evidence(self.holder())?;
-        Some(Places { _any: any, _kind: own, _suspect: None, _running: running, evidence })
+        Some(Places {
+            _any: any,
+            _kind: own,
+            _suspect: None,
+            _running: running,
+            _tenant: of_tenant,
+            evidence,
+        })
     }
 
     /// Returns how many places one kind may have. The last fifth is for the others, where there are any: whatever one kind waits
@@ -422,7 +436,7 @@ impl Shared {
         let is_last = job.takeovers_counted + 1 >= kind.settings.takeovers_max;
         let share = if is_last { SUSPECTS_MAX } else { 1 };
         let suspect = Arc::clone(&self.suspects).try_acquire_many_owned(share).ok()?;
-        let places = self.try_place(kind)?;
+        let places = self.try_place(kind, job.lane.tenant.as_ref())?;
         Some(Places { _suspect: Some(suspect), ..places })
     }
 

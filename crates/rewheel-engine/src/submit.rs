@@ -299,7 +299,7 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
         return None;
     }
     let kind = shared.kind(&job.kind).filter(|kind| kind.runner.is_some())?;
-    let places = shared.try_place(&kind)?;
+    let places = shared.try_place(&kind, job.tenant.as_ref())?;
     let direct = Direct {
         holder: shared.holder(),
         attempt_timeout: kind.settings.attempt_timeout,

@@ -199,10 +199,11 @@ async fn a_shutdown_gives_back_what_has_not_started_and_charges_nobody() -> Test
         })
         .start()
         .await?;
+    let later = engine.submit_raw("work", b"quick".to_vec()).delay(seconds(3)).await?.id;
+    tokio::time::sleep(millis(10)).await;
     let quick = engine.submit_raw("work", b"quick".to_vec()).await?.id;
     let slow = engine.submit_raw("work", b"slow".to_vec()).await?.id;
     let waiting = engine.submit_raw("work", b"quick".to_vec()).await?.id;
-    let later = engine.submit_raw("work", b"quick".to_vec()).delay(seconds(3)).await?.id;
     starts.recv().await;
     starts.recv().await;
     tokio::time::sleep(millis(100)).await;

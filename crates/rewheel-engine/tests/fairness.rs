@@ -1,0 +1,48 @@
+//! Tenants that share an engine.
+
+use rewheel::{millis, seconds};
+use rewheel_core::Report;
+use rewheel_engine::{Engine, EngineSettings};
+use rewheel_stores::MemoryStore;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// How long a tenant with one job waits beside one with many, whose attempts take `each`.
+async fn wait_beside_a_crowd(each: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
+    let (start, mut starts) = mpsc::unbounded_channel();
+    let engine = Engine::builder(Arc::new(MemoryStore::new()))
+        .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+        .raw_handler("work", move |context| {
+            let start = start.clone();
+            async move {
+                if context.job().lane.tenant.as_ref().is_some_and(|tenant| tenant.as_str() == "one")
+                {
+                    let _ = start.send(());
+                }
+                tokio::time::sleep(each).await;
+                Report::Done
+            }
+        })
+        .start()
+        .await?;
+    for _ in 0..500 {
+        engine.submit_raw("work", Vec::new()).tenant("many").await?;
+    }
+    tokio::time::sleep(seconds(3)).await;
+    let submitted = Instant::now();
+    engine.submit_raw("work", Vec::new()).tenant("one").await?;
+    tokio::time::timeout(seconds(60), starts.recv()).await?;
+    Ok(submitted.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_job_of_a_tenant_does_not_wait_for_the_many_of_another() -> Tested {
+    // It gets the next place that is free, whoever came before: not the one after those who wait.
+    let waited = wait_beside_a_crowd(millis(900)).await?;
+    assert!(waited < seconds(1), "{waited:?}");
+    Ok(())
+}
