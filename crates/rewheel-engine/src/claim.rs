@@ -173,14 +173,15 @@ impl Claims {
         }
         let share = limit.div_ceil(lanes.len()).max(1);
         let mut free: BTreeMap<KindName, usize> = BTreeMap::new();
+        let holder = self.shared.holder();
         let mut free_of: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
         let most = self.shared.tenants.places_of_one(self.shared.settings.places);
         let mut visits = Vec::with_capacity(lanes.len());
         for head in lanes {
             let Some(kind) = self.shared.kind(&head.lane.kind) else { continue };
-            let left = free
-                .entry(head.lane.kind.clone())
-                .or_insert_with(|| kind.room(self.shared.holder(), self.shared.places_of_one()));
+            let left = free.entry(head.lane.kind.clone()).or_insert_with(|| {
+                kind.room(holder, self.shared.places_of_one(), self.shared.living())
+            });
             let tenant = head.lane.tenant.as_ref();
             let left_of = free_of
                 .entry(tenant)

@@ -95,7 +95,8 @@ impl Dispatch {
         let rest_max = REST_MAX.min(self.shared.settings.lease_ttl / 6);
         let next = self.wheel.next_expiry().map(|tick| self.moment_of(tick));
         let soonest = self.soon.first_key_value().map(|((due, _), _)| *due);
-        match next.into_iter().chain(soonest).min() {
+        let passes = self.shared.next_pass().filter(|_| !self.ready.is_empty());
+        match next.into_iter().chain(soonest).chain(passes).min() {
             Some(next) => nap(next.since(self.shared.clock.now())).min(rest_max),
             None => rest_max,
         }

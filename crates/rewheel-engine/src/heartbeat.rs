@@ -128,6 +128,7 @@ impl Heartbeat {
                 return;
             }
         };
+        self.shared.set_living(holders.iter().filter(|holder| holder.died.is_none()).count());
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.vigil.renewed(now, &others) {

@@ -22,6 +22,7 @@ mod dispatch;
 mod attempt;
 mod settle;
 mod park;
+mod rate;
 mod tenants;
 mod heartbeat;
 mod housekeeping;
@@ -30,6 +31,7 @@ mod shared;
 mod engine;
 
 pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError};
+pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
 pub use self::submit::{Receipt, Submit, SubmitError};

@@ -1,5 +1,6 @@
 //! What an operator may set: for the engine, for a kind.
 
+use crate::rate::Rate;
 use rewheel::{Backoff, duration};
 use rewheel_core::{GiveUp, Limits, Policy};
 use serde::{Deserialize, Serialize};
@@ -157,6 +158,9 @@ pub struct KindSettings {
     /// How many attempts of it run at the same time in one engine; as many as fit if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
+    /// How many attempts of it start in a time, in the whole fleet: each living holder has the same share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// Shorter retries stay in the wheel.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
@@ -188,6 +192,7 @@ impl Default for KindSettings {
             attempt_timeout: Limits::ATTEMPT_TIMEOUT_DEFAULT,
             backoff: policy.backoff,
             concurrency_max: None,
+            rate: None,
             sticky_max: policy.sticky_max,
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
             on_give_up: policy.on_give_up,

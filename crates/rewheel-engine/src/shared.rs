@@ -2,6 +2,7 @@
 
 use crate::calls::Calls;
 use crate::park::{Evidence, Health, Load, Queued, Running};
+use crate::rate::Gate;
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) source: Option<Box<RunnerSource>>,
     kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) tenants: Tenants,
+    living: AtomicUsize,
+    has_rates: AtomicBool,
     /// How many kinds this engine runs.
     runnable_count: AtomicUsize,
     /// Wakes the loop that parks: something was seen.
@@ -80,6 +83,7 @@ pub(crate) struct KindEntry {
     pub(crate) places: Option<Arc<Semaphore>>,
     /// What this engine's own attempts say, where it has a breaker.
     pub(crate) health: Option<Arc<Health>>,
+    pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) load: Arc<Load>,
 }
 
@@ -108,8 +112,9 @@ impl KindEntry {
     }
 
     /// Returns how many more jobs of it a holder should claim, where up to `most` may run.
-    pub(crate) fn room(&self, holder: HolderId, most: usize) -> usize {
-        let room = self.load.room(most);
+    pub(crate) fn room(&self, holder: HolderId, most: usize, living: usize) -> usize {
+        let ahead = self.gate.as_ref().map_or(usize::MAX, |gate| gate.ahead(living));
+        let room = self.load.room(most).min(ahead.saturating_sub(self.load.in_hand()));
         let free = self.places.as_ref().map_or(usize::MAX, |places| places.available_permits());
         match (&self.parked, &self.health) {
             (Some(parked), _) if parked.prober != Some(holder) => 0,
@@ -238,6 +243,8 @@ impl Shared {
             source: parts.source,
             kinds: RwLock::default(),
             tenants: Tenants::default(),
+            living: AtomicUsize::new(1),
+            has_rates: AtomicBool::new(false),
             runnable_count: AtomicUsize::new(0),
             park: Notify::new(),
             probed: Mutex::default(),
@@ -311,6 +318,8 @@ impl Shared {
         }
         let runnable = fresh.values().filter(|kind| kind.runner.is_some()).count();
         self.runnable_count.store(runnable, Ordering::Relaxed);
+        let has_rates = fresh.values().any(|kind| kind.gate.is_some());
+        self.has_rates.store(has_rates, Ordering::Relaxed);
         *known = fresh;
     }
 
@@ -354,6 +363,11 @@ impl Shared {
                 .breaker
                 .map(|breaker| Arc::new(Health::new(name, breaker, &self.clock, &self.random))),
         };
+        let same = known.filter(|known| known.settings.rate == settings.rate);
+        let gate = match same {
+            Some(known) => known.gate.clone(),
+            None => settings.rate.map(|rate| Arc::new(Gate::new(rate, &self.clock))),
+        };
         let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
         if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
             // It is back: all come back slowly.
@@ -375,6 +389,7 @@ impl Shared {
             generation: kind.generation,
             places,
             health,
+            gate,
             load,
         })
     }
@@ -390,6 +405,9 @@ impl Shared {
             None => None,
         };
         let evidence = kind.evidence(self.holder())?;
+        if kind.gate.as_ref().is_some_and(|gate| !gate.pass(self.living())) {
+            return None;
+        }
         Some(Places {
             _any: any,
             _kind: own,
@@ -411,6 +429,24 @@ impl Shared {
     pub(crate) fn kinds(&self) -> Vec<(KindName, Arc<KindEntry>)> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         kinds.iter().map(|(name, kind)| (name.clone(), Arc::clone(kind))).collect()
+    }
+
+    /// Returns how many holders live, as far as this engine has heard.
+    pub(crate) fn living(&self) -> usize {
+        self.living.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_living(&self, living: usize) {
+        self.living.store(living.max(1), Ordering::Relaxed);
+    }
+
+    /// Returns when the next attempt may pass that a rate held up.
+    pub(crate) fn next_pass(&self) -> Option<Moment> {
+        if !self.has_rates.load(Ordering::Relaxed) {
+            return None;
+        }
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.values().filter_map(|kind| kind.gate.as_ref()?.next()).min()
     }
 
     /// Returns whether a kind that this engine runs is parked.

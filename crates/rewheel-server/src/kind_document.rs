@@ -135,6 +135,7 @@ fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
         breaker: Some(BreakerSettings::default()),
+        rate: "1/s".parse().ok(),
         callback: Some(serde_json::Value::Null),
         ..KindSettings::default()
     };

@@ -50,14 +50,18 @@ impl Load {
     /// Returns how many more jobs to have in hand, where up to `most` may run: nearly as many again wait, so that no
     /// place waits for the store. A fifth less, so that there is always room to claim what others have.
     pub(crate) fn room(&self, most: usize) -> usize {
-        let in_hand = self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed);
         let most = most.saturating_mul(2).saturating_sub(most.div_ceil(5));
-        most.min(self.ramp.load(Ordering::Relaxed)).saturating_sub(in_hand)
+        most.min(self.ramp.load(Ordering::Relaxed)).saturating_sub(self.in_hand())
+    }
+
+    /// Returns how many run, or wait for a place.
+    pub(crate) fn in_hand(&self) -> usize {
+        self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
     }
 
     /// Returns whether nothing of it runs, and nothing waits for a place.
     pub(crate) fn is_idle(&self) -> bool {
-        self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed) == 0
+        self.in_hand() == 0
     }
 
     /// Lets it come back slowly: one attempt at first.

@@ -1,0 +1,56 @@
+//! Kinds that may only go so fast.
+
+use rewheel::{millis, seconds};
+use rewheel_core::Report;
+use rewheel_core::store::ReadStore;
+use rewheel_engine::{Engine, KindSettings};
+use rewheel_stores::MemoryStore;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// Runs jobs of a kind that may go 10 times a second on so many engines, and returns when each attempt started.
+async fn starts(engines: usize, jobs: usize) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+    let store = Arc::new(MemoryStore::new());
+    let starts: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    let began = Instant::now();
+    let mut fleet = Vec::new();
+    for _ in 0..engines {
+        let seen = Arc::clone(&starts);
+        let settings = KindSettings { rate: Some("10/s".parse()?), ..KindSettings::default() };
+        let engine = Engine::builder(Arc::clone(&store) as Arc<dyn rewheel_core::store::Store>)
+            .kind("slow", settings)
+            .raw_handler("slow", move |_| {
+                seen.lock().unwrap().push(began.elapsed());
+                async { Report::Done }
+            })
+            .start()
+            .await?;
+        fleet.push(engine);
+    }
+    // Everybody has heard of everybody.
+    tokio::time::sleep(seconds(5)).await;
+    for _ in 0..jobs {
+        fleet[0].submit_raw("slow", Vec::new()).await?;
+    }
+    while store.books().await?.live > 0 {
+        tokio::time::sleep(millis(10)).await;
+    }
+    let starts = starts.lock().unwrap().clone();
+    Ok(starts)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_goes_no_faster_than_its_rate() -> Tested {
+    for engines in [1, 3] {
+        let mut starts = starts(engines, 60).await?;
+        starts.sort_unstable();
+        let fastest = starts.windows(31).map(|some| some[30] - some[0]).min().unwrap();
+        assert!(fastest >= millis(2_500), "{engines} engines: 31 attempts within {fastest:?}");
+        let all = *starts.last().unwrap() - starts[0];
+        assert!(all < seconds(12), "{engines} engines: 60 attempts took {all:?}");
+    }
+    Ok(())
+}
