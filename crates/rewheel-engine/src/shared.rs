@@ -81,6 +81,7 @@ impl KindEntry {
             retry_after_max: self.settings.retry_after_max,
             sticky_max: self.settings.sticky_max,
             on_give_up: self.settings.on_give_up,
+            ..Policy::default()
         }
     }
 }
