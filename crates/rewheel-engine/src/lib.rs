@@ -13,6 +13,7 @@
 #![warn(missing_docs)]
 
 mod settings;
+mod routes;
 mod runner;
 mod submit;
 mod calls;

@@ -1,8 +1,9 @@
 //! What an operator may set: for the engine, for a kind.
 
 use rewheel::{Backoff, duration};
-use rewheel_core::{GiveUp, Limits, Policy};
+use rewheel_core::{GiveUp, Limits, Policy, Router};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Attempts that one process could run at the same time: each takes a few kilobytes and, if it calls
@@ -86,7 +87,7 @@ impl EngineSettings {
     /// assert_eq!(none.check().unwrap_err().to_string(), "places: must be 1 or more");
     /// ```
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |name, why| Err(SettingError { name, why });
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.name.is_empty() || self.name.len() > Limits::HOLDER_NAME_BYTES_MAX {
             return wrong("name", "must be 1 to 128 bytes");
         }
@@ -113,11 +114,11 @@ impl EngineSettings {
 }
 
 /// A setting that cannot work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {why}")]
 pub struct SettingError {
     name: &'static str,
-    why: &'static str,
+    why: Cow<'static, str>,
 }
 
 /// Who runs the jobs of a kind.
@@ -171,6 +172,10 @@ pub struct KindSettings {
     /// How long a callee may make a job wait.
     #[serde(with = "duration::serde")]
     pub retry_after_max: Duration,
+    /// What is done about failures that deserve something else than a retry by these settings: the
+    /// first rule that fits, and the policy above for what none fits.
+    #[serde(with = "crate::routes", skip_serializing_if = "Router::is_empty")]
+    pub routes: Router,
     /// What a callback needs to know. Whoever makes callbacks reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<serde_json::Value>,
@@ -190,6 +195,7 @@ impl Default for KindSettings {
             on_give_up: policy.on_give_up,
             keep_succeeded: Limits::KEEP_DEFAULT,
             retry_after_max: policy.retry_after_max,
+            routes: Router::new(),
             callback: None,
         }
     }
@@ -201,7 +207,7 @@ impl KindSettings {
     /// # Errors
     /// The first setting that cannot work.
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |name, why| Err(SettingError { name, why });
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.attempts_max == 0 {
             return wrong("attempts_max", "must be 1 or more");
         }
@@ -217,7 +223,20 @@ impl KindSettings {
         if self.takeovers_max == 0 {
             return wrong("takeovers_max", "must be 1 or more");
         }
-        Ok(())
+        let routes = self.routes.check().and_then(|()| self.routes.check_waits(&self.policy()));
+        routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })
+    }
+
+    /// Returns how a job is retried that has no settings of its own.
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            attempts_max: self.attempts_max,
+            backoff: self.backoff,
+            retry_after_max: self.retry_after_max,
+            sticky_max: self.sticky_max,
+            on_give_up: self.on_give_up,
+            ..Policy::default()
+        }
     }
 }
 

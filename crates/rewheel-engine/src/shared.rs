@@ -75,13 +75,11 @@ impl KindEntry {
 
     /// Returns how a job is retried: by its own settings, and the kind's where it has none.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
+        let kind = self.settings.policy();
         Policy {
-            attempts_max: job.attempts_max.unwrap_or(self.settings.attempts_max),
-            backoff: job.backoff.unwrap_or(self.settings.backoff),
-            retry_after_max: self.settings.retry_after_max,
-            sticky_max: self.settings.sticky_max,
-            on_give_up: self.settings.on_give_up,
-            ..Policy::default()
+            attempts_max: job.attempts_max.unwrap_or(kind.attempts_max),
+            backoff: job.backoff.unwrap_or(kind.backoff),
+            ..kind
         }
     }
 }
