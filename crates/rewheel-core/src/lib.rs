@@ -14,6 +14,7 @@ mod priority;
 mod state;
 mod failure;
 mod decision;
+mod report;
 mod route;
 mod job;
 mod lease;

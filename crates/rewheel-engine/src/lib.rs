@@ -37,3 +37,8 @@ pub use self::submit::{Receipt, Submit, SubmitError};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Runs the examples of what becomes of a failure as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/failures.md")]
+struct Failures;

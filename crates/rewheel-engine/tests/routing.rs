@@ -193,3 +193,68 @@ async fn rules_that_cannot_work_are_refused_at_start() {
     let expected = "kind `work`: routes: rule 2: is never reached: rule 1 fits every failure";
     assert_eq!(start.await.unwrap_err().to_string(), expected);
 }
+
+/// An error that is routed by its type.
+enum BankError {
+    Busy,
+    Locked,
+    Stolen,
+}
+
+impl From<BankError> for Report {
+    fn from(error: BankError) -> Report {
+        match error {
+            BankError::Busy => Report::retry_after(seconds(30), "busy"),
+            BankError::Locked => Report::snooze(seconds(60)),
+            BankError::Stolen => Report::dead("stolen"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handlers_error_is_routed_by_its_type() -> Tested {
+    let store = store();
+    let engine = Engine::builder(shared(&store))
+        .kind("work", routed(Router::new()))
+        .kind("plain", routed(Router::new()))
+        .raw_handler("work", |ctx: JobContext| async move {
+            if ctx.payload() == b"io" {
+                Err(std::io::Error::from(std::io::ErrorKind::TimedOut))?;
+            }
+            match ctx.attempt() {
+                1 => Err(BankError::Busy)?,
+                2 if ctx.fence().get() < 3 => Err(BankError::Locked)?,
+                _ => Err(BankError::Stolen)?,
+            }
+            Ok::<(), Report>(())
+        })
+        // Without `Report` in sight.
+        .raw_handler("plain", |_| async { Err::<(), _>(BankError::Stolen) })
+        .start()
+        .await?;
+    let id = engine.submit_raw("work", Vec::new()).await?.id;
+    assert_eq!(reached(&store, id, State::Dead).await.attempt, 2);
+    let told = decisions(&store, id).await?;
+    // A handler that snoozes says no failure, and leaves no record.
+    let expected = [(1, "retry".to_owned(), Some(seconds(30))), (2, "dead".to_owned(), None)];
+    assert_eq!(told, expected);
+    let io = engine.submit_raw("work", "io".into()).await?.id;
+    let failure = reached(&store, io, State::Dead).await.failure.expect("it failed");
+    assert_eq!(failure.category(), Category::Timeout);
+    let plain = engine.submit_raw("plain", Vec::new()).await?.id;
+    let failure = reached(&store, plain, State::Dead).await.failure.expect("it failed");
+    assert_eq!(failure.message(), "stolen");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jobs_own_settings_hold_under_rules_too() -> Tested {
+    let store = store();
+    let engine = engine(&store, Router::new().rule(Rule::new(Action::RetrySlower(2)))).await;
+    let own = Backoff::fixed(seconds(7));
+    let id = engine.submit_raw("work", "a".into()).attempts_max(2).backoff(own).await?.id;
+    reached(&store, id, State::Dead).await;
+    let expected = [(1, "retry".to_owned(), Some(seconds(14))), (2, "dead".to_owned(), None)];
+    assert_eq!(decisions(&store, id).await?, expected);
+    Ok(())
+}
