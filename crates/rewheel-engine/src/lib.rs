@@ -22,12 +22,14 @@ pub mod wheel;
 mod dispatch;
 mod attempt;
 mod settle;
+mod counts;
 mod heartbeat;
 mod housekeeping;
 mod guard;
 mod shared;
 mod engine;
 
+pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{EngineSettings, KindSettings, RunnerKind, SettingError};

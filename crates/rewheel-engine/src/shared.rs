@@ -1,6 +1,7 @@
 //! What the loops of one engine share.
 
 use crate::calls::Calls;
+use crate::counts::Counts;
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     /// Wakes the housekeeping: somebody died.
     pub(crate) sweep: Notify,
     pub(crate) calls: Calls,
+    /// What was decided.
+    pub(crate) decided: Counts,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
@@ -175,6 +178,7 @@ impl Shared {
             look: Notify::new(),
             sweep: Notify::new(),
             calls: Calls::new(parts.unsure),
+            decided: Counts::default(),
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),

@@ -194,6 +194,36 @@ async fn rules_that_cannot_work_are_refused_at_start() {
     assert_eq!(start.await.unwrap_err().to_string(), expected);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_decided_is_counted_by_decision_and_category() -> Tested {
+    let store = store();
+    let routes = Router::new()
+        .rule(Rule::new(Action::Fail).on_code("fail"))
+        .rule(Rule::new(Action::Retry).on_code("again"));
+    let engine = engine(&store, routes).await;
+    assert_eq!(engine.decisions(), []);
+    for (code, state) in [
+        ("ok", State::Succeeded),
+        ("ok", State::Succeeded),
+        ("fail", State::Failed),
+        ("again", State::Dead),
+    ] {
+        let id = engine.submit_raw("work", code.into()).await?.id;
+        reached(&store, id, state).await;
+    }
+    let counted = engine.decisions();
+    let counted: Vec<_> = counted.iter().map(|c| (c.decision, c.category, c.count)).collect();
+    let rejected = Some(Category::Rejected);
+    let expected = [
+        ("succeed", None, 2),
+        ("retry", rejected, 2),
+        ("dead", rejected, 1),
+        ("fail", rejected, 1),
+    ];
+    assert_eq!(counted, expected);
+    Ok(())
+}
+
 /// An error that is routed by its type.
 enum BankError {
     Busy,
