@@ -4,6 +4,7 @@ use crate::args::List;
 use crate::client::Client;
 use crate::output::{Output, table};
 use crate::trouble::{Trouble, exit};
+use crate::why;
 use serde_json::Value;
 
 /// Longer texts would push the other columns off the screen.
@@ -25,8 +26,17 @@ pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result
 pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), Trouble> {
     let job = client.get(&["jobs", id], &[]).await?;
     let value = job.value;
-    output.answer(job.text, || described(&value));
+    let kind = kind_of(&value, client).await;
+    output.answer(job.text, || {
+        format!("{}\n\n{}", why::sentence(&value, kind.as_ref()), described(&value))
+    });
     Ok(())
+}
+
+/// What keeps a job that nobody has from running may be its kind's. Without an answer that is not told.
+async fn kind_of(job: &Value, client: &Client) -> Option<Value> {
+    let kind = job["kind"].as_str().filter(|_| job["state"] == "scheduled")?;
+    client.get(&["kinds", kind], &[]).await.ok().map(|kind| kind.value)
 }
 
 /// Changes jobs one by one, and says what became of each.

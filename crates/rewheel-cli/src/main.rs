@@ -8,6 +8,7 @@ mod local;
 mod serve;
 mod submit;
 mod jobs;
+mod why;
 mod kinds;
 mod doctor;
 mod bench;

@@ -130,7 +130,9 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     let list = served.run(&["jobs", "list", "--state", "scheduled", "--kind", "mail"]);
     assert!(list.out.contains(id) && list.out.contains("STATE"), "{list:?}");
     let shown = served.run(&["jobs", "show", id]);
-    assert!(shown.out.contains("submitted to run at once") && shown.out.contains(r#"{"to":"a"}"#));
+    let why = "waits for a place: submitted to run at once; this server does not run its kind";
+    assert_eq!(shown.out.lines().next(), Some(why));
+    assert!(shown.out.contains(r#"{"to":"a"}"#));
     let json = served.run(&["jobs", "show", id, "--json"]).json();
     assert_eq!((&json["priority"], &json["attempts_max"]), (&7.into(), &3.into()));
 
@@ -138,6 +140,8 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     assert!(kinds.out.contains("mail") && kinds.out.contains("not runnable"), "{kinds:?}");
     let cancelled = served.run(&["jobs", "cancel", id]);
     assert_eq!((cancelled.code, cancelled.out), (0, format!("{id} cancelled")));
+    let shown = served.run(&["jobs", "show", id]);
+    assert!(shown.out.starts_with("cancelled by "), "{shown:?}");
     let conflict = served.run(&["jobs", "retry", id]);
     assert_eq!(conflict.code, 6, "{conflict:?}");
     let partly = served.run(&["jobs", "cancel", id, "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e"]);

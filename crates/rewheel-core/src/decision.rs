@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::job::Wanted;
 use crate::limits::Limits;
+use crate::route::Sticky;
 use crate::state::State;
 use rewheel::{Backoff, Category, Random, Retry, Series, Step, Verdict, duration};
 use std::time::Duration;
@@ -206,8 +207,12 @@ pub struct Policy {
     pub backoff: Backoff,
     /// How long a callee may make it wait.
     pub retry_after_max: Duration,
+    /// How many times as long to wait as the backoff says; 1, unless a rule says otherwise.
+    pub backoff_factor: u32,
     /// Up to which wait it stays with its holder.
     pub sticky_max: Duration,
+    /// Whether it stays with its holder; by the wait, unless a rule says otherwise.
+    pub sticky: Sticky,
     /// What becomes of it when it is given up.
     pub on_give_up: GiveUp,
 }
@@ -218,7 +223,9 @@ impl Default for Policy {
             attempts_max: Limits::ATTEMPTS_MAX_DEFAULT,
             backoff: Backoff::exponential(Duration::from_millis(100)),
             retry_after_max: Limits::RETRY_AFTER_MAX_DEFAULT,
+            backoff_factor: 1,
             sticky_max: Limits::STICKY_MAX_DEFAULT,
+            sticky: Sticky::ByWait,
             on_give_up: GiveUp::Dead,
         }
     }
@@ -291,20 +298,31 @@ fn after_failure(
     if let Some(previous) = history.previous {
         series.set_previous(previous);
     }
-    match series.after(verdict, Duration::ZERO, random) {
+    let after = match series.after(verdict, Duration::ZERO, random) {
+        Step::Wait(after) => stretched(after, policy),
         // A failure that is judged done is still no success.
-        Step::Return => give_up(failure, policy),
-        Step::Wait(after) if ends_before(after, history) => deadline_passes(after, Some(failure)),
-        Step::Wait(after) => Decision::Retry {
-            after,
-            sticky: after <= policy.sticky_max,
-            because: match verdict {
-                Verdict::RetryAfter(_) => Because::RetryAfter,
-                Verdict::Done | Verdict::Retry | Verdict::Stop => Because::Backoff,
-            },
-        },
-        Step::GiveUp(_) => give_up(failure, policy),
+        Step::Return | Step::GiveUp(_) => return give_up(failure, policy),
+    };
+    if ends_before(after, history) {
+        return deadline_passes(after, Some(failure));
     }
+    Decision::Retry {
+        after,
+        sticky: match policy.sticky {
+            Sticky::ByWait => after <= policy.sticky_max,
+            Sticky::Yes => true,
+            Sticky::No => false,
+        },
+        because: match verdict {
+            Verdict::RetryAfter(_) => Because::RetryAfter,
+            Verdict::Done | Verdict::Retry | Verdict::Stop => Because::Backoff,
+        },
+    }
+}
+
+/// A factor makes nobody wait longer than a callee could, unless the backoff does so by itself.
+fn stretched(after: Duration, policy: &Policy) -> Duration {
+    after.saturating_mul(policy.backoff_factor).min(policy.retry_after_max).max(after)
 }
 
 fn give_up(failure: &Failure, policy: &Policy) -> Decision {

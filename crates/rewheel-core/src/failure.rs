@@ -67,6 +67,20 @@ impl Failure {
     }
 }
 
+/// A failure of which nothing is known but what was said.
+impl From<&str> for Failure {
+    fn from(message: &str) -> Failure {
+        Failure::new(Category::Unknown, None, message)
+    }
+}
+
+/// A failure of which nothing is known but what was said.
+impl From<String> for Failure {
+    fn from(message: String) -> Failure {
+        Failure::from(message.as_str())
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.category)?;

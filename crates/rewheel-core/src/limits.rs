@@ -75,6 +75,18 @@ impl Limits {
     /// A kind's settings: some forty short fields, and a few URLs.
     pub const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 
+    /// Rules for a kind's failures: each failed attempt walks them, and a person must see through them.
+    pub const ROUTES_MAX: usize = 64;
+
+    /// A part of a message that a rule looks for: as long as a line that a person reads.
+    pub const ROUTE_MESSAGE_BYTES_MAX: usize = 256;
+
+    /// How many times as long a rule may make a wait: milliseconds become seconds.
+    pub const BACKOFF_FACTOR_MAX: u32 = 1_000;
+
+    /// How long a rule may put a job off at a time: what waits longer is forgotten, and for a person.
+    pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+
     /// What a holder is called by people.
     pub const HOLDER_NAME_BYTES_MAX: usize = 128;
 

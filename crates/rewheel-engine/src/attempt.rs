@@ -5,7 +5,7 @@ use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, KindEntry, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
-use rewheel_core::{Decision, Failure, History, Keep, Report, decide};
+use rewheel_core::{Decision, Failure, History, Keep, Report};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -194,7 +194,12 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
         deadline_in: waiting.deadline.map(|deadline| deadline.since(now)),
         failure_ratio: 1.0,
     };
-    let mut decision = decide(report, &kind.policy(job), &history, &shared.random);
+    let routed = kind.settings.routes.route(report, &kind.policy(job));
+    let mut decision = routed.decide(&history, &shared.random);
+    if let Some(rule) = routed.rule {
+        let (rule, decision) = (rule + 1, decision.as_str());
+        tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "a rule was obeyed");
+    }
     if let Decision::Retry { sticky, .. } = &mut decision {
         // Who stops, or is in doubt, keeps nothing.
         *sticky &= !shared.is_stopping() && !shared.is_doubtful() && !kind.is_down(shared.holder());

@@ -1,6 +1,7 @@
 //! One engine: how it is built, what can be asked of it, how it stops.
 
 use crate::claim::Claims;
+use crate::counts::DecisionCount;
 use crate::dispatch::Dispatch;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
@@ -258,6 +259,13 @@ impl Engine {
             places_free: shared.places.available_permits(),
             waiting: shared.waiting_count(),
         }
+    }
+
+    /// Returns how often this engine decided what, for each category of failure, since it started.
+    /// Only what was settled counts: one whose lease was superseded decided nothing. What sweeps end
+    /// (deadlines, takeovers) is the store's.
+    pub fn decisions(&self) -> Vec<DecisionCount> {
+        self.inner.shared.decided.read()
     }
 
     /// Stops: claims nothing more, gives back what has not started, lets what runs finish within

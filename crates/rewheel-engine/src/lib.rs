@@ -13,6 +13,7 @@
 #![warn(missing_docs)]
 
 mod settings;
+mod routes;
 mod runner;
 mod submit;
 mod calls;
@@ -24,12 +25,14 @@ mod settle;
 mod park;
 mod rate;
 mod tenants;
+mod counts;
 mod heartbeat;
 mod housekeeping;
 mod guard;
 mod shared;
 mod engine;
 
+pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError};
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
@@ -40,3 +43,8 @@ pub use self::submit::{Receipt, Submit, SubmitError};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Runs the examples of what becomes of a failure as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/failures.md")]
+struct Failures;

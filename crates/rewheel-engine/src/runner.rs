@@ -1,10 +1,9 @@
 //! Runs one attempt: a handler in this process, or whatever else can.
 
-use rewheel::{CancelToken, Category, Classify, Verdict};
+use rewheel::{CancelToken, Category, Verdict};
 use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -131,7 +130,47 @@ impl JobContext {
     }
 }
 
-/// What a handler may return.
+/// What a handler may return: a [`Report`], or `Result<(), E>` with an error that becomes one, as every
+/// error does that says what its failures mean ([`Classify`](rewheel::Classify)).
+///
+/// A handler that returns `Result<(), Report>` can do everything: pass errors on with `?`, route an
+/// error type of its own by `From`, or say outright what is to follow.
+///
+/// ```
+/// use rewheel::{minutes, seconds};
+/// use rewheel_core::Report;
+/// use rewheel_engine::IntoReport;
+///
+/// enum BankError { Busy, Locked, Stolen }
+///
+/// impl From<BankError> for Report {
+///     fn from(error: BankError) -> Report {
+///         match error {
+///             BankError::Busy => Report::retry_after(seconds(30), "the bank is busy"),
+///             BankError::Locked => Report::snooze(minutes(5)), // uses up no attempt
+///             BankError::Stolen => Report::dead("the card was stolen"),
+///         }
+///     }
+/// }
+///
+/// fn call_bank(order: u64) -> Result<(), BankError> {
+///     if order == 17 { Err(BankError::Locked) } else { Ok(()) }
+/// }
+///
+/// fn charge(order: u64) -> Result<(), Report> {
+///     std::fs::read_dir(".")?; // an error that says what it means
+///     call_bank(order)?;       // one that is routed by its type
+///     Ok(())
+/// }
+///
+/// assert_eq!(charge(17).into_report(), Report::Snooze(minutes(5)));
+/// assert_eq!(charge(18).into_report(), Report::Done);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}`",
+    note = "it returns `Report`, or `Result<(), E>` where `E` is `Report`, implements \
+            `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
+)]
 pub trait IntoReport {
     /// Says what became of the attempt.
     fn into_report(self) -> Report;
@@ -143,15 +182,11 @@ impl IntoReport for Report {
     }
 }
 
-impl<E: Classify + Display> IntoReport for Result<(), E> {
+impl<E: Into<Report>> IntoReport for Result<(), E> {
     fn into_report(self) -> Report {
         match self {
             Ok(()) => Report::Done,
-            Err(error) => {
-                let class = error.classify();
-                let failure = Failure::of(&class, &error.to_string());
-                Report::Failed { verdict: class.verdict, failure }
-            }
+            Err(error) => error.into(),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
-use rewheel_core::{GiveUp, Limits, Policy};
+use rewheel_core::{GiveUp, Limits, Policy, Router};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Attempts that one process could run at the same time: each takes a few kilobytes and, if it calls
@@ -87,7 +88,7 @@ impl EngineSettings {
     /// assert_eq!(none.check().unwrap_err().to_string(), "places: must be 1 or more");
     /// ```
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |name, why| Err(SettingError { name, why });
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.name.is_empty() || self.name.len() > Limits::HOLDER_NAME_BYTES_MAX {
             return wrong("name", "must be 1 to 128 bytes");
         }
@@ -114,11 +115,11 @@ impl EngineSettings {
 }
 
 /// A setting that cannot work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {why}")]
 pub struct SettingError {
     name: &'static str,
-    why: &'static str,
+    why: Cow<'static, str>,
 }
 
 /// Who runs the jobs of a kind.
@@ -178,6 +179,10 @@ pub struct KindSettings {
     /// When its dependency is taken to be down, so that it is parked; never if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
+    /// What is done about failures that deserve something else than a retry by these settings: the
+    /// first rule that fits, and the policy above for what none fits.
+    #[serde(with = "crate::routes", skip_serializing_if = "Router::is_empty")]
+    pub routes: Router,
     /// What a callback needs to know. Whoever makes callbacks reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<serde_json::Value>,
@@ -199,6 +204,7 @@ impl Default for KindSettings {
             keep_succeeded: Limits::KEEP_DEFAULT,
             retry_after_max: policy.retry_after_max,
             breaker: None,
+            routes: Router::new(),
             callback: None,
         }
     }
@@ -210,7 +216,7 @@ impl KindSettings {
     /// # Errors
     /// The first setting that cannot work.
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |name, why| Err(SettingError { name, why });
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.attempts_max == 0 {
             return wrong("attempts_max", "must be 1 or more");
         }
@@ -226,7 +232,23 @@ impl KindSettings {
         if self.takeovers_max == 0 {
             return wrong("takeovers_max", "must be 1 or more");
         }
-        self.breaker.map_or(Ok(()), |breaker| breaker.check())
+        if let Some(breaker) = self.breaker {
+            breaker.check()?;
+        }
+        let routes = self.routes.check().and_then(|()| self.routes.check_waits(&self.policy()));
+        routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })
+    }
+
+    /// Returns how a job is retried that has no settings of its own.
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            attempts_max: self.attempts_max,
+            backoff: self.backoff,
+            retry_after_max: self.retry_after_max,
+            sticky_max: self.sticky_max,
+            on_give_up: self.on_give_up,
+            ..Policy::default()
+        }
     }
 }
 
@@ -262,7 +284,7 @@ impl BreakerSettings {
     const WINDOW_MAX: u32 = 10_000;
 
     fn check(&self) -> Result<(), SettingError> {
-        let wrong = |name, why| Err(SettingError { name, why });
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.window == 0 || self.window > BreakerSettings::WINDOW_MAX {
             return wrong("breaker.window", "must be 1 to 10000");
         }

@@ -118,6 +118,9 @@ impl Settle {
         drop(places);
         let lease = settlement.lease;
         let decision = settlement.decision.as_str();
+        if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer {
+            self.shared.decided.count(&settlement);
+        }
         match answer {
             Ok(
                 Settled::Applied(Outcome::Kept { fence, due_in })

@@ -1,6 +1,7 @@
 //! What the loops of one engine share.
 
 use crate::calls::Calls;
+use crate::counts::Counts;
 use crate::park::{Evidence, Health, Load, Queued, Running};
 use crate::rate::Gate;
 use crate::runner::Runner;
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     /// Wakes the housekeeping: somebody died.
     pub(crate) sweep: Notify,
     pub(crate) calls: Calls,
+    /// What was decided.
+    pub(crate) decided: Counts,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
@@ -140,12 +143,11 @@ impl KindEntry {
 
     /// Returns how a job is retried: by its own settings, and the kind's where it has none.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
+        let kind = self.settings.policy();
         Policy {
-            attempts_max: job.attempts_max.unwrap_or(self.settings.attempts_max),
-            backoff: job.backoff.unwrap_or(self.settings.backoff),
-            retry_after_max: self.settings.retry_after_max,
-            sticky_max: self.settings.sticky_max,
-            on_give_up: self.settings.on_give_up,
+            attempts_max: job.attempts_max.unwrap_or(kind.attempts_max),
+            backoff: job.backoff.unwrap_or(kind.backoff),
+            ..kind
         }
     }
 }
@@ -253,6 +255,7 @@ impl Shared {
             look: Notify::new(),
             sweep: Notify::new(),
             calls: Calls::new(parts.unsure),
+            decided: Counts::default(),
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),

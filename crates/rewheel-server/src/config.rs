@@ -167,8 +167,10 @@ impl Config {
         // The file alone first: its mistakes have a line, those of the sum of both have none.
         let alone: Sections = file.sections()?;
         let sections = if env.is_empty() { alone } else { env.over(file)? };
-        let wrong =
-            |key: &str, why: &str| env.error(key).unwrap_or_else(|| file.error(key)).because(why);
+        let wrong = |key: &str, why: &str| match env.error(key) {
+            Some(error) => error.because(why),
+            None => file.at_rule(file.error(key).because(why)),
+        };
         let mut engine = sections.engine;
         engine.check().map_err(|error| setting(&error.to_string(), "engine", &wrong))?;
         engine.keep_ended = sections.retention.keep_ended;

@@ -1,9 +1,12 @@
 //! A job as the outside sees it.
 
+mod because;
+
+use self::because::Wait;
 use crate::rfc3339;
-use rewheel::{Category, duration};
+use rewheel::duration;
 use rewheel_core::store::AttemptRecord;
-use rewheel_core::{AuditEntry, Because, Facts, Failure, Job, Status, Timestamp};
+use rewheel_core::{AuditEntry, Facts, Failure, Job, Status, Timestamp};
 use rewheel_engine::KindSettings;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -48,6 +51,8 @@ pub struct JobDocument {
 struct DueBecause {
     reason: &'static str,
     text: String,
+    #[serde(skip)]
+    wait: Wait,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,6 +97,8 @@ impl JobDocument {
             | Status::Cancelled(_) => (None, None),
         };
         let is_started = holder.is_some() && job.due <= now;
+        let is_over = is_started || job.status.finished().is_some();
+        let wait = if is_over { Wait::IsOver } else { Wait::Lasts };
         let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
         JobDocument {
             id: job.id.to_string(),
@@ -111,7 +118,7 @@ impl JobDocument {
             version: job.version.get(),
             due: rfc3339::text(job.due),
             deadline: job.deadline.map(rfc3339::text),
-            due_because: DueBecause { reason: job.because.as_str(), text: why_then(job, None) },
+            due_because: DueBecause::new(job, wait),
             attempt_timeout: text(job.attempt_timeout.unwrap_or(kind.attempt_timeout)),
             backoff: job.backoff.unwrap_or(kind.backoff).to_string(),
             created: rfc3339::text(job.created),
@@ -136,8 +143,7 @@ impl JobDocument {
         attempts: &[AttemptRecord],
         audit: &[AuditEntry],
     ) -> JobDocument {
-        let delay = attempts.last().and_then(|last| last.delay);
-        self.due_because.text = why_then(job, delay);
+        self.due_because.text = because::text(job, self.due_because.wait, attempts);
         self.attempts = Some(attempts.iter().map(AttemptDocument::new).collect());
         self.audit = Some(audit.iter().map(AuditDocument::new).collect());
         self
@@ -156,6 +162,13 @@ impl JobDocument {
         self.state = state.as_str();
         self.holder = None;
         self
+    }
+}
+
+impl DueBecause {
+    fn new(job: &Job, wait: Wait) -> DueBecause {
+        let text = because::text(job, wait, &[]);
+        DueBecause { reason: job.because.as_str(), text, wait }
     }
 }
 
@@ -212,51 +225,6 @@ fn payload(bytes: &[u8]) -> Box<RawValue> {
 
 fn text(duration: Duration) -> String {
     duration::text(duration).to_string()
-}
-
-/// Says why a job is due when it is.
-fn why_then(job: &Job, delay: Option<Duration>) -> String {
-    let waiting = |how: &str| match (&job.failure, delay) {
-        (Some(failure), Some(delay)) => {
-            format!("attempt {} {}; {how} {}", job.attempt, went(failure), text(delay))
-        }
-        (Some(failure), None) => format!("attempt {} {}", job.attempt, went(failure)),
-        (None, _) => format!("attempt {} failed", job.attempt),
-    };
-    match job.because {
-        Because::Submitted if job.due > job.created => "submitted for then".to_owned(),
-        Because::Submitted => "submitted to run at once".to_owned(),
-        Because::Backoff => waiting("waiting"),
-        Because::RetryAfter => waiting("asked to wait"),
-        Because::Snooze => "its runner asked for time".to_owned(),
-        Because::Parked => "its kind is parked".to_owned(),
-        Because::RateLimit => "a rate limit had no room for it".to_owned(),
-        Because::Person => "a person asked for it".to_owned(),
-    }
-}
-
-/// What happened to an attempt, as one says it.
-fn went(failure: &Failure) -> String {
-    let plain = match failure.category() {
-        Category::Timeout => return "timed out".to_owned(),
-        Category::Throttled => "was throttled",
-        Category::Rejected => "was rejected",
-        Category::Cancelled => "was cancelled",
-        Category::Panic => "panicked",
-        Category::Io
-        | Category::CircuitOpen
-        | Category::BulkheadFull
-        | Category::Transient
-        | Category::Deadline
-        | Category::NoHandler
-        | Category::BadPayload
-        | Category::Unknown => "failed",
-    };
-    match failure.code() {
-        Some(code) => format!("{plain} with {code}"),
-        None if plain == "failed" => format!("{plain}: {}", failure.category()),
-        None => plain.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::fields::Fields;
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
 use rewheel_core::store::Tally;
-use rewheel_core::{Kind, State};
+use rewheel_core::{Action, Kind, Router, Rule, State};
 use rewheel_engine::{BreakerSettings, KindSettings, RunnerKind};
 use serde::Serialize;
 
@@ -100,17 +100,19 @@ impl KindDocument {
 pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     let known = names();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let mut fields = Fields::read(text, "", &known)?;
+    let fields = Fields::read(text, "", &known)?;
+    let mut errors = Vec::new();
     for name in &known {
         // Each by itself, so that every mistake is found, with its name.
         if let Some(raw) = fields.get(name) {
             let alone = format!("{{{}:{}}}", serde_json::Value::from(*name), raw.get());
             if let Err(error) = serde_json::from_str::<KindSettings>(&alone) {
-                fields.wrong(name, without_place(&error));
+                let why = without_place(&error);
+                errors.push(FieldError::new(place(name, &why), why));
             }
         }
     }
-    let errors = fields.into_errors();
+    errors.splice(..0, fields.into_errors());
     if !errors.is_empty() {
         return Err(Problem::of_fields(Code::InvalidField, errors));
     }
@@ -122,7 +124,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     settings.check().map_err(|error| {
         let error = error.to_string();
         let (name, why) = error.split_once(": ").unwrap_or(("", &error));
-        wrong(format!("/{}", name.replace('.', "/")), why.to_owned())
+        wrong(place(name, why), why.to_owned())
     })?;
     match runners::check(&settings) {
         Some(error) => Err(Problem::of_fields(Code::InvalidField, vec![error])),
@@ -137,11 +139,21 @@ fn names() -> Vec<String> {
         breaker: Some(BreakerSettings::default()),
         rate: "1/s".parse().ok(),
         callback: Some(serde_json::Value::Null),
+        routes: Router::new().rule(Rule::new(Action::Retry)),
         ..KindSettings::default()
     };
     match serde_json::to_value(all) {
         Ok(serde_json::Value::Object(fields)) => fields.keys().cloned().collect(),
         Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+/// Points at the field that is wrong. A rule is told by its number, from 1, and has a place, from 0.
+fn place(name: &str, why: &str) -> String {
+    let number = why.strip_prefix("rule ").and_then(|rest| rest.split_once(':'));
+    match number.and_then(|(number, _)| number.parse::<usize>().ok()) {
+        Some(number) if name == "routes" => format!("/{name}/{}", number.saturating_sub(1)),
+        Some(_) | None => format!("/{}", name.replace('.', "/")),
     }
 }
 
@@ -161,7 +173,8 @@ mod tests {
     #[test]
     fn every_setting_has_its_name() {
         let names = names();
-        for name in ["runner", "attempts_max", "concurrency_max", "callback", "retry_after_max"] {
+        let some = ["runner", "attempts_max", "concurrency_max", "callback", "routes"];
+        for name in some {
             assert!(names.iter().any(|known| known == name), "{name} is missing");
         }
     }
@@ -191,6 +204,24 @@ mod tests {
         let bad = r#"{"runner":"callback","callback":{"url":"http://10.0.0.1/"}}"#;
         assert_eq!(blamed(bad), "/callback/url");
         let good = r#"{"runner":"callback","callback":{"url":"https://pay.example/"}}"#;
+        assert!(parse_settings(good).is_ok());
+    }
+
+    #[test]
+    fn a_bad_rule_is_named_with_its_number_and_place() {
+        let blamed = |text: &str| {
+            let error = parse_settings(text).unwrap_err().errors.remove(0);
+            (error.field, error.message)
+        };
+        let text = r#"{"routes":[{"then":"retry","when":{"code":"a"}},{"then":"snoze 5m"}]}"#;
+        let (field, message) = blamed(text);
+        assert_eq!(field, "/routes/1");
+        assert!(message.starts_with("rule 2: then: `snoze 5m` is not one of retry"), "{message}");
+        let (field, message) = blamed(r#"{"routes":[{"then":"retry 2h"}],"retry_after_max":"1h"}"#);
+        assert_eq!(field, "/routes/0");
+        assert!(message.contains("longer than retry_after_max, which is 1h"), "{message}");
+        assert_eq!(blamed(r#"{"routes":{"then":"retry"}}"#).0, "/routes");
+        let good = r#"{"routes":[{"then":"retry 2h"}],"retry_after_max":"3h"}"#;
         assert!(parse_settings(good).is_ok());
     }
 

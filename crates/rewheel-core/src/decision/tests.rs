@@ -2,6 +2,7 @@
 
 use super::{Because, Decision, GiveUp, History, Policy, Report, decide};
 use crate::failure::Failure;
+use crate::route::Sticky;
 use proptest::prelude::*;
 use rewheel::{Backoff, Category, Random, Verdict, millis, seconds};
 use std::time::Duration;
@@ -10,7 +11,9 @@ const POLICY: Policy = Policy {
     attempts_max: 3,
     backoff: Backoff::fixed(seconds(5)),
     retry_after_max: seconds(60),
+    backoff_factor: 1,
     sticky_max: seconds(10),
+    sticky: Sticky::ByWait,
     on_give_up: GiveUp::Dead,
 };
 

@@ -113,7 +113,24 @@ impl File {
         let table = DeTable::parse(&self.text).ok();
         let key = span.zip(table).and_then(|(span, table)| key_at(table.get_ref(), &span));
         let why = error.message().replace("unknown field", "unknown key");
-        ConfigError { place: Some(place), key: key.unwrap_or_default(), why }
+        self.at_rule(ConfigError { place: Some(place), key: key.unwrap_or_default(), why })
+    }
+
+    /// Moves an error about one of several rules to the line where that rule begins.
+    pub(super) fn at_rule(&self, error: ConfigError) -> ConfigError {
+        let is_here = error.place.as_ref().is_some_and(|place| place.starts_with(&self.name));
+        let number = error.why.strip_prefix("rule ").and_then(|rest| rest.split_once(':'));
+        let number = number.and_then(|(number, _)| number.parse::<usize>().ok());
+        let Some(number) = number.filter(|_| is_here) else { return error };
+        let table = DeTable::parse(&self.text).ok();
+        let found = table.and_then(|table| rule(table.get_ref(), &error.key, number));
+        match found {
+            Some(span) => {
+                let place = Some(format!("{}:{}", self.name, self.line(span.start)));
+                ConfigError { place, ..error }
+            }
+            None => error,
+        }
     }
 
     fn line(&self, at: usize) -> usize {
@@ -143,6 +160,20 @@ fn find(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
             Some(rest) => inner.and_then(|inner| find(inner, rest)),
             None if name_text == first => inner.and_then(|inner| find(inner, rest?)),
             None => None,
+        }
+    })
+}
+
+/// Returns where the rule with a number, from 1, is in the text.
+fn rule(table: &DeTable<'_>, key: &str, number: usize) -> Option<Range<usize>> {
+    table.iter().find_map(|(name, value)| {
+        let rest = key.strip_prefix(name.get_ref().as_ref())?;
+        match (value.get_ref(), rest.strip_prefix('.')) {
+            (DeValue::Table(inner), Some(rest)) => rule(inner, rest, number),
+            (DeValue::Array(rules), None) if rest.is_empty() => {
+                rules.get(number.checked_sub(1)?).map(|rule| rule.span())
+            }
+            _ => None,
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use super::place::File;
 use super::{Config, ConfigError, Overrides, parse_listen};
-use rewheel_core::KindName;
+use rewheel_core::{KindName, Sticky};
 use rewheel_engine::RunnerKind;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -116,6 +116,56 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
         "rewheel.toml:2: kinds.Charge: `Charge` cannot be a kind: it must",
     );
     check("[kinds.a]\nbackoff = \"often\"", &[], "rewheel.toml:2: kinds.a.backoff: ");
+}
+
+#[test]
+fn rules_for_failures_are_read() {
+    let text = r#"
+        [[kinds.charge-card.routes]]
+        when = { status = "409" }
+        then = "snooze 5m"
+        [[kinds.charge-card.routes]]
+        when = { category = ["throttled", "timeout"], code = "card_*" }
+        then = "retry x4"
+        sticky = false
+    "#;
+    let config = load(text, &[]).unwrap();
+    let routes = &config.kinds[&KindName::parse("charge-card").unwrap()].routes;
+    let actions: Vec<String> = routes.rules().iter().map(|rule| rule.action.to_string()).collect();
+    assert_eq!(actions, ["snooze 5m", "retry x4"]);
+    assert_eq!(routes.rules()[1].sticky, Sticky::No);
+    let env = [("REWHEEL__KINDS__MAIL__ROUTES", r#"[{ then = "dead" }]"#)];
+    let config = load("", &env).unwrap();
+    assert_eq!(config.kinds[&KindName::parse("mail").unwrap()].routes.rules().len(), 1);
+}
+
+#[test]
+fn what_the_documentation_shows_is_accepted() {
+    let page = include_str!("../../../../docs/failures.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let config = load(example, &[]).unwrap();
+    assert_eq!(config.kinds[&KindName::parse("charge-card").unwrap()].routes.rules().len(), 3);
+}
+
+#[test]
+fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
+    let good = "[kinds.a]\n\n[[kinds.a.routes]]\nwhen = { code = \"x\" }\nthen = \"dead\"\n";
+    let second = |rule: &str| format!("{good}\n[[kinds.a.routes]]\n{rule}");
+    let place = "rewheel.toml:7: kinds.a.routes: rule 2: ";
+    for (rule, why) in [
+        ("then = \"snoze 5m\"", "then: `snoze 5m` is not one of retry, retry 30s"),
+        ("than = \"dead\"", "then: is missing"),
+        ("then = \"dead\"\nwhen = { kode = 1 }", "when: unknown key `kode`: the keys are category"),
+        ("then = \"dead\"\nwhen = { status = \"999\" }", "status: `999`"),
+        ("then = \"retry 2h\"", "then: `retry 2h` is longer than retry_after_max"),
+        ("then = \"dead\"\nsticky = true", "sticky: only a retry"),
+    ] {
+        check(&second(rule), &[], &format!("{place}{why}"));
+    }
+    check("[kinds.a]\nroutes = 5", &[], "rewheel.toml:2: kinds.a.routes: invalid type");
+    let env = [("REWHEEL__KINDS__A__ROUTES", r#"[{ then = "no" }]"#)];
+    check("", &env, "REWHEEL__KINDS__A__ROUTES: kinds.a.routes: rule 1: then: `no` is not one of");
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! What a document says about a job.
 
-use super::{Category, Failure, Job, JobDocument, Status, Timestamp};
-use rewheel::Random;
+use super::{Failure, Job, JobDocument, Status, Timestamp};
+use rewheel::{Category, Random};
 use rewheel_core::store::AttemptRecord;
 use rewheel_core::{Because, Fence, HolderId, JobId, KindName, Lane, Priority, Version};
 use rewheel_engine::KindSettings;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const NOW: Timestamp = Timestamp::from_millis(10_000);
+pub(super) const NOW: Timestamp = Timestamp::from_millis(10_000);
 
-fn job() -> Job {
+pub(super) fn job() -> Job {
     Job {
         id: JobId::new(NOW, &Random::seeded(1)),
         lane: Lane {
@@ -40,7 +40,7 @@ fn job() -> Job {
     }
 }
 
-fn holder() -> HolderId {
+pub(super) fn holder() -> HolderId {
     HolderId::new(NOW, &Random::seeded(2))
 }
 
@@ -103,7 +103,8 @@ fn a_wait_is_explained() {
     let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
     let waiting =
         Job { because: Because::Backoff, attempt: 1, failure: Some(failure.clone()), ..job() };
-    let reason = json!({"reason": "backoff", "text": "attempt 1 timed out"});
+    let reason =
+        json!({"reason": "backoff", "text": "attempt 1 timed out; waiting as its backoff says"});
     assert_eq!(document(&waiting)["due_because"], reason);
 
     let record = AttemptRecord {
@@ -119,6 +120,10 @@ fn a_wait_is_explained() {
     let shown = JobDocument::new(&waiting, &KindSettings::default(), NOW);
     let shown = serde_json::to_value(shown.with_history(&waiting, &[record], &[])).unwrap();
     assert_eq!(shown["due_because"]["text"], "attempt 1 timed out; waiting 83ms");
+    let runs = Job { attempt: 1, because: Because::Backoff, ..leased(NOW) };
+    let text = document(&Job { failure: waiting.failure.clone(), ..runs });
+    let waited = "attempt 1 timed out; waited as its backoff says";
+    assert_eq!(text["due_because"]["text"], waited);
     let attempt = json!({
         "attempt": 1, "fence": 1, "holder": holder().to_string(),
         "started": "1970-01-01T00:00:10.000Z", "duration": "30s", "category": "timeout",

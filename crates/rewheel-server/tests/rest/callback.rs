@@ -58,3 +58,41 @@ async fn a_callback_that_fails_first_is_made_again() {
     }
     assert_eq!(calls.load(Ordering::SeqCst), 3);
 }
+
+#[tokio::test]
+async fn a_rule_lets_a_callback_that_conflicts_wait_without_using_an_attempt() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let calls = Arc::new(AtomicU32::new(0));
+    let hook = post(move || async move {
+        let call = calls.fetch_add(1, Ordering::SeqCst);
+        if call < 3 { StatusCode::CONFLICT } else { StatusCode::GONE }
+    });
+    let callee = axum::serve(listener, Router::new().route("/hook", hook)).into_future();
+    let test = served(config(), async |api| {
+        let settings = json!({
+            "runner": "callback", "attempts_max": 1,
+            "callback": {"url": url, "allow": ["127.0.0.0/8"]},
+            "routes": [
+                {"when": {"status": "409"}, "then": "snooze 1ms"},
+                {"when": {"status": "4xx"}, "then": "fail"},
+            ],
+        });
+        let put = api.put("/v1/kinds/hook", &settings.to_string()).await;
+        assert_eq!(put.status, 200, "{put:?}");
+        let job = api.post("/v1/jobs", r#"{"kind":"hook","payload":1}"#).await;
+        let done = ended(&api, job.body["id"].as_str().unwrap()).await;
+        assert_eq!((&done.body["state"], &done.body["attempt"]), (&json!("failed"), &json!(1)));
+        let attempts = done.body["attempts"].as_array().unwrap();
+        let told = |name: &str| -> Vec<&str> {
+            attempts.iter().map(|attempt| attempt[name].as_str().unwrap()).collect()
+        };
+        assert_eq!(told("code"), ["409", "409", "409", "410"]);
+        assert_eq!(told("decision"), ["snooze", "snooze", "snooze", "fail"]);
+        assert_eq!(attempts[0]["delay"], "1ms");
+    });
+    tokio::select! {
+        () = test => {}
+        _ = callee => unreachable!("the callee outlives the test"),
+    }
+}

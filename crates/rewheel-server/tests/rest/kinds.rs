@@ -100,3 +100,25 @@ async fn a_person_has_the_last_word_on_a_kind() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn rules_for_failures_survive_being_read_and_written_back() {
+    served(config(), async |api| {
+        let settings = json!({"routes": [
+            {"when": {"status": "409"}, "then": "snooze 5m"},
+            {"when": {"category": ["io", "timeout"], "message": "reset"}, "then": "retry x4", "sticky": false},
+            {"then": "dead"},
+        ]});
+        let put = api.put("/v1/kinds/hook", &settings.to_string()).await;
+        assert_eq!((put.status, &put.body["settings"]["routes"]), (200, &settings["routes"]));
+        let shown = api.get("/v1/kinds/hook").await;
+        let again = api.put("/v1/kinds/hook", &shown.body["settings"].to_string()).await;
+        assert_eq!((again.status, &again.body), (200, &shown.body));
+
+        let bad = r#"{"routes":[{"then":"retry"},{"then":"dead"}]}"#;
+        let refused = api.put("/v1/kinds/hook", bad).await;
+        assert_eq!((refused.status, refused.blamed()), (422, vec!["/routes/1"]));
+        assert_eq!(api.get("/v1/kinds/hook").await.body, shown.body);
+    })
+    .await;
+}

@@ -1,0 +1,139 @@
+//! Lets a handler say outright what became of an attempt.
+
+use crate::decision::Report;
+use crate::failure::Failure;
+use rewheel::{Classify, Verdict};
+use std::fmt::Display;
+use std::time::Duration;
+
+/// Ways to say it, for handlers that return `Result<(), Report>`:
+///
+/// ```
+/// use rewheel::{minutes, seconds};
+/// use rewheel_core::Report;
+/// use std::io;
+///
+/// fn charge(order: u64) -> Result<(), Report> {
+///     match order {
+///         0 => Err(Report::dead("no order has the number 0")),
+///         1 => Err(Report::snooze(minutes(5))),
+///         2 => Err(Report::retry_after(seconds(30), "the bank is closed")),
+///         // An error that says what its failures mean needs no more than `?`.
+///         3 => Err(io::Error::from(io::ErrorKind::TimedOut))?,
+///         _ => Ok(()),
+///     }
+/// }
+///
+/// assert!(matches!(charge(0), Err(Report::Dead(_))));
+/// assert!(matches!(charge(3), Err(Report::Failed { .. })));
+/// ```
+impl Report {
+    /// It failed, and another attempt may help: by the rules and the policy of its kind.
+    pub fn retry(failure: impl Into<Failure>) -> Report {
+        Report::Failed { verdict: Verdict::Retry, failure: failure.into() }
+    }
+
+    /// It failed, and another attempt may help after this time, which the policy bounds. As for
+    /// every failure, a rule of its kind may say otherwise.
+    pub fn retry_after(after: Duration, failure: impl Into<Failure>) -> Report {
+        Report::Failed { verdict: Verdict::RetryAfter(after), failure: failure.into() }
+    }
+
+    /// It failed, and no attempt can help: it is given up as its kind says, unless a rule of its
+    /// kind knows better.
+    pub fn stop(failure: impl Into<Failure>) -> Report {
+        Report::Failed { verdict: Verdict::Stop, failure: failure.into() }
+    }
+
+    /// A person must look at it, whatever its kind says.
+    pub fn dead(failure: impl Into<Failure>) -> Report {
+        Report::Dead(failure.into())
+    }
+
+    /// It is given up, and nobody needs to know, whatever its kind says.
+    pub fn fail(failure: impl Into<Failure>) -> Report {
+        Report::Fail(failure.into())
+    }
+
+    /// Not yet: run it again after this time, as if this attempt had not been. Only its deadline
+    /// bounds how often.
+    pub const fn snooze(after: Duration) -> Report {
+        Report::Snooze(after)
+    }
+}
+
+/// What an error that says what its failures mean is reported as. A crate may write the same for an
+/// error of its own that does not: `impl From<BankError> for Report`.
+impl<E: Classify + Display> From<E> for Report {
+    fn from(error: E) -> Report {
+        let class = error.classify();
+        let failure = Failure::of(&class, &error.to_string());
+        Report::Failed { verdict: class.verdict, failure }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, Report, Verdict};
+    use rewheel::{Category, Class, Classify, seconds};
+    use std::fmt;
+
+    /// An error that says what its failures mean.
+    struct Busy;
+
+    impl fmt::Display for Busy {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("busy")
+        }
+    }
+
+    impl Classify for Busy {
+        fn classify(&self) -> Class {
+            Class::retry_after(Category::Throttled, seconds(3)).with_code(429_u16)
+        }
+    }
+
+    /// One that does not, and is routed by its type.
+    enum BankError {
+        Locked,
+        Stolen,
+    }
+
+    impl From<BankError> for Report {
+        fn from(error: BankError) -> Report {
+            match error {
+                BankError::Locked => Report::snooze(seconds(60)),
+                BankError::Stolen => Report::dead("the card was stolen"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(result: Result<(), Report>, expected: &Report) {
+        assert_eq!(result.as_ref(), Err(expected));
+    }
+
+    #[test]
+    fn an_error_becomes_what_it_means_or_what_its_type_is_routed_to() {
+        let failure = Failure::new(Category::Throttled, Some("429"), "busy");
+        let asked = Report::Failed { verdict: Verdict::RetryAfter(seconds(3)), failure };
+        check((|| Err(Busy)?)(), &asked);
+        check((|| Err(BankError::Locked)?)(), &Report::Snooze(seconds(60)));
+        let stolen = Failure::new(Category::Unknown, None, "the card was stolen");
+        check((|| Err(BankError::Stolen)?)(), &Report::Dead(stolen));
+    }
+
+    #[test]
+    fn every_way_to_say_it_is_what_it_says() {
+        let why = || Failure::new(Category::Unknown, None, "why");
+        let judged = |verdict| Report::Failed { verdict, failure: why() };
+        assert_eq!(Report::retry("why"), judged(Verdict::Retry));
+        assert_eq!(Report::retry("why".to_owned()), judged(Verdict::Retry));
+        assert_eq!(Report::stop(why()), judged(Verdict::Stop));
+        let after = Report::retry_after(seconds(3), "why");
+        assert_eq!(after, judged(Verdict::RetryAfter(seconds(3))));
+        assert_eq!(Report::dead("why"), Report::Dead(why()));
+        assert_eq!(Report::fail("why"), Report::Fail(why()));
+        assert_eq!(Report::snooze(seconds(3)), Report::Snooze(seconds(3)));
+    }
+}

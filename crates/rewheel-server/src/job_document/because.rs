@@ -1,0 +1,118 @@
+//! Says in words why a job is due when it is.
+
+use rewheel::{Category, duration};
+use rewheel_core::store::AttemptRecord;
+use rewheel_core::{Because, Failure, Job};
+use std::time::Duration;
+
+/// Whether a job still waits for its due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It does.
+    Lasts,
+    /// It runs, or has ended.
+    IsOver,
+}
+
+/// An attempt that failed, and how long the next one had to wait for it.
+struct Before<'a> {
+    attempt: u32,
+    failure: &'a Failure,
+    delay: Option<Duration>,
+}
+
+/// Says why a job is due when it is. Lists know nothing of its attempts, and then no time is said.
+pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String {
+    let waiting = match wait {
+        Wait::Lasts => "waiting",
+        Wait::IsOver => "waited",
+    };
+    match job.because {
+        Because::Submitted if job.due > job.created => {
+            format!("submitted to run {} later", duration::text(job.due.since(job.created)))
+        }
+        Because::Submitted => "submitted to run at once".to_owned(),
+        Because::Backoff => match before(job, attempts) {
+            Some(Before { attempt, failure, delay: Some(delay) }) => {
+                format!("attempt {attempt} {}; {waiting} {}", went(failure), duration::text(delay))
+            }
+            Some(Before { attempt, failure, delay: None }) => {
+                format!("attempt {attempt} {}; {waiting} as its backoff says", went(failure))
+            }
+            None => format!("an attempt failed; {waiting} as its backoff says"),
+        },
+        Because::RetryAfter => match before(job, attempts) {
+            Some(Before { attempt, failure, delay: Some(delay) }) => format!(
+                "attempt {attempt} {}; asked to wait, and {waiting} {}",
+                went(failure),
+                duration::text(delay)
+            ),
+            Some(Before { attempt, failure, delay: None }) => {
+                format!("attempt {attempt} {}; {waiting} as it was asked to", went(failure))
+            }
+            None => format!("an attempt failed; {waiting} as it was asked to"),
+        },
+        Because::Snooze => snoozed(job, attempts),
+        Because::Parked => "its kind is parked: nobody claims it until a probe succeeds".to_owned(),
+        Because::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
+        Because::Person => "a person decided when it runs".to_owned(),
+    }
+}
+
+/// Finds the attempt that the wait before the job's due followed.
+fn before<'a>(job: &'a Job, attempts: &'a [AttemptRecord]) -> Option<Before<'a>> {
+    let retried = |record: &&AttemptRecord| record.decision == "retry";
+    if let Some(AttemptRecord { attempt, failure, delay, .. }) = attempts.iter().rev().find(retried)
+    {
+        return Some(Before { attempt: *attempt, failure, delay: *delay });
+    }
+    // Of one that ended, the job knows only the last failure, which came after the wait.
+    let failure = job.failure.as_ref().filter(|_| job.status.finished().is_none())?;
+    Some(Before { attempt: job.attempt, failure, delay: None })
+}
+
+/// A rule that snoozes leaves a record, a runner that asks for time leaves none.
+fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
+    let led_here = |record: &&AttemptRecord| {
+        let ended = record.started.plus(record.duration);
+        let waited = job.due.since(ended);
+        record.decision == "snooze"
+            && record.delay.is_some_and(|delay| waited.abs_diff(delay) < Duration::from_secs(1))
+    };
+    match attempts.iter().rev().find(led_here) {
+        Some(AttemptRecord { attempt, delay: Some(Duration::ZERO), .. }) => {
+            format!("attempt {attempt} was cut short; it does not count, and runs again")
+        }
+        Some(AttemptRecord { attempt, failure, delay, .. }) => format!(
+            "attempt {attempt} {}; snoozed for {}, which uses up no attempt",
+            went(failure),
+            duration::text(delay.unwrap_or_default())
+        ),
+        None => "its runner asked for more time; no attempt was used up".to_owned(),
+    }
+}
+
+/// What happened to an attempt, as one says it.
+fn went(failure: &Failure) -> String {
+    let plain = match failure.category() {
+        Category::Timeout => return "timed out".to_owned(),
+        Category::CircuitOpen => return "was refused by an open circuit breaker".to_owned(),
+        Category::BulkheadFull => return "found every place taken".to_owned(),
+        Category::Cancelled => return "was told to stop".to_owned(),
+        Category::Deadline => return "came to its deadline".to_owned(),
+        Category::NoHandler => return "found nobody to run it".to_owned(),
+        Category::BadPayload => return "could not read its payload".to_owned(),
+        Category::Throttled => "was throttled",
+        Category::Rejected => "was rejected",
+        Category::Panic => "panicked",
+        Category::Io | Category::Transient | Category::Unknown => "failed",
+    };
+    match (failure.code(), failure.category()) {
+        (Some(code), _) => format!("{plain} with {code}"),
+        (None, Category::Io) => format!("{plain}: {}", failure.category()),
+        (None, _) => plain.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

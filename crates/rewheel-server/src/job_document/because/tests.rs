@@ -1,0 +1,142 @@
+//! The table of reasons, in words.
+
+use super::super::tests::{NOW, holder, job};
+use super::{AttemptRecord, Because, Category, Duration, Failure, Job, Wait, text, went};
+use rewheel::{millis, minutes, seconds};
+use rewheel_core::{Fence, Status};
+
+fn failed(attempt: u32, category: Category, code: Option<&str>, decision: &str) -> AttemptRecord {
+    AttemptRecord {
+        attempt,
+        fence: Fence::new(1),
+        holder: holder(),
+        started: NOW,
+        duration: seconds(30),
+        failure: Failure::new(category, code, "no answer"),
+        decision: decision.to_owned(),
+        delay: None,
+    }
+}
+
+fn after(record: AttemptRecord, delay: Duration) -> AttemptRecord {
+    AttemptRecord { delay: Some(delay), ..record }
+}
+
+/// A job that is due for some reason, after what its records say happened.
+fn due(because: Because, records: &[AttemptRecord]) -> Job {
+    let last = records.last();
+    let due = last
+        .map_or(NOW, |last| last.started.plus(last.duration).plus(last.delay.unwrap_or_default()));
+    let failure = last.map(|last| last.failure.clone());
+    Job { because, due, attempt: last.map_or(0, |last| last.attempt), failure, ..job() }
+}
+
+#[track_caller]
+fn check(because: Because, records: &[AttemptRecord], expected: &str) {
+    assert_eq!(text(&due(because, records), Wait::Lasts, records), expected);
+}
+
+#[test]
+fn every_reason_has_its_sentence() {
+    let timeout = after(failed(1, Category::Timeout, Some("504"), "retry"), millis(83));
+    let throttled = after(failed(2, Category::Throttled, Some("429"), "retry"), seconds(30));
+    let conflict = after(failed(1, Category::Rejected, Some("409"), "snooze"), minutes(5));
+    let stopped = after(failed(3, Category::Io, None, "snooze"), Duration::ZERO);
+    for because in Because::ALL {
+        match because {
+            Because::Submitted => {
+                check(because, &[], "submitted to run at once");
+                let later = Job { due: NOW.plus(minutes(5)), ..due(because, &[]) };
+                assert_eq!(text(&later, Wait::Lasts, &[]), "submitted to run 5m later");
+            }
+            Because::Backoff => {
+                check(because, &[timeout.clone()], "attempt 1 timed out; waiting 83ms");
+            }
+            Because::RetryAfter => check(
+                because,
+                &[timeout.clone(), throttled.clone()],
+                "attempt 2 was throttled with 429; asked to wait, and waiting 30s",
+            ),
+            Because::Snooze => {
+                check(
+                    because,
+                    &[conflict.clone()],
+                    "attempt 1 was rejected with 409; snoozed for 5m, which uses up no attempt",
+                );
+                check(
+                    because,
+                    &[stopped.clone()],
+                    "attempt 3 was cut short; it does not count, and runs again",
+                );
+                check(because, &[], "its runner asked for more time; no attempt was used up");
+            }
+            Because::Parked => check(
+                because,
+                &[timeout.clone()],
+                "its kind is parked: nobody claims it until a probe succeeds",
+            ),
+            Because::RateLimit => {
+                check(because, &[], "a rate limit had no room for it: it waits for its turn");
+            }
+            Because::Person => check(because, &[timeout.clone()], "a person decided when it runs"),
+        }
+    }
+}
+
+#[test]
+fn a_list_says_what_it_knows() {
+    let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
+    let says = |because| text(&due(because, &[timeout.clone()]), Wait::Lasts, &[]);
+    assert_eq!(says(Because::Backoff), "attempt 1 timed out; waiting as its backoff says");
+    assert_eq!(says(Because::RetryAfter), "attempt 1 timed out; waiting as it was asked to");
+    let snoozed = "its runner asked for more time; no attempt was used up";
+    assert_eq!(says(Because::Snooze), snoozed);
+}
+
+#[test]
+fn a_job_that_ended_waited_for_the_attempt_before_its_last() {
+    let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
+    let last = failed(2, Category::Rejected, Some("404"), "dead");
+    let records = [timeout, last];
+    let dead = Job { status: Status::Dead(NOW), ..due(Because::Backoff, &records) };
+    let shown = text(&dead, Wait::IsOver, &records);
+    assert_eq!(shown, "attempt 1 timed out; waited 83ms");
+    let listed = text(&dead, Wait::IsOver, &[]);
+    assert_eq!(listed, "an attempt failed; waited as its backoff says");
+    let asked = Job { because: Because::RetryAfter, ..dead };
+    let listed = text(&asked, Wait::IsOver, &[]);
+    assert_eq!(listed, "an attempt failed; waited as it was asked to");
+}
+
+#[test]
+fn an_older_snooze_is_not_taken_for_the_latest() {
+    let conflict = after(failed(1, Category::Rejected, Some("409"), "snooze"), minutes(5));
+    let records = [conflict];
+    let later = Job { due: NOW.plus(minutes(60)), ..due(Because::Snooze, &records) };
+    let shown = text(&later, Wait::Lasts, &records);
+    assert_eq!(shown, "its runner asked for more time; no attempt was used up");
+}
+
+#[test]
+fn every_category_is_said_as_people_do() {
+    for category in Category::ALL {
+        let (plain, with_code) = match category {
+            Category::Timeout => ("timed out", "timed out"),
+            Category::Io => ("failed: io", "failed with E1"),
+            Category::Throttled => ("was throttled", "was throttled with E1"),
+            Category::CircuitOpen => {
+                ("was refused by an open circuit breaker", "was refused by an open circuit breaker")
+            }
+            Category::BulkheadFull => ("found every place taken", "found every place taken"),
+            Category::Rejected => ("was rejected", "was rejected with E1"),
+            Category::Transient | Category::Unknown => ("failed", "failed with E1"),
+            Category::Cancelled => ("was told to stop", "was told to stop"),
+            Category::Deadline => ("came to its deadline", "came to its deadline"),
+            Category::Panic => ("panicked", "panicked with E1"),
+            Category::NoHandler => ("found nobody to run it", "found nobody to run it"),
+            Category::BadPayload => ("could not read its payload", "could not read its payload"),
+        };
+        assert_eq!(went(&Failure::new(category, None, "m")), plain);
+        assert_eq!(went(&Failure::new(category, Some("E1"), "m")), with_code);
+    }
+}
