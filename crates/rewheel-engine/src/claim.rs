@@ -201,12 +201,11 @@ async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed
     let leased = match shared.store.claim(&claim).await {
         Ok(leased) => leased,
         Err(error) => {
-            match error {
+            if let StoreError::HolderDead(_) = error {
                 // The heartbeat finds out too, and joins again.
-                StoreError::HolderDead(_) => {
-                    tracing::warn!(%holder, "claim refused: this holder is dead");
-                }
-                error => tracing::debug!(%error, "claim failed"),
+                tracing::warn!(%holder, "claim refused: this holder is dead");
+            } else {
+                tracing::debug!(%error, "claim failed");
             }
             call.end();
             return Claimed { asked: limit, count: 0, has_more: false, has_failed: true };

@@ -1,6 +1,5 @@
 //! Takes jobs in: one typed job at a time, or batches of any.
 
-use crate::calls::Call;
 use crate::engine::Engine;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
@@ -258,7 +257,9 @@ pub(crate) async fn insert(
         shared.hold(waiting.lease());
         let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), places));
     }
-    call.map(Call::end);
+    if let Some(call) = call {
+        call.end();
+    }
     Ok(answers)
 }
 
