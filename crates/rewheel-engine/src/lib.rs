@@ -24,6 +24,7 @@ mod settle;
 mod heartbeat;
 mod housekeeping;
 mod guard;
+pub mod notify;
 mod shared;
 mod engine;
 

@@ -116,8 +116,8 @@ impl EngineSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {why}")]
 pub struct SettingError {
-    name: &'static str,
-    why: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) why: &'static str,
 }
 
 /// Who runs the jobs of a kind.

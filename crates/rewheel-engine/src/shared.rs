@@ -1,6 +1,7 @@
 //! What the loops of one engine share.
 
 use crate::calls::Calls;
+use crate::notify::Desk;
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     /// Wakes the housekeeping: somebody died.
     pub(crate) sweep: Notify,
     pub(crate) calls: Calls,
+    /// Not there without notifiers.
+    pub(crate) desk: Option<Arc<Desk>>,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
@@ -150,6 +153,7 @@ pub(crate) struct Parts {
     pub(crate) self_audit: bool,
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
+    pub(crate) desk: Option<Arc<Desk>>,
 }
 
 impl Shared {
@@ -176,6 +180,7 @@ impl Shared {
             look: Notify::new(),
             sweep: Notify::new(),
             calls: Calls::new(parts.unsure),
+            desk: parts.desk,
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),
@@ -189,6 +194,11 @@ impl Shared {
 
     pub(crate) fn new_id(&self) -> JobId {
         JobId::new(self.id_time.now(), &self.random)
+    }
+
+    /// Returns the time as this node has it, to be told and never to be compared.
+    pub(crate) fn node_time(&self) -> Timestamp {
+        self.id_time.now()
     }
 
     /// Makes the id of a holder, fresh at each life.
