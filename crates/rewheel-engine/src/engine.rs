@@ -26,10 +26,6 @@ use tokio::task::JoinHandle;
 /// How long handlers that were told to stop may take to do so.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a shutdown waits for notices that are on their way. Dead letters that do not make it are
-/// told by others, or after the next start.
-const LAST_NOTICES: Duration = Duration::from_secs(5);
-
 /// How often a shutdown looks whether the last attempt is over.
 const STOP_LOOK: Duration = Duration::from_millis(10);
 
@@ -253,7 +249,7 @@ impl Engine {
             self.wait_for_attempts(STOP_GRACE).await;
         }
         let abandoned = shared.running();
-        notify::finish(shared, LAST_NOTICES).await;
+        notify::finish(shared).await;
         self.inner.stop.cancel();
         for ended in self.end_loops() {
             let _ = ended.await;

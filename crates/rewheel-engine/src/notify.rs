@@ -56,6 +56,7 @@ pub(crate) use self::desk::{Desk, Notifying, Telling, finish};
 
 use async_trait::async_trait;
 use rewheel::{Category, Class, Classify, Verdict};
+use std::sync::Arc;
 
 /// Carries notices to somebody.
 ///
@@ -68,6 +69,13 @@ pub trait Notifier: Send + Sync {
     /// # Errors
     /// Says why they do not, and whether trying again can help.
     async fn notify(&self, notice: &Notice) -> Result<(), NotifyError>;
+}
+
+#[async_trait]
+impl<T: Notifier + ?Sized> Notifier for Arc<T> {
+    async fn notify(&self, notice: &Notice) -> Result<(), NotifyError> {
+        (**self).notify(notice).await
+    }
 }
 
 /// A notice that did not arrive.

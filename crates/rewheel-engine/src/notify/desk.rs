@@ -23,6 +23,10 @@ use tokio::sync::{Notify, mpsc};
 /// died elsewhere, which is later.
 const OURS_MAX: usize = 20_000;
 
+/// How long a shutdown waits for notices that are on their way. Dead letters that do not make it are
+/// told by others, or after the next start.
+const FINISH_MAX: Duration = Duration::from_secs(5);
+
 /// How often a shutdown looks whether everybody was told.
 const FINISH_LOOK: Duration = Duration::from_millis(10);
 
@@ -171,10 +175,10 @@ impl Shared {
 }
 
 /// Gives notices that are on their way some time to arrive, before everything ends.
-pub(crate) async fn finish(shared: &Shared, most: Duration) {
+pub(crate) async fn finish(shared: &Shared) {
     let Some(desk) = &shared.desk else { return };
     desk.wake();
-    let ends = shared.clock.now().plus(most);
+    let ends = shared.clock.now().plus(FINISH_MAX);
     while !desk.is_idle() && !ends.since(shared.clock.now()).is_zero() {
         let now = shared.clock.now();
         desk.channels.iter().for_each(|channel| channel.hurry(now));
