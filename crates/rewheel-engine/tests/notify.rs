@@ -7,4 +7,5 @@ mod notify {
     mod letters;
     mod fleet;
     mod trouble;
+    mod durable;
 }

@@ -27,6 +27,8 @@ async fn three_holders_tell_each_letter_once() -> Tested {
     for engine in &engines {
         submit(engine, 10).await;
     }
+    pass(2).await;
+    assert_eq!(unannounced(&store).await, 0, "whoever let them die did not tell at once");
     pass(300).await;
     assert_eq!(times_told(&person.told()), [1; 30]);
     assert_eq!(unannounced(&store).await, 0);

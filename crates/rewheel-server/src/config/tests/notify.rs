@@ -101,3 +101,29 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
         "5: notify.route.1.url: environment variable `REWHEEL_TEST_NOT_SET` is not set",
     );
 }
+
+/// What people copy must work.
+#[test]
+fn the_example_of_the_documentation_is_read() {
+    let page = include_str!("../../../../../docs/notifications.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let example = example
+        .replace("${SLACK_URL}", "https://hooks.example/a")
+        .replace("${FEISHU_URL}", "https://bots.example/b")
+        .replace("${FEISHU_SECRET}", "s");
+    let notify = load(&example, &[]).unwrap().notify;
+    let defaults = crate::notify::NotifyConfig::default();
+    assert_eq!(notify.settings(), defaults.settings(), "the page shows the defaults");
+    let to: Vec<To> = notify.route.iter().map(|route| route.to).collect();
+    assert_eq!(to, [To::Slack, To::Feishu, To::Log]);
+}
+
+/// The page names every event that a route may name, and every place that it may lead to.
+#[test]
+fn the_documentation_names_every_event() {
+    let page = include_str!("../../../../../docs/notifications.md");
+    for event in Event::ROUTED {
+        assert!(page.contains(&format!("`{event}`")), "{event} is missing");
+    }
+}
