@@ -40,6 +40,9 @@ pub(crate) enum Command {
     Kinds,
     /// Check a store: whether every job is accounted for, and what weakens its promises
     Doctor(Doctor),
+    /// Try out who is told what
+    #[command(subcommand)]
+    Notify(NotifyCommand),
     /// Measure this machine
     Bench(Box<BenchArgs>),
     /// Bring the tables of a store up to date
@@ -191,6 +194,16 @@ pub(crate) struct List {
     /// Where the last page ended
     #[arg(long)]
     pub(crate) cursor: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NotifyCommand {
+    /// Send a test through every route of the config, and print what happened to each
+    Test {
+        /// The config file; rewheel.toml of this folder if there is one
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

@@ -11,10 +11,11 @@ mod jobs;
 mod why;
 mod kinds;
 mod doctor;
+mod notify;
 mod bench;
 mod migrate;
 
-use self::args::{Args, Command, JobsCommand};
+use self::args::{Args, Command, JobsCommand, NotifyCommand};
 use self::output::Output;
 use self::trouble::{Trouble, exit};
 use clap::Parser;
@@ -51,6 +52,9 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             jobs::change("retry", &ids, &client()?, output).await
         }
         Command::Kinds => kinds::run(&client()?, output).await,
+        Command::Notify(NotifyCommand::Test { config }) => {
+            notify::test(config.as_deref(), output).await
+        }
         Command::Doctor(doctor) => doctor::run(doctor, output).await,
         Command::Bench(args) => {
             let failed = |error: anyhow::Error| Trouble::new(exit::FAILED, error);

@@ -9,8 +9,10 @@ use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// What is logged unless `RUST_LOG` says otherwise: what is wrong, and when it is over. A pool has a
-/// line for each connection that it lost, where the engine has one for all.
-const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,deadpool=error";
+/// line for each connection that it lost, where the engine has one for all. Notices are there for people
+/// who asked for them.
+const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,\
+                   rewheel_server::notify=info,deadpool=error";
 
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     let mut config = local::config(args.config.as_deref())?;
@@ -32,7 +34,7 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
 }
 
 /// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for.
-fn log() {
+pub(crate) fn log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -133,7 +133,9 @@ impl From<ConfigError> for Trouble {
 impl From<ServeError> for Trouble {
     fn from(error: ServeError) -> Trouble {
         match error {
-            ServeError::BeyondLoopback(_) => Trouble::new(exit::USAGE, error),
+            ServeError::BeyondLoopback(_) | ServeError::Notify(_) => {
+                Trouble::new(exit::USAGE, error)
+            }
             ServeError::Listen { .. } => Trouble::new(exit::FAILED, error)
                 .hint("another server may have it: choose another with --listen 127.0.0.1:0"),
             ServeError::Io(_) => Trouble::new(exit::FAILED, error),

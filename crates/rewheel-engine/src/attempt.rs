@@ -1,8 +1,9 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
+use crate::kinds::KindEntry;
 use crate::park;
 use crate::runner::{JobContext, Reporting, Runner};
-use crate::shared::{Command, Finished, KindEntry, Places, Shared, Waiting};
+use crate::shared::{Command, Finished, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
 use rewheel_core::{Decision, Failure, History, Keep, Report};

@@ -1,7 +1,8 @@
 //! The loop that lets jobs wait for their millisecond, then gives them places.
 
 use crate::attempt;
-use crate::shared::{Command, KindEntry, Places, Shared, Waiting};
+use crate::kinds::KindEntry;
+use crate::shared::{Command, Places, Shared, Waiting};
 use crate::wheel::{Tick, Timer, Wheel};
 use rewheel::Moment;
 use rewheel_core::{JobId, KindName, Lease, Priority, Wanted};

@@ -6,6 +6,7 @@ use crate::dispatch::Dispatch;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
+use crate::notify::{self, Notifying, Telling};
 use crate::park::Parking;
 use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
@@ -150,6 +151,7 @@ impl Engine {
             handlers: Vec::new(),
             kinds: BTreeMap::new(),
             source: None,
+            notifying: Notifying::default(),
         }
     }
 
@@ -268,6 +270,10 @@ impl Engine {
         self.inner.shared.decided.read()
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.inner.shared
+    }
+
     /// Stops: claims nothing more, gives back what has not started, lets what runs finish within
     /// `grace`, settles it, and leaves. No attempt is charged for what did not finish.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
@@ -285,6 +291,7 @@ impl Engine {
             self.wait_for_attempts(STOP_GRACE).await;
         }
         let abandoned = shared.running();
+        notify::finish(shared).await;
         self.inner.stop.cancel();
         for ended in self.end_loops() {
             let _ = ended.await;
@@ -355,6 +362,7 @@ pub struct EngineBuilder {
     handlers: Vec<(String, Arc<dyn Runner>)>,
     kinds: BTreeMap<String, KindSettings>,
     source: Option<Box<RunnerSource>>,
+    pub(crate) notifying: Notifying,
 }
 
 impl EngineBuilder {
@@ -437,6 +445,7 @@ impl EngineBuilder {
     /// Says which setting or kind makes no sense, or what the store says.
     pub async fn start(self) -> Result<Engine, StartError> {
         self.settings.check()?;
+        let telling = self.notifying.open()?;
         let mut handlers = BTreeMap::new();
         for (name, runner) in self.handlers {
             handlers.insert(parse_kind(&name)?, runner);
@@ -461,7 +470,7 @@ impl EngineBuilder {
             }
         }
         store.put_kinds(&named, &Actor::new("engine")).await?;
-        start(Parts {
+        let parts = Parts {
             store,
             unsure,
             settings: self.settings,
@@ -470,8 +479,9 @@ impl EngineBuilder {
             self_audit: self.self_audit,
             handlers,
             source: self.source,
-        })
-        .await
+            desk: telling.as_ref().map(Telling::desk),
+        };
+        start(parts, telling).await
     }
 }
 
@@ -481,7 +491,7 @@ impl fmt::Debug for EngineBuilder {
     }
 }
 
-async fn start(parts: Parts) -> Result<Engine, StartError> {
+async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartError> {
     let (to_dispatch, commands) = mpsc::unbounded_channel();
     let (to_settle, finished) = mpsc::unbounded_channel();
     let (returning, returned) = mpsc::unbounded_channel();
@@ -490,7 +500,9 @@ async fn start(parts: Parts) -> Result<Engine, StartError> {
     shared.learn(&shared.store.kinds().await?);
     shared.store.join(&new_holder(holder, &shared)).await?;
     let stop = CancelToken::new();
-    let loops = vec![
+    let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
+    let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();
+    loops.extend([
         spawn(Dispatch::new(Arc::clone(&shared), commands, returning).run()),
         spawn(housekeeping::give_back(Arc::clone(&shared), returned)),
         spawn(Settles::new(Arc::clone(&shared), finished).run()),
@@ -498,7 +510,7 @@ async fn start(parts: Parts) -> Result<Engine, StartError> {
         spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Claims::new(Arc::clone(&shared)).run()),
-    ];
+    ]);
     tracing::info!(%holder, name = shared.settings.name, "engine started");
     Ok(Engine { inner: Arc::new(Inner { shared, loops: Mutex::new(loops), stop }) })
 }

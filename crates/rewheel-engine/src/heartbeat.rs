@@ -1,9 +1,11 @@
 //! The loop that keeps this holder alive, and buries those that are not.
 
+use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::{Burial, StoreError};
 use rewheel_core::{HolderId, NewHolder, Vigil};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +19,15 @@ pub(crate) struct Heartbeat {
     /// When the last renewal was sent that succeeded.
     renewed: Moment,
     ticks: u64,
+    /// Whether the last renewal failed: people are told of the first one only.
+    is_failing: bool,
 }
 
 impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Heartbeat {
         let now = shared.clock.now();
         let vigil = Vigil::new(shared.settings.lease_ttl);
-        Heartbeat { vigil, origin: now, renewed: now, ticks: 0, shared }
+        Heartbeat { vigil, origin: now, renewed: now, ticks: 0, is_failing: false, shared }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -53,7 +57,7 @@ impl Heartbeat {
         if ticks == self.ticks && ticks > 0 {
             // A holder whose dispatch stands still must not keep its jobs from others.
             tracing::error!("lease is not renewed: the dispatch loop stands still");
-            self.note_failure();
+            self.note_failure("dispatch_stalled", &"the dispatch loop stands still");
             return third / 3;
         }
         let sent = self.shared.clock.now();
@@ -62,6 +66,7 @@ impl Heartbeat {
             Ok(renewed) => {
                 self.ticks = ticks;
                 self.renewed = sent;
+                self.is_failing = false;
                 if self.shared.set_doubtful(false) {
                     tracing::info!(%holder, "lease renewed: work goes on");
                     self.shared.look.notify_one();
@@ -83,17 +88,23 @@ impl Heartbeat {
             }
             Err(error) => {
                 tracing::debug!(%error, "lease renewal failed");
-                self.note_failure();
+                self.note_failure("renewal_failed", &error);
                 third / 3
             }
         }
     }
 
-    fn note_failure(&mut self) {
+    fn note_failure(&mut self, reason: &'static str, error: &dyn Display) {
         self.vigil.failed();
+        if !std::mem::replace(&mut self.is_failing, true) {
+            let text = "a lease was not renewed: it is tried again until it runs out";
+            self.shared.notify_lease(Severity::Warning, reason, text, error);
+        }
         let silent = self.shared.clock.now().since(self.renewed);
         if silent >= self.shared.settings.lease_ttl && self.shared.set_doubtful(true) {
             tracing::error!("lease ran out: nothing new is started until it is renewed");
+            let text = "a lease ran out: nothing new is started until it is renewed";
+            self.shared.notify_lease(Severity::Error, "lease_ran_out", text, error);
             self.shared.cancel_all();
         }
     }
@@ -107,6 +118,10 @@ impl Heartbeat {
             Ok(_) => {
                 tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
                 self.shared.set_holder(fresh);
+                let text =
+                    "a holder was taken for dead and joined as another: its jobs run elsewhere";
+                self.shared.notify_lease(Severity::Error, "taken_for_dead", text, &dead);
+                self.is_failing = false;
                 self.renewed = self.shared.clock.now();
                 self.vigil = Vigil::new(self.shared.settings.lease_ttl);
                 self.shared.set_doubtful(false);
@@ -114,7 +129,7 @@ impl Heartbeat {
             }
             Err(error) => {
                 tracing::debug!(%error, "joining again failed");
-                self.note_failure();
+                self.note_failure("joining_failed", &error);
             }
         }
     }

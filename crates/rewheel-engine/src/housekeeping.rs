@@ -17,13 +17,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Housekeeping {
     shared: Arc<Shared>,
     rounds: u32,
+    /// Whether the last round failed: people are told of the first one only.
+    is_failing: bool,
     /// Until when a call that was given up may still be carried out.
     unsure_until: Option<Moment>,
 }
 
 impl Housekeeping {
     pub(crate) fn new(shared: Arc<Shared>) -> Housekeeping {
-        Housekeeping { shared, rounds: 0, unsure_until: None }
+        Housekeeping { shared, rounds: 0, is_failing: false, unsure_until: None }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -51,11 +53,18 @@ impl Housekeeping {
     }
 
     async fn work(&mut self) {
-        if !self.shared.is_doubtful()
-            && let Err(error) = self.tick().await
-        {
-            tracing::debug!(%error, "housekeeping failed");
+        if self.shared.is_doubtful() {
+            return;
         }
+        let ticked = self.tick().await;
+        if let Err(error) = &ticked {
+            tracing::debug!(%error, "housekeeping failed");
+            if !self.is_failing {
+                let text = "housekeeping failed: takeovers and deadlines wait";
+                self.shared.notify_error("housekeeping", text, error);
+            }
+        }
+        self.is_failing = ticked.is_err();
     }
 
     async fn tick(&mut self) -> Result<(), StoreError> {
@@ -127,6 +136,7 @@ async fn sweep(shared: &Shared, by: HolderId) {
         match shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended()).await {
             Ok(events) => {
                 events.iter().for_each(tell);
+                shared.notify_of(&events);
                 if events.len() < Limits::BATCH_MAX {
                     return;
                 }
@@ -144,6 +154,7 @@ async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     let grace = Duration::from_secs(5).min(shared.settings.grace);
     let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
     events.iter().for_each(tell);
+    shared.notify_of(&events);
     Ok(events.len())
 }
 

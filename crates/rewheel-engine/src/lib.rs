@@ -29,7 +29,9 @@ mod counts;
 mod heartbeat;
 mod housekeeping;
 mod guard;
+pub mod notify;
 mod shared;
+mod kinds;
 mod engine;
 
 pub use self::counts::DecisionCount;

@@ -10,13 +10,15 @@ mod load;
 
 pub(crate) use self::load::{Load, Queued, Running};
 
+use crate::kinds::KindEntry;
+use crate::notify::Notice;
 use crate::settings::BreakerSettings;
-use crate::shared::{KindEntry, Shared};
+use crate::shared::Shared;
 use rewheel::{
     BreakerState, CancelToken, Category, CircuitBreaker, Clock, Moment, OwnedPermit, Random, millis,
 };
 use rewheel_core::store::StoreError;
-use rewheel_core::{Actor, Failure, KindChange, KindChanged, KindName, Report};
+use rewheel_core::{Actor, Failure, Kind, KindChange, KindChanged, KindName, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -246,9 +248,29 @@ impl Parking {
 
     async fn change(&self, name: &KindName, change: KindChange) -> Result<(), StoreError> {
         let changed = self.shared.store.change_kind(name, &change, &self.by).await?;
+        if let KindChanged::Applied(kind) = &changed {
+            self.tell(&change, kind);
+        }
         if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
             self.shared.learn_one(&kind);
         }
         Ok(())
+    }
+
+    /// Tells people, if a kind is parked by this change, or is not any more.
+    fn tell(&self, change: &KindChange, kind: &Kind) {
+        match (change, &kind.parked) {
+            (KindChange::Suspect { .. }, Some(parked)) => {
+                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind is parked");
+                self.shared
+                    .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
+            }
+            (KindChange::Unpark { .. }, None) => {
+                tracing::info!(kind = %kind.name, "kind is claimed again");
+                let at = self.shared.node_time();
+                self.shared.notify(|| Notice::kind_unparked(&kind.name, at, "a probe succeeded"));
+            }
+            _ => {}
+        }
     }
 }

@@ -118,8 +118,8 @@ impl EngineSettings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {why}")]
 pub struct SettingError {
-    name: &'static str,
-    why: Cow<'static, str>,
+    pub(crate) name: &'static str,
+    pub(crate) why: Cow<'static, str>,
 }
 
 /// Who runs the jobs of a kind.

@@ -3,7 +3,7 @@
 use crate::shared::{Command, Finished, Shared};
 use rewheel::{Backoff, Category, Retry, Retryable, millis, seconds};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
-use rewheel_core::{Decision, Failure, HolderId, Limits};
+use rewheel_core::{Decision, Failure, HolderId, Limits, State};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -86,10 +86,12 @@ impl Settle {
             .await;
         let answers = settled.unwrap_or_else(|error| {
             tracing::error!(%error, results = settlements.len(), "results are lost");
+            self.shared.notify_persist(None, settlements.len(), &error);
             settlements.iter().map(|_| Ok(Settled::Lost)).collect()
         });
         for (mut finished, mut answer) in batch.into_iter().zip(answers) {
             if let Err(error) = &answer {
+                self.shared.notify_persist(Some(finished.settlement.lease.job), 1, error);
                 finished.settlement = unstorable(&finished.settlement, error);
                 answer = self.settle_one(holder, &finished.settlement).await;
             }
@@ -137,6 +139,9 @@ impl Settle {
             }
             Ok(Settled::Applied(outcome) | Settled::AlreadyApplied(outcome)) => {
                 tracing::debug!(job = %lease.job, decision, ?outcome, "settled");
+                if outcome == Outcome::LetGo(State::Dead) {
+                    self.shared.note_dead([lease.job]);
+                }
                 self.shared.forget(lease);
             }
             Ok(Settled::Lost) => {

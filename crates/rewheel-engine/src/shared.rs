@@ -2,18 +2,16 @@
 
 use crate::calls::Calls;
 use crate::counts::Counts;
-use crate::park::{Evidence, Health, Load, Queued, Running};
-use crate::rate::Gate;
+use crate::kinds::KindEntry;
+use crate::notify::Desk;
+use crate::park::{Evidence, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
 use crate::tenants::Tenants;
-use rewheel::{BreakerState, CancelToken, Clock, Moment, Random};
+use rewheel::{CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
-use rewheel_core::{
-    Fence, HolderId, Job, JobId, Keep, Kind, KindName, Lease, Parked, Policy, Tenant, Timestamp,
-    Wanted,
-};
+use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Tenant, Timestamp, Wanted};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -39,12 +37,12 @@ pub(crate) struct Shared {
     /// Handlers of this program; they outlast every change of settings.
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
-    kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) tenants: Tenants,
-    living: AtomicUsize,
-    has_rates: AtomicBool,
+    pub(crate) living: AtomicUsize,
+    pub(crate) has_rates: AtomicBool,
     /// How many kinds this engine runs.
-    runnable_count: AtomicUsize,
+    pub(crate) runnable_count: AtomicUsize,
     /// Wakes the loop that parks: something was seen.
     pub(crate) park: Notify,
     probed: Mutex<Vec<(KindName, bool)>>,
@@ -60,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     /// What was decided.
     pub(crate) decided: Counts,
+    /// Not there without notifiers.
+    pub(crate) desk: Option<Arc<Desk>>,
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
     /// Jobs that are due and wait for a place.
@@ -70,86 +70,6 @@ pub(crate) struct Shared {
     ticks: AtomicU64,
     stopping: AtomicBool,
     doubtful: AtomicBool,
-}
-
-/// A kind that this engine knows.
-pub(crate) struct KindEntry {
-    pub(crate) settings: KindSettings,
-    pub(crate) runner: Option<Arc<dyn Runner>>,
-    /// Whether a person paused it, as far as this engine has heard.
-    paused: bool,
-    pub(crate) parked: Option<Parked>,
-    /// Whether a person decided that it is parked, or that it is not.
-    pub(crate) forced: bool,
-    pub(crate) generation: u64,
-    /// Places of this kind alone.
-    pub(crate) places: Option<Arc<Semaphore>>,
-    /// What this engine's own attempts say, where it has a breaker.
-    pub(crate) health: Option<Arc<Health>>,
-    pub(crate) gate: Option<Arc<Gate>>,
-    pub(crate) load: Arc<Load>,
-}
-
-impl KindEntry {
-    /// Returns whether this is what the store has.
-    fn is(&self, kind: &Kind, settings: &KindSettings) -> bool {
-        self.settings == *settings
-            && (self.paused, &self.parked, self.forced, self.generation)
-                == (kind.paused, &kind.parked, kind.forced, kind.generation)
-    }
-
-    /// Returns whether claiming it now would be for nothing, as far as this engine knows.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.paused
-            || self.parked.is_some()
-            || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
-    }
-
-    /// Returns whether a holder should leave it to others, or everybody should.
-    pub(crate) fn is_down(&self, holder: HolderId) -> bool {
-        match (&self.parked, &self.health) {
-            (Some(parked), _) => parked.prober != Some(holder),
-            (None, Some(health)) => health.state() == BreakerState::Open,
-            (None, None) => false,
-        }
-    }
-
-    /// Returns how many more jobs of it a holder should claim, where up to `most` may run.
-    pub(crate) fn room(&self, holder: HolderId, most: usize, living: usize) -> usize {
-        let ahead = self.gate.as_ref().map_or(usize::MAX, |gate| gate.ahead(living));
-        let room = self.load.room(most).min(ahead.saturating_sub(self.load.in_hand()));
-        let free = self.places.as_ref().map_or(usize::MAX, |places| places.available_permits());
-        match (&self.parked, &self.health) {
-            (Some(parked), _) if parked.prober != Some(holder) => 0,
-            // One job finds out.
-            (Some(_), _) => usize::from(self.load.is_idle()),
-            (None, Some(health)) => match health.state() {
-                BreakerState::Open => 0,
-                BreakerState::HalfOpen => usize::from(self.load.is_idle()),
-                BreakerState::Closed => room.min(free),
-            },
-            (None, None) => room.min(free),
-        }
-    }
-
-    /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
-    fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
-        match (&self.parked, &self.health) {
-            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe)),
-            (None, Some(health)) => Some(Some(Evidence::Own(health.begin()?))),
-            (None, None) => Some(None),
-        }
-    }
-
-    /// Returns how a job is retried: by its own settings, and the kind's where it has none.
-    pub(crate) fn policy(&self, job: &Job) -> Policy {
-        let kind = self.settings.policy();
-        Policy {
-            attempts_max: job.attempts_max.unwrap_or(kind.attempts_max),
-            backoff: job.backoff.unwrap_or(kind.backoff),
-            ..kind
-        }
-    }
 }
 
 /// The right to run one attempt.
@@ -223,6 +143,7 @@ pub(crate) struct Parts {
     pub(crate) self_audit: bool,
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
+    pub(crate) desk: Option<Arc<Desk>>,
 }
 
 impl Shared {
@@ -256,6 +177,7 @@ impl Shared {
             sweep: Notify::new(),
             calls: Calls::new(parts.unsure),
             decided: Counts::default(),
+            desk: parts.desk,
             holder: Mutex::new(holder),
             held: Mutex::default(),
             ready: AtomicUsize::new(0),
@@ -269,6 +191,11 @@ impl Shared {
 
     pub(crate) fn new_id(&self) -> JobId {
         JobId::new(self.id_time.now(), &self.random)
+    }
+
+    /// Returns the time as this node has it, to be told and never to be compared.
+    pub(crate) fn node_time(&self) -> Timestamp {
+        self.id_time.now()
     }
 
     /// Makes the id of a holder, fresh at each life.
@@ -287,114 +214,6 @@ impl Shared {
 
     pub(crate) fn set_holder(&self, holder: HolderId) {
         *lock(&self.holder) = holder;
-    }
-
-    pub(crate) fn kind(&self, name: &KindName) -> Option<Arc<KindEntry>> {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    /// Returns the kinds that this engine can run.
-    pub(crate) fn runnable(&self) -> Vec<KindName> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        kinds
-            .iter()
-            .filter(|(_, kind)| kind.runner.is_some())
-            .map(|(name, _)| name.clone())
-            .collect()
-    }
-
-    /// Takes the kinds as the store has them. Settings that this version cannot read leave the kind
-    /// without a runner here: another version may know better.
-    pub(crate) fn learn(&self, kinds: &[Kind]) {
-        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        let mut fresh = BTreeMap::new();
-        for kind in kinds {
-            let settings = match serde_json::from_str::<KindSettings>(&kind.settings) {
-                Ok(settings) => settings,
-                Err(error) => {
-                    tracing::warn!(kind = %kind.name, %error, "settings of a kind cannot be read");
-                    continue;
-                }
-            };
-            let entry = self.entry(kind, settings, known.remove(&kind.name));
-            fresh.insert(kind.name.clone(), entry);
-        }
-        let runnable = fresh.values().filter(|kind| kind.runner.is_some()).count();
-        self.runnable_count.store(runnable, Ordering::Relaxed);
-        let has_rates = fresh.values().any(|kind| kind.gate.is_some());
-        self.has_rates.store(has_rates, Ordering::Relaxed);
-        *known = fresh;
-    }
-
-    /// Takes one kind as the store has it.
-    pub(crate) fn learn_one(&self, kind: &Kind) {
-        let Ok(settings) = serde_json::from_str::<KindSettings>(&kind.settings) else { return };
-        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        let before = known.remove(&kind.name);
-        // What was read before another change, and comes after it, is no news.
-        if let Some(newer) = before.as_ref().filter(|known| known.generation > kind.generation) {
-            known.insert(kind.name.clone(), Arc::clone(newer));
-            return;
-        }
-        let entry = self.entry(kind, settings, before);
-        known.insert(kind.name.clone(), entry);
-    }
-
-    fn entry(
-        &self,
-        kind: &Kind,
-        settings: KindSettings,
-        known: Option<Arc<KindEntry>>,
-    ) -> Arc<KindEntry> {
-        if let Some(known) = known.as_ref().filter(|known| known.is(kind, &settings)) {
-            return Arc::clone(known);
-        }
-        let name = &kind.name;
-        let handler = self.handlers.get(name).cloned();
-        let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
-        let known = known.as_deref();
-        // Attempts that run have their places in the old one: a new one would let in as many again.
-        let same = known.filter(|known| known.settings.concurrency_max == settings.concurrency_max);
-        let places = match same {
-            Some(known) => known.places.clone(),
-            None => settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most))),
-        };
-        let same = known.filter(|known| known.settings.breaker == settings.breaker);
-        let health = match same {
-            Some(known) => known.health.clone(),
-            None => settings
-                .breaker
-                .map(|breaker| Arc::new(Health::new(name, breaker, &self.clock, &self.random))),
-        };
-        let same = known.filter(|known| known.settings.rate == settings.rate);
-        let gate = match same {
-            Some(known) => known.gate.clone(),
-            None => settings.rate.map(|rate| Arc::new(Gate::new(rate, &self.clock))),
-        };
-        let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
-        if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
-            // It is back: all come back slowly.
-            health.iter().for_each(|health| health.reset());
-            load.ramp_up();
-            self.look.notify_one();
-        }
-        if kind.parked.is_some() {
-            self.park.notify_one();
-        }
-        // What waits here may have to go, or may start.
-        let _ = self.to_dispatch.send(Command::Place);
-        Arc::new(KindEntry {
-            settings,
-            runner,
-            paused: kind.paused,
-            parked: kind.parked.clone(),
-            forced: kind.forced,
-            generation: kind.generation,
-            places,
-            health,
-            gate,
-            load,
-        })
     }
 
     /// Takes a place for an attempt of a kind, if there is one.
@@ -426,36 +245,6 @@ impl Shared {
     pub(crate) fn places_of_one(&self) -> usize {
         let places = self.settings.places;
         if self.runnable_count.load(Ordering::Relaxed) > 1 { places - places / 5 } else { places }
-    }
-
-    /// Returns every kind.
-    pub(crate) fn kinds(&self) -> Vec<(KindName, Arc<KindEntry>)> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        kinds.iter().map(|(name, kind)| (name.clone(), Arc::clone(kind))).collect()
-    }
-
-    /// Returns how many holders live, as far as this engine has heard.
-    pub(crate) fn living(&self) -> usize {
-        self.living.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_living(&self, living: usize) {
-        self.living.store(living.max(1), Ordering::Relaxed);
-    }
-
-    /// Returns when the next attempt may pass that a rate held up.
-    pub(crate) fn next_pass(&self) -> Option<Moment> {
-        if !self.has_rates.load(Ordering::Relaxed) {
-            return None;
-        }
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        kinds.values().filter_map(|kind| kind.gate.as_ref()?.next()).min()
-    }
-
-    /// Returns whether a kind that this engine runs is parked.
-    pub(crate) fn has_parked(&self) -> bool {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        kinds.values().any(|kind| kind.parked.is_some() && kind.runner.is_some())
     }
 
     /// Notes what a probe found.

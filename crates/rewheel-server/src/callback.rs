@@ -11,6 +11,10 @@ mod request;
 mod answer;
 mod runner;
 
+pub(crate) use self::answer::{read_body, reason};
+pub(crate) use self::settings::substitute;
+pub(crate) use self::template::parse_url;
+
 pub use self::address::{Allow, RefusedAddress};
 pub use self::client::Clients;
 pub use self::runner::CallbackRunner;

@@ -7,6 +7,7 @@ pub use self::place::ConfigError;
 
 use self::environment::Overrides;
 use self::place::File;
+use crate::notify::NotifyConfig;
 use crate::runners;
 use rewheel::duration;
 use rewheel_core::KindName;
@@ -34,6 +35,8 @@ pub struct Config {
     pub engine: EngineSettings,
     /// The kinds that the file names.
     pub kinds: BTreeMap<KindName, KindSettings>,
+    /// Who is told what.
+    pub notify: NotifyConfig,
 }
 
 /// The section `server`.
@@ -92,6 +95,7 @@ struct Sections {
     engine: EngineSettings,
     retention: Retention,
     kinds: BTreeMap<String, KindSettings>,
+    notify: NotifyConfig,
 }
 
 /// The section `retention`.
@@ -187,6 +191,9 @@ impl Config {
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }
+        let variable = |name: &str| std::env::var(name).ok();
+        let notify = sections.notify;
+        notify.check(&variable).map_err(|(key, why)| wrong(&format!("notify.{key}"), &why))?;
         let mut kinds = BTreeMap::new();
         for (name, settings) in sections.kinds {
             let key = format!("kinds.{name}");
@@ -199,7 +206,7 @@ impl Config {
             }
             kinds.insert(kind, settings);
         }
-        Ok(Config { server: sections.server, store: sections.store, engine, kinds })
+        Ok(Config { server: sections.server, store: sections.store, engine, kinds, notify })
     }
 }
 

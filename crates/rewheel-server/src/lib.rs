@@ -14,6 +14,7 @@ pub mod submit;
 pub mod job_document;
 pub mod kind_document;
 pub mod callback;
+pub mod notify;
 mod runners;
 mod app;
 mod rest;

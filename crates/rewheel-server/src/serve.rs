@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::config::Config;
 use crate::demo::{self, Demo};
+use crate::notify::{self, RouteError};
 use crate::{rest, runners};
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
@@ -37,6 +38,9 @@ pub enum ServeError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] ConnectError),
+    /// Somebody cannot be told what they should hear.
+    #[error(transparent)]
+    Notify(#[from] RouteError),
     /// The engine cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -174,6 +178,10 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
     let store = connect(&config.store_url()).await?;
     let mut builder =
         Engine::builder(store).settings(config.engine.clone()).runners(runners::source());
+    builder = builder.notify_settings(config.notify.settings());
+    for built in notify::build(&config.notify)? {
+        builder = builder.notifier(&built.name, built.route, built.notifier);
+    }
     for (name, settings) in &config.kinds {
         builder = builder.kind(name.as_str(), settings.clone());
     }

@@ -31,6 +31,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
             self_audit: true,
             handlers: BTreeMap::new(),
             source: None,
+            desk: None,
         },
         to_dispatch,
         to_settle,

@@ -61,7 +61,7 @@ fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: Sy
 
 /// Returns the beginning of the body. An error only ends it: the status has said what matters, and
 /// must be told before the attempt is cut.
-async fn read_body(response: &mut Response, most: Duration) -> Vec<u8> {
+pub(crate) async fn read_body(response: &mut Response, most: Duration) -> Vec<u8> {
     let mut shown = Vec::new();
     let mut bytes = 0;
     let reading = async {
@@ -125,7 +125,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 }
 
 /// Puts the causes into one line, the outermost first. Some repeat what they were caused by.
-fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn reason(error: &reqwest::Error) -> String {
     let mut line = String::new();
     for cause in chain(error).skip(1) {
         let text = cause.to_string();

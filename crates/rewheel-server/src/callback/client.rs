@@ -37,7 +37,7 @@ impl Clients {
     }
 
     /// Returns the client of those who may reach these addresses.
-    pub(super) fn of(&self, allow: &Allow) -> reqwest::Result<Client> {
+    pub(crate) fn of(&self, allow: &Allow) -> reqwest::Result<Client> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(allow) {
             return Ok(client.clone());

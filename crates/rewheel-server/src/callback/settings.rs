@@ -196,7 +196,10 @@ fn is_taken(name: &HeaderName) -> bool {
 }
 
 /// Replaces each `${NAME}` by the variable of that name.
-fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(crate) fn substitute(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

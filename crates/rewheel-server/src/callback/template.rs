@@ -130,7 +130,8 @@ fn parse_place(name: &str) -> Result<Place, String> {
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, String> {
+/// Reads a URL that somebody may be called at.
+pub(crate) fn parse_url(text: &str) -> Result<Url, String> {
     if text.len() > URL_BYTES_MAX {
         return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use toml::Table;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// A setting that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +157,10 @@ fn find(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
         }
         let inner = value.get_ref().as_table();
         match key.strip_prefix(name_text).and_then(|rest| rest.strip_prefix('.')) {
-            Some(rest) => inner.and_then(|inner| find(inner, rest)),
+            Some(rest) => match value.get_ref().as_array() {
+                Some(list) => find_in_list(list, rest),
+                None => inner.and_then(|inner| find(inner, rest)),
+            },
             None if name_text == first => inner.and_then(|inner| find(inner, rest?)),
             None => None,
         }
@@ -178,18 +181,34 @@ fn rule(table: &DeTable<'_>, key: &str, number: usize) -> Option<Range<usize>> {
     })
 }
 
+/// Returns where a part of a list is, which is named by its number.
+fn find_in_list(list: &DeArray<'_>, key: &str) -> Option<Range<usize>> {
+    let (number, rest) = key.split_once('.').map_or((key, None), |(at, rest)| (at, Some(rest)));
+    let part = list.get(number.parse::<usize>().ok()?)?;
+    match rest {
+        None => Some(part.span()),
+        Some(rest) => part.get_ref().as_table().and_then(|inner| find(inner, rest)),
+    }
+}
+
 /// Returns the full name of the key or value that begins where `span` does.
 fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     table.iter().find_map(|(name, value)| {
         let covers = |range: Range<usize>| range.start <= span.start && span.start < range.end;
         let inner = match value.get_ref() {
             DeValue::Table(inner) => key_at(inner, span),
+            DeValue::Array(list) => list.iter().enumerate().find_map(|(number, part)| {
+                let inner = part.get_ref().as_table().and_then(|inner| key_at(inner, span));
+                match inner {
+                    Some(rest) => Some(format!("{number}.{rest}")),
+                    None => covers(part.span()).then(|| number.to_string()),
+                }
+            }),
             DeValue::String(_)
             | DeValue::Integer(_)
             | DeValue::Float(_)
             | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_) => None,
+            | DeValue::Datetime(_) => None,
         };
         match inner {
             Some(rest) => Some(format!("{}.{rest}", name.get_ref())),

@@ -1,5 +1,7 @@
 //! What a config may say, in good form or bad.
 
+mod notify;
+
 use super::place::File;
 use super::{Config, ConfigError, Overrides, parse_listen};
 use rewheel_core::{KindName, Sticky};
@@ -99,7 +101,6 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     check("[store]\npool_max = 4", &[], "rewheel.toml:2: store.pool_max: only a server");
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
-    check("[notify]\nurl = 1", &[], "rewheel.toml:1: notify: unknown key `notify`");
     check("[server", &[], "rewheel.toml:1");
     check("[engine]\nplaces = 1\nplaces = 2", &[], "rewheel.toml:3");
 }

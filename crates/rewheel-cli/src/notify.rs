@@ -1,0 +1,62 @@
+//! Tries out who is told what.
+
+use crate::local;
+use crate::output::{Output, table};
+use crate::serve;
+use crate::trouble::{Trouble, exit};
+use rewheel::duration;
+use rewheel_server::notify::{self, Tried};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Sends a test through every route of the config.
+pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Trouble> {
+    let config = local::config(config)?.notify;
+    if config.route.is_empty() {
+        return Err(Trouble::usage(
+            "the config has no [[notify.route]]: nobody is told".to_owned(),
+        )
+        .hint("see docs/notifications.md for an example; --config names another file"));
+    }
+    // A route to the log is tried out by what is to be seen there.
+    serve::log();
+    let tried = notify::try_out(&config).await.map_err(|error| Trouble::new(exit::USAGE, error))?;
+    output.answer(document(&tried), || words(&tried));
+    let failed = tried.iter().filter(|tried| tried.error.is_some()).count();
+    if failed == 0 {
+        return Ok(());
+    }
+    let message = format!("{failed} of {} routes did not take the test", tried.len());
+    Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
+}
+
+fn document(tried: &[Tried]) -> Value {
+    let routes: Vec<Value> = tried
+        .iter()
+        .enumerate()
+        .map(|(index, tried)| {
+            json!({
+                "route": index,
+                "to": tried.to.as_str(),
+                "ok": tried.error.is_none(),
+                "error": tried.error,
+                "took": took(tried),
+            })
+        })
+        .collect();
+    json!({ "ok": tried.iter().all(|tried| tried.error.is_none()), "routes": routes })
+}
+
+fn words(tried: &[Tried]) -> String {
+    let rows = tried.iter().enumerate().map(|(index, tried)| {
+        let told = tried.error.clone().unwrap_or_else(|| "sent".to_owned());
+        let verdict = if tried.error.is_none() { "ok" } else { "FAILED" };
+        vec![index.to_string(), tried.to.to_string(), verdict.to_owned(), took(tried), told]
+    });
+    table(&["ROUTE", "TO", "RESULT", "TOOK", "WHAT HAPPENED"], rows)
+}
+
+fn took(tried: &Tried) -> String {
+    let millis = u64::try_from(tried.took.as_millis()).unwrap_or(u64::MAX);
+    duration::text(rewheel::millis(millis)).to_string()
+}

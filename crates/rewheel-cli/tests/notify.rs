@@ -1,0 +1,156 @@
+//! Who is told what, as a shell sees it.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers every request with this, and hands on their bodies.
+fn receiver(answer: &'static str) -> (SocketAddr, Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (told, bodies) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let body = body(&mut stream);
+            let length = answer.split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
+            let head = format!("content-length: {length}\r\nconnection: close\r\n\r\n");
+            let answer = answer.replacen("\r\n\r\n", &format!("\r\n{head}"), 1);
+            stream.write_all(answer.as_bytes()).unwrap();
+            if told.send(body).is_err() {
+                return;
+            }
+        }
+    });
+    (address, bodies)
+}
+
+fn body(stream: &mut TcpStream) -> Value {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rewheel"));
+    command.current_dir(folder).env_remove("REWHEEL_SERVER").env_remove("RUST_LOG");
+    command
+}
+
+fn run(config: &str, args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
+    command(folder.path()).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\n\r\nok";
+const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\n\r\ninvalid_token";
+
+#[test]
+fn a_test_goes_through_every_route() {
+    let (address, bodies) = receiver(OK);
+    let config = format!(
+        "[[notify.route]]\nto = \"slack\"\nurl = \"http://{address}/s3cret\"\n\
+         severity = \"critical\"\n[[notify.route]]\nto = \"log\"\n"
+    );
+    let ran = run(&config, &["notify", "test"]);
+    let (out, err) = (text(&ran.stdout), text(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(0), "{out}\n{err}");
+    let sent = bodies.recv_timeout(PATIENCE).unwrap();
+    assert!(sent["text"].as_str().unwrap().starts_with("[info] test: "), "{sent}");
+    assert!(out.contains("RESULT") && out.contains("slack") && out.contains("sent"), "{out}");
+    assert!(err.contains("this is a test"), "the log has nothing: {err}");
+    assert!(!out.contains("s3cret"), "{out}");
+}
+
+#[test]
+fn a_route_that_fails_is_named_and_the_others_are_tried() {
+    let (good, _bodies) = receiver(OK);
+    let (bad, _bodies_too) = receiver(FORBIDDEN);
+    let route =
+        |address| format!("[[notify.route]]\nto = \"slack\"\nurl = \"http://{address}/\"\n");
+    let config = format!("{}{}", route(bad), route(good));
+    let ran = run(&config, &["notify", "test", "--json"]);
+    assert_eq!(ran.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(document["ok"], false);
+    let routes = document["routes"].as_array().unwrap();
+    assert_eq!((&routes[0]["ok"], &routes[1]["ok"]), (&false.into(), &true.into()));
+    assert_eq!(routes[0]["error"], "403 Forbidden: invalid_token");
+    assert_eq!((&routes[1]["to"], &routes[1]["error"]), (&"slack".into(), &Value::Null));
+    assert!(text(&ran.stderr).contains("1 of 2 routes did not take the test"));
+}
+
+#[test]
+fn no_route_and_a_bad_route_are_mistakes_of_the_config() {
+    let none = run("", &["notify", "test"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).starts_with("error: the config has no [[notify.route]]"));
+    let bad = run("[[notify.route]]\nto = \"slack\"\n", &["notify", "test"]);
+    assert_eq!(bad.status.code(), Some(2));
+    let error = text(&bad.stderr);
+    assert!(error.starts_with("error: rewheel.toml:1: notify.route.0.url: is missing"), "{error}");
+}
+
+/// Ends a server however the test ends.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_tells_of_a_dead_letter() {
+    let (address, bodies) = receiver(OK);
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[kinds.hook]\nrunner = \"callback\"\nattempts_max = 1\n\
+         [kinds.hook.callback]\nurl = \"http://127.0.0.1:1/\"\nallow = [\"127.0.0.0/8\"]\n\
+         [[notify.route]]\nto = \"webhook\"\nurl = \"http://{address}/\"\n\
+         events = [\"attempts_exhausted\"]\n[[notify.route]]\nto = \"log\"\n"
+    );
+    std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
+    let mut server = command(folder.path());
+    server.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+    let mut served = Served(server.spawn().unwrap());
+    let mut lines = BufReader::new(served.0.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let url = first.strip_prefix("listening on ").unwrap();
+    let submit = ["submit", "hook", "1", "--server", url];
+    let submitted = command(folder.path()).args(submit).output().unwrap();
+    let job = text(&submitted.stdout);
+    let notice = bodies.recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&notice["event"], &notice["kind"]), (&"dead_letter".into(), &"hook".into()));
+    assert_eq!(notice["job"].as_str(), Some(job.as_str()), "{submitted:?}");
+    assert_eq!((&notice["reason"], &notice["attempt"]), (&"attempts_exhausted".into(), &1.into()));
+    let logged = lines.map(Result::unwrap).find(|line| line.contains("is dead after 1 attempt"));
+    assert!(logged.unwrap().contains(&job));
+}

@@ -1,0 +1,233 @@
+//! What one engine knows of the kinds.
+
+use crate::park::{Evidence, Health, Load};
+use crate::rate::Gate;
+use crate::runner::Runner;
+use crate::settings::KindSettings;
+use crate::shared::{Command, Shared};
+use rewheel::{BreakerState, Moment};
+use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use tokio::sync::Semaphore;
+
+/// A kind that this engine knows.
+pub(crate) struct KindEntry {
+    pub(crate) settings: KindSettings,
+    pub(crate) runner: Option<Arc<dyn Runner>>,
+    /// Whether a person paused it, as far as this engine has heard.
+    paused: bool,
+    pub(crate) parked: Option<Parked>,
+    /// Whether a person decided that it is parked, or that it is not.
+    pub(crate) forced: bool,
+    pub(crate) generation: u64,
+    /// Places of this kind alone.
+    pub(crate) places: Option<Arc<Semaphore>>,
+    /// What this engine's own attempts say, where it has a breaker.
+    pub(crate) health: Option<Arc<Health>>,
+    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) load: Arc<Load>,
+}
+
+impl KindEntry {
+    /// Returns whether this is what the store has.
+    fn is(&self, kind: &Kind, settings: &KindSettings) -> bool {
+        self.settings == *settings
+            && (self.paused, &self.parked, self.forced, self.generation)
+                == (kind.paused, &kind.parked, kind.forced, kind.generation)
+    }
+
+    /// Returns whether claiming it now would be for nothing, as far as this engine knows.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.paused
+            || self.parked.is_some()
+            || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
+    }
+
+    /// Returns whether a holder should leave it to others, or everybody should.
+    pub(crate) fn is_down(&self, holder: HolderId) -> bool {
+        match (&self.parked, &self.health) {
+            (Some(parked), _) => parked.prober != Some(holder),
+            (None, Some(health)) => health.state() == BreakerState::Open,
+            (None, None) => false,
+        }
+    }
+
+    /// Returns how many more jobs of it a holder should claim, where up to `most` may run.
+    pub(crate) fn room(&self, holder: HolderId, most: usize, living: usize) -> usize {
+        let ahead = self.gate.as_ref().map_or(usize::MAX, |gate| gate.ahead(living));
+        let room = self.load.room(most).min(ahead.saturating_sub(self.load.in_hand()));
+        let free = self.places.as_ref().map_or(usize::MAX, |places| places.available_permits());
+        match (&self.parked, &self.health) {
+            (Some(parked), _) if parked.prober != Some(holder) => 0,
+            // One job finds out.
+            (Some(_), _) => usize::from(self.load.is_idle()),
+            (None, Some(health)) => match health.state() {
+                BreakerState::Open => 0,
+                BreakerState::HalfOpen => usize::from(self.load.is_idle()),
+                BreakerState::Closed => room.min(free),
+            },
+            (None, None) => room.min(free),
+        }
+    }
+
+    /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
+    pub(crate) fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
+        match (&self.parked, &self.health) {
+            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe)),
+            (None, Some(health)) => Some(Some(Evidence::Own(health.begin()?))),
+            (None, None) => Some(None),
+        }
+    }
+
+    /// Returns how a job is retried: by its own settings, and the kind's where it has none.
+    pub(crate) fn policy(&self, job: &Job) -> Policy {
+        let kind = self.settings.policy();
+        Policy {
+            attempts_max: job.attempts_max.unwrap_or(kind.attempts_max),
+            backoff: job.backoff.unwrap_or(kind.backoff),
+            ..kind
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn kind(&self, name: &KindName) -> Option<Arc<KindEntry>> {
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Returns the kinds that this engine can run.
+    pub(crate) fn runnable(&self) -> Vec<KindName> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds
+            .iter()
+            .filter(|(_, kind)| kind.runner.is_some())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Takes the kinds as the store has them. Settings that this version cannot read leave the kind
+    /// without a runner here: another version may know better.
+    pub(crate) fn learn(&self, kinds: &[Kind]) {
+        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut fresh = BTreeMap::new();
+        for kind in kinds {
+            let settings = match serde_json::from_str::<KindSettings>(&kind.settings) {
+                Ok(settings) => settings,
+                Err(error) => {
+                    tracing::warn!(kind = %kind.name, %error, "settings of a kind cannot be read");
+                    continue;
+                }
+            };
+            let entry = self.entry(kind, settings, known.remove(&kind.name));
+            fresh.insert(kind.name.clone(), entry);
+        }
+        let runnable = fresh.values().filter(|kind| kind.runner.is_some()).count();
+        self.runnable_count.store(runnable, Ordering::Relaxed);
+        let has_rates = fresh.values().any(|kind| kind.gate.is_some());
+        self.has_rates.store(has_rates, Ordering::Relaxed);
+        *known = fresh;
+    }
+
+    /// Takes one kind as the store has it.
+    pub(crate) fn learn_one(&self, kind: &Kind) {
+        let Ok(settings) = serde_json::from_str::<KindSettings>(&kind.settings) else { return };
+        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let before = known.remove(&kind.name);
+        // What was read before another change, and comes after it, is no news.
+        if let Some(newer) = before.as_ref().filter(|known| known.generation > kind.generation) {
+            known.insert(kind.name.clone(), Arc::clone(newer));
+            return;
+        }
+        let entry = self.entry(kind, settings, before);
+        known.insert(kind.name.clone(), entry);
+    }
+
+    fn entry(
+        &self,
+        kind: &Kind,
+        settings: KindSettings,
+        known: Option<Arc<KindEntry>>,
+    ) -> Arc<KindEntry> {
+        if let Some(known) = known.as_ref().filter(|known| known.is(kind, &settings)) {
+            return Arc::clone(known);
+        }
+        let name = &kind.name;
+        let handler = self.handlers.get(name).cloned();
+        let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
+        let known = known.as_deref();
+        // Attempts that run have their places in the old one: a new one would let in as many again.
+        let same = known.filter(|known| known.settings.concurrency_max == settings.concurrency_max);
+        let places = match same {
+            Some(known) => known.places.clone(),
+            None => settings.concurrency_max.map(|most| Arc::new(Semaphore::new(most))),
+        };
+        let same = known.filter(|known| known.settings.breaker == settings.breaker);
+        let health = match same {
+            Some(known) => known.health.clone(),
+            None => settings
+                .breaker
+                .map(|breaker| Arc::new(Health::new(name, breaker, &self.clock, &self.random))),
+        };
+        let same = known.filter(|known| known.settings.rate == settings.rate);
+        let gate = match same {
+            Some(known) => known.gate.clone(),
+            None => settings.rate.map(|rate| Arc::new(Gate::new(rate, &self.clock))),
+        };
+        let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
+        if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
+            // It is back: all come back slowly.
+            health.iter().for_each(|health| health.reset());
+            load.ramp_up();
+            self.look.notify_one();
+        }
+        if kind.parked.is_some() {
+            self.park.notify_one();
+        }
+        // What waits here may have to go, or may start.
+        let _ = self.to_dispatch.send(Command::Place);
+        Arc::new(KindEntry {
+            settings,
+            runner,
+            paused: kind.paused,
+            parked: kind.parked.clone(),
+            forced: kind.forced,
+            generation: kind.generation,
+            places,
+            health,
+            gate,
+            load,
+        })
+    }
+
+    /// Returns every kind.
+    pub(crate) fn kinds(&self) -> Vec<(KindName, Arc<KindEntry>)> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.iter().map(|(name, kind)| (name.clone(), Arc::clone(kind))).collect()
+    }
+
+    /// Returns how many holders live, as far as this engine has heard.
+    pub(crate) fn living(&self) -> usize {
+        self.living.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_living(&self, living: usize) {
+        self.living.store(living.max(1), Ordering::Relaxed);
+    }
+
+    /// Returns when the next attempt may pass that a rate held up.
+    pub(crate) fn next_pass(&self) -> Option<Moment> {
+        if !self.has_rates.load(Ordering::Relaxed) {
+            return None;
+        }
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.values().filter_map(|kind| kind.gate.as_ref()?.next()).min()
+    }
+
+    /// Returns whether a kind that this engine runs is parked.
+    pub(crate) fn has_parked(&self) -> bool {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.values().any(|kind| kind.parked.is_some() && kind.runner.is_some())
+    }
+}

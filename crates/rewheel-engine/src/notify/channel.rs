@@ -1,0 +1,260 @@
+//! One notifier with its route, its queue, its window, its counts.
+
+use super::desk::Outcome;
+use super::gate::{Admission, Gate};
+use super::letters::LetterId;
+use super::notice::Notice;
+use super::route::Route;
+use super::settings::NotifySettings;
+use super::{Notifier, NotifyError};
+use crate::shared::Shared;
+use rewheel::{CancelToken, Moment, Retry, Retryable, millis, seconds};
+use std::fmt;
+use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use tokio::sync::{Notify, mpsc};
+
+/// Four attempts within some seconds. Who is away for longer is told later if it is a dead letter,
+/// and is not worth an engine's memory otherwise.
+const SENDING: Retry = Retry::exponential(millis(500))
+    .attempts_max(4)
+    .delay_max(seconds(10))
+    .retry_after_max(seconds(30));
+
+/// How often one notifier was told something, of all it should have heard.
+///
+/// `offered` is the sum of the others, with what waits.
+///
+/// ```
+/// use rewheel_engine::notify::NotifyCounts;
+///
+/// let counts = NotifyCounts { offered: 9, sent: 5, suppressed: 2, ..NotifyCounts::default() };
+/// assert_eq!(counts.waiting(), 2);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotifyCounts {
+    /// What the notifier is called.
+    pub name: String,
+    /// Notices that its route takes. A dead letter that did not arrive is offered again.
+    pub offered: u64,
+    /// Those that arrived.
+    pub sent: u64,
+    /// Those that were more than the window or the queue takes: a summary counts them.
+    pub suppressed: u64,
+    /// Those that did not arrive, although it was tried several times.
+    pub failed: u64,
+    /// Summaries that arrived. They are no notices of their own.
+    pub summaries: u64,
+    /// Summaries that did not.
+    pub summaries_failed: u64,
+}
+
+impl NotifyCounts {
+    /// Returns how many are on their way.
+    pub fn waiting(&self) -> u64 {
+        self.offered.saturating_sub(self.sent + self.suppressed + self.failed)
+    }
+}
+
+/// What one notifier is told, from the outside.
+pub(super) struct Channel {
+    name: String,
+    pub(super) route: Route,
+    notifier: Arc<dyn Notifier>,
+    settings: NotifySettings,
+    gate: Mutex<Gate>,
+    queue: mpsc::Sender<Item>,
+    /// Wakes its loop: a summary is owed.
+    owing: Notify,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    offered: AtomicU64,
+    sent: AtomicU64,
+    suppressed: AtomicU64,
+    failed: AtomicU64,
+    summaries: AtomicU64,
+    summaries_failed: AtomicU64,
+    /// Summaries that are on their way.
+    summing: AtomicU64,
+}
+
+pub(super) struct Item {
+    notice: Notice,
+    letter: Option<LetterId>,
+}
+
+impl Channel {
+    pub(super) fn new(
+        name: String,
+        route: Route,
+        notifier: Arc<dyn Notifier>,
+        settings: NotifySettings,
+    ) -> (Channel, mpsc::Receiver<Item>) {
+        let (queue, items) = mpsc::channel(settings.queue_max);
+        let gate = Mutex::new(Gate::new(settings.window, settings.window_max));
+        let (owing, counters) = (Notify::new(), Counters::default());
+        (Channel { name, route, notifier, settings, gate, queue, owing, counters }, items)
+    }
+
+    /// Takes a notice that its route takes, without waiting for anybody.
+    pub(super) fn offer(
+        &self,
+        notice: &Notice,
+        letter: Option<LetterId>,
+        now: Moment,
+    ) -> Admission {
+        count(&self.counters.offered, 1);
+        let mut gate = self.gate();
+        let mut admission = gate.admit(notice, now);
+        if admission == Admission::Taken {
+            let item = Item { notice: notice.clone(), letter };
+            if self.queue.try_send(item).is_ok() {
+                return Admission::Taken;
+            }
+            admission = gate.suppress(notice, now);
+        }
+        drop(gate);
+        count(&self.counters.suppressed, 1);
+        self.owing.notify_one();
+        admission
+    }
+
+    /// Returns whether the next notice would be told.
+    pub(super) fn has_room(&self, now: Moment) -> bool {
+        self.gate().has_room(now)
+    }
+
+    /// Wants what is owed now: nobody will be there later.
+    pub(super) fn hurry(&self, now: Moment) {
+        self.gate().hurry(now);
+        self.owing.notify_one();
+    }
+
+    /// Returns whether nothing is on its way.
+    pub(super) fn is_idle(&self) -> bool {
+        let owes = self.gate().due().is_some() || self.counters.summing.load(Ordering::Acquire) > 0;
+        !owes && self.counts().waiting() == 0
+    }
+
+    pub(super) fn counts(&self) -> NotifyCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Acquire);
+        let Counters { offered, sent, suppressed, failed, summaries, summaries_failed, .. } =
+            &self.counters;
+        NotifyCounts {
+            name: self.name.clone(),
+            // First what is a part of the other: nothing is counted as waiting that is not.
+            sent: read(sent),
+            suppressed: read(suppressed),
+            failed: read(failed),
+            summaries: read(summaries),
+            summaries_failed: read(summaries_failed),
+            offered: read(offered),
+        }
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The loop that tells one notifier what it should hear.
+pub(super) struct Teller {
+    pub(super) shared: Arc<Shared>,
+    pub(super) channel: Arc<Channel>,
+    /// Which one it is, of all channels.
+    pub(super) index: usize,
+    pub(super) items: mpsc::Receiver<Item>,
+    pub(super) outcomes: mpsc::UnboundedSender<Outcome>,
+}
+
+impl Teller {
+    pub(super) async fn run(mut self, stop: CancelToken) {
+        let channel = Arc::clone(&self.channel);
+        loop {
+            let due = channel.gate().due();
+            let clock = &self.shared.clock;
+            let owed = async {
+                match due {
+                    Some(due) => clock.sleep(due.since(clock.now())).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                Some(item) = self.items.recv() => self.tell(item).await,
+                () = owed => self.sum_up().await,
+                () = channel.owing.notified() => {}
+            }
+        }
+    }
+
+    async fn tell(&self, item: Item) {
+        let sent = self.send(item.notice).await;
+        let counters = &self.channel.counters;
+        count(if sent { &counters.sent } else { &counters.failed }, 1);
+        if let Some(letter) = item.letter {
+            let _ = self.outcomes.send(Outcome::Letter { letter, channel: self.index, sent });
+        }
+    }
+
+    async fn sum_up(&self) {
+        let counters = &self.channel.counters;
+        count(&counters.summing, 1);
+        let summary = self.channel.gate().summary(self.shared.clock.now());
+        if let Some((number, tally)) = summary {
+            let notice = tally.notice(self.channel.settings.window, self.shared.node_time());
+            let holder = Some(self.shared.holder());
+            let sent = self.send(Notice { holder, ..notice }).await;
+            count(if sent { &counters.summaries } else { &counters.summaries_failed }, 1);
+            let _ = self.outcomes.send(Outcome::Summary { number, channel: self.index, sent });
+        }
+        counters.summing.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Tells the notifier, several times if need be. Returns whether it has it.
+    async fn send(&self, notice: Notice) -> bool {
+        let notice = notice.made_fit();
+        let notifier = &self.channel.notifier;
+        let sent = (|| unless_it_panics(notifier.notify(&notice)))
+            .retry(SENDING.attempt_timeout(self.channel.settings.timeout))
+            .random(&self.shared.random)
+            .await;
+        if let Err(error) = &sent {
+            let (name, event) = (&self.channel.name, notice.event);
+            tracing::warn!(notifier = name, %event, %error, "notification failed");
+        }
+        sent.is_ok()
+    }
+}
+
+/// Keeps a notifier that panics from ending the loop that everybody else's notices go through.
+async fn unless_it_panics(
+    telling: impl Future<Output = Result<(), NotifyError>>,
+) -> Result<(), NotifyError> {
+    let mut telling = pin!(telling);
+    poll_fn(move |context| {
+        match catch_unwind(AssertUnwindSafe(|| telling.as_mut().poll(context))) {
+            Ok(polled) => polled,
+            Err(_) => Poll::Ready(Err(NotifyError::stop("the notifier panicked"))),
+        }
+    })
+    .await
+}
+
+fn count(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::AcqRel);
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("name", &self.name).finish_non_exhaustive()
+    }
+}

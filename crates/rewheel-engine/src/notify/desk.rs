@@ -1,0 +1,215 @@
+//! Where the engine hands in what people should hear.
+
+use super::Notifier;
+use super::channel::{Channel, Item, NotifyCounts, Teller};
+use super::letters::{LetterId, Letters};
+use super::notice::Notice;
+use super::route::Route;
+use super::settings::NotifySettings;
+use crate::engine::{Engine, EngineBuilder};
+use crate::settings::SettingError;
+use crate::shared::Shared;
+use rewheel::{CancelToken, Moment};
+use rewheel_core::JobId;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+/// Jobs that died here and were not told yet. Those that are not remembered are told as if they had
+/// died elsewhere, which is later.
+const OURS_MAX: usize = 20_000;
+
+/// How long a shutdown waits for notices that are on their way. Dead letters that do not make it are
+/// told by others, or after the next start.
+const FINISH_MAX: Duration = Duration::from_secs(5);
+
+/// How often a shutdown looks whether everybody was told.
+const FINISH_LOOK: Duration = Duration::from_millis(10);
+
+/// What is known about notifiers before the engine starts.
+#[derive(Default)]
+pub(crate) struct Notifying {
+    notifiers: Vec<(String, Route, Arc<dyn Notifier>)>,
+    settings: NotifySettings,
+}
+
+/// All notifiers of an engine.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(super) channels: Vec<Arc<Channel>>,
+    pub(super) settings: NotifySettings,
+    /// Dead letters of this engine's own making: it tells them first.
+    ours: Mutex<BTreeSet<JobId>>,
+    /// Wakes the loop that reads dead letters.
+    pub(super) letters: Notify,
+    /// How often it was woken, how many of these it has dealt with, what it waits for.
+    woken: AtomicU64,
+    pub(super) seen: AtomicU64,
+    pub(super) on_the_way: AtomicU64,
+}
+
+/// What became of something that a notifier was offered.
+pub(crate) enum Outcome {
+    /// A dead letter was sent, or could not be.
+    Letter { letter: LetterId, channel: usize, sent: bool },
+    /// So was the summary of this number.
+    Summary { number: u64, channel: usize, sent: bool },
+}
+
+/// The loops of the notifiers, before they run.
+pub(crate) struct Telling {
+    desk: Arc<Desk>,
+    queues: Vec<mpsc::Receiver<Item>>,
+}
+
+impl Notifying {
+    /// Makes what the engine hands notices to. Nothing where there is no notifier.
+    pub(crate) fn open(self) -> Result<Option<Telling>, SettingError> {
+        self.settings.check()?;
+        if self.notifiers.is_empty() {
+            return Ok(None);
+        }
+        let (mut channels, mut queues) = (Vec::new(), Vec::new());
+        for (name, route, notifier) in self.notifiers {
+            let (channel, queue) = Channel::new(name, route, notifier, self.settings);
+            channels.push(Arc::new(channel));
+            queues.push(queue);
+        }
+        let desk = Desk {
+            channels,
+            settings: self.settings,
+            ours: Mutex::default(),
+            letters: Notify::new(),
+            woken: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            on_the_way: AtomicU64::new(0),
+        };
+        Ok(Some(Telling { desk: Arc::new(desk), queues }))
+    }
+}
+
+impl Telling {
+    pub(crate) fn desk(&self) -> Arc<Desk> {
+        Arc::clone(&self.desk)
+    }
+
+    /// Returns the loops: one for each notifier, one for dead letters.
+    pub(crate) fn loops(
+        self,
+        shared: &Arc<Shared>,
+        stop: &CancelToken,
+    ) -> Vec<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let (outcomes, told) = mpsc::unbounded_channel();
+        let mut loops: Vec<Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
+        for (index, items) in self.queues.into_iter().enumerate() {
+            let (shared, outcomes) = (Arc::clone(shared), outcomes.clone());
+            let channel = Arc::clone(&self.desk.channels[index]);
+            let teller = Teller { shared, channel, index, items, outcomes };
+            loops.push(Box::pin(teller.run(stop.clone())));
+        }
+        let letters = Letters::new(Arc::clone(shared), self.desk, told);
+        loops.push(Box::pin(letters.run(stop.clone())));
+        loops
+    }
+}
+
+impl Desk {
+    /// Offers a notice to everybody who wants it.
+    fn offer(&self, notice: &Notice, now: Moment) {
+        for channel in self.channels.iter().filter(|channel| channel.route.takes(notice)) {
+            channel.offer(notice, None, now);
+        }
+    }
+
+    pub(super) fn ours(&self) -> MutexGuard<'_, BTreeSet<JobId>> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has somebody look for dead letters.
+    fn wake(&self) {
+        self.woken.fetch_add(1, Ordering::AcqRel);
+        self.letters.notify_one();
+    }
+
+    /// Returns how often somebody was to look so far.
+    pub(super) fn woken(&self) -> u64 {
+        self.woken.load(Ordering::Acquire)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.seen.load(Ordering::Acquire) == self.woken()
+            && self.on_the_way.load(Ordering::Acquire) == 0
+            && self.channels.iter().all(|channel| channel.is_idle())
+    }
+}
+
+impl Shared {
+    /// Tells whoever wants to hear it, without waiting for anybody. What it says is only put
+    /// together where there is a notifier.
+    pub(crate) fn notify(&self, notice: impl FnOnce() -> Notice) {
+        if let Some(desk) = &self.desk {
+            let notice = Notice { holder: Some(self.holder()), ..notice() };
+            desk.offer(&notice, self.clock.now());
+        }
+    }
+
+    /// Notes that jobs became dead letters by this engine's doing: it is the first to tell.
+    pub(crate) fn note_dead(&self, jobs: impl IntoIterator<Item = JobId>) {
+        let Some(desk) = &self.desk else { return };
+        let mut is_news = false;
+        for job in jobs {
+            let mut ours = desk.ours();
+            is_news = true;
+            if ours.len() < OURS_MAX {
+                ours.insert(job);
+            }
+        }
+        if is_news {
+            desk.wake();
+        }
+    }
+}
+
+/// Gives notices that are on their way some time to arrive, before everything ends.
+pub(crate) async fn finish(shared: &Shared) {
+    let Some(desk) = &shared.desk else { return };
+    desk.wake();
+    let ends = shared.clock.now().plus(FINISH_MAX);
+    while !desk.is_idle() && !ends.since(shared.clock.now()).is_zero() {
+        let now = shared.clock.now();
+        desk.channels.iter().for_each(|channel| channel.hurry(now));
+        shared.clock.sleep(FINISH_LOOK).await;
+    }
+}
+
+impl EngineBuilder {
+    /// Tells somebody what their route takes, see [`notify`](crate::notify). The name is for counts
+    /// and logs.
+    pub fn notifier(
+        mut self,
+        name: &str,
+        route: Route,
+        notifier: impl Notifier + 'static,
+    ) -> EngineBuilder {
+        self.notifying.notifiers.push((name.to_owned(), route, Arc::new(notifier)));
+        self
+    }
+
+    /// Sets how much notifiers are told, and how long they may take.
+    pub fn notify_settings(mut self, settings: NotifySettings) -> EngineBuilder {
+        self.notifying.settings = settings;
+        self
+    }
+}
+
+impl Engine {
+    /// Returns how often each notifier was told something, in the order they were registered.
+    pub fn notify_counts(&self) -> Vec<NotifyCounts> {
+        let desk = self.shared().desk.as_ref();
+        desk.iter().flat_map(|desk| &desk.channels).map(|channel| channel.counts()).collect()
+    }
+}

@@ -1,0 +1,201 @@
+//! Takes secrets out of texts that others wrote.
+//!
+//! Errors quote what failed: a URL with its password, a header with its token. What looks like one
+//! of these is hidden. It is a net, not a wall: who logs secrets in a form of their own must not.
+
+/// What stands for a secret.
+const HIDDEN: &str = "***";
+
+/// Names of values that nobody else should read, wherever they are part of a longer name.
+const NAMES: [&str; 15] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "api-key",
+    "access_key",
+    "private_key",
+    "authorization",
+    "credential",
+    "cookie",
+    "signature",
+];
+
+/// What the tokens of well-known services begin with.
+const PREFIXES: [&str; 15] = [
+    "rw_",
+    "whsec_",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "AKIA",
+    "eyJ",
+];
+
+/// A token is no shorter than this; a word that begins like one may be.
+const TOKEN_CHARS_MIN: usize = 12;
+
+/// A credential is longer than the words that people write behind `basic`.
+const SCHEMED_CHARS_MIN: usize = 8;
+
+/// Returns the text with `***` in place of what looks like a secret.
+pub(super) fn redact(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let begins_word = !kept.chars().next_back().is_some_and(is_word);
+        let found = if begins_word { secret(rest) } else { None }.or_else(|| userinfo(rest));
+        match found {
+            Some(Found { before, hidden }) => {
+                kept.push_str(&rest[..before]);
+                kept.push_str(HIDDEN);
+                rest = &rest[before + hidden..];
+            }
+            None => {
+                kept.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    kept
+}
+
+/// A secret in front of the reader: how much comes before it, how long it is, in bytes.
+struct Found {
+    before: usize,
+    hidden: usize,
+}
+
+fn secret(rest: &str) -> Option<Found> {
+    let word = span(rest, is_word);
+    if word == 0 {
+        return None;
+    }
+    let name = rest[..word].to_ascii_lowercase();
+    if name == "bearer" || name == "basic" {
+        return after_scheme(rest, word);
+    }
+    if NAMES.iter().any(|secret| name.contains(secret)) {
+        return named(rest, word);
+    }
+    let is_token = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
+    let length = span(rest, |c| is_word(c) || c == '.');
+    (is_token && length >= TOKEN_CHARS_MIN).then_some(Found { before: 0, hidden: length })
+}
+
+/// `Bearer abc`: the word behind it, if that could be one.
+fn after_scheme(rest: &str, word: usize) -> Option<Found> {
+    let before = word + span(&rest[word..], |c| c == ' ');
+    let hidden = span(&rest[before..], |c| is_word(c) || "+/=.~".contains(c));
+    (before > word && hidden >= SCHEMED_CHARS_MIN).then_some(Found { before, hidden })
+}
+
+/// `name=value`, `"name": "value"`, `name: value`.
+fn named(rest: &str, word: usize) -> Option<Found> {
+    let mut at = word + span(&rest[word..], |c| "\"'\\ ".contains(c));
+    let separator = rest[at..].chars().next().filter(|c| "=:".contains(*c))?;
+    at += separator.len_utf8();
+    at += span(&rest[at..], |c| c == ' ');
+    at += span(&rest[at..], |c| c == '\\');
+    let quote = rest[at..].chars().next().filter(|c| "\"'".contains(*c));
+    at += quote.map_or(0, char::len_utf8);
+    // `Authorization: Bearer abc` has two words, of which the first says nothing.
+    let scheme = ["bearer ", "basic ", "token "].into_iter().find(|scheme| {
+        rest[at..].get(..scheme.len()).is_some_and(|text| text.eq_ignore_ascii_case(scheme))
+    });
+    at += scheme.map_or(0, str::len);
+    let hidden = match quote {
+        Some(quote) => span(&rest[at..], |c| c != quote && c != '\\' && c != '\n'),
+        None => span(&rest[at..], |c| !c.is_whitespace() && !",;&\"'<>()[]{}".contains(c)),
+    };
+    (hidden > 0).then_some(Found { before: at, hidden })
+}
+
+/// `scheme://user:password@host`.
+fn userinfo(rest: &str) -> Option<Found> {
+    let inside = rest.strip_prefix("://")?;
+    let authority = span(inside, |c| !c.is_whitespace() && !"/?#\"'<>".contains(c));
+    let hidden = inside[..authority].rfind('@')?;
+    (hidden > 0).then_some(Found { before: 3, hidden })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
+/// How many bytes at the beginning are all like this.
+fn span(text: &str, like: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !like(c)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(redact(text), expected);
+    }
+
+    #[test]
+    fn what_is_called_a_secret_is_hidden() {
+        check("password=hunter2", "password=***");
+        check("PGPASSWORD: hunter2, next", "PGPASSWORD: ***, next");
+        check("?user=a&api_key=k-1&page=2", "?user=a&api_key=***&page=2");
+        check(r#"{"client_secret": "a b", "id": 7}"#, r#"{"client_secret": "***", "id": 7}"#);
+        check(r#"{\"token\":\"abc\"}"#, r#"{\"token\":\"***\"}"#);
+        check("x-auth-token: abc\nage: 7", "x-auth-token: ***\nage: 7");
+        check("cookie='a=b; c=d'", "cookie='***'");
+    }
+
+    #[test]
+    fn what_follows_a_scheme_is_hidden() {
+        check("Authorization: Bearer abc.def", "Authorization: Bearer ***");
+        check("sent Bearer abcdef== to it", "sent Bearer *** to it");
+        check("sent basic dXNlcg== to it", "sent basic *** to it");
+    }
+
+    #[test]
+    fn a_password_inside_a_url_is_hidden() {
+        check("postgres://shop:pw@db:5432/x?a=1", "postgres://***@db:5432/x?a=1");
+        check("https://a:b@c@host/", "https://***@host/");
+        check("see https://host/path?mail=a@b", "see https://host/path?mail=a@b");
+    }
+
+    #[test]
+    fn tokens_of_known_services_are_hidden() {
+        check("key rw_0123456789abcdef failed", "key *** failed");
+        check("eyJhbGciOiJI.eyJzdWIi.c2ln: expired", "***: expired");
+        check("AKIAIOSFODNN7EXAMPLE", "***");
+    }
+
+    #[test]
+    fn other_words_stay_as_they_are() {
+        for text in [
+            "",
+            "connection reset by peer",
+            "no token was sent",
+            "the password is wrong",
+            "tokens: ",
+            "rw_short",
+            "basic auth",
+            "a=b&c=d",
+            "größer als 7: ß=ä",
+            "https://example.org/a@b",
+        ] {
+            check(text, text);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How much a notifier is told, how long it may take.
+
+use crate::settings::SettingError;
+use std::time::Duration;
+
+/// Notices that could wait for one notifier: each is a few kilobytes.
+const QUEUE_MAX: usize = 100_000;
+
+/// The settings of all notifiers of an engine.
+///
+/// ```
+/// use rewheel_engine::notify::NotifySettings;
+///
+/// let none = NotifySettings { window_max: 0, ..NotifySettings::default() };
+/// assert_eq!(none.check().unwrap_err().to_string(), "window_max: must be 1 or more");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotifySettings {
+    /// Within this time a notifier is told no more than `window_max`; a summary of the rest
+    /// follows at its end.
+    pub window: Duration,
+    /// How much a notifier is told within a window.
+    pub window_max: u32,
+    /// How many notices wait for one notifier. What has no room is summed up.
+    pub queue_max: usize,
+    /// How long one attempt to tell somebody may take.
+    pub timeout: Duration,
+}
+
+impl Default for NotifySettings {
+    fn default() -> NotifySettings {
+        NotifySettings {
+            window: Duration::from_secs(30),
+            window_max: 50,
+            queue_max: 1_000,
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl NotifySettings {
+    /// Says what makes no sense, with the name of the setting.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
+        if self.window < Duration::from_secs(1) {
+            return wrong("window", "must be 1s or longer");
+        }
+        if self.window > Duration::from_secs(3_600) {
+            return wrong("window", "must be 1h or shorter: a summary comes at its end");
+        }
+        if self.window_max == 0 {
+            return wrong("window_max", "must be 1 or more");
+        }
+        if self.queue_max == 0 || self.queue_max > QUEUE_MAX {
+            return wrong("queue_max", "must be 1 to 100000");
+        }
+        if self.timeout < Duration::from_millis(1) {
+            return wrong("timeout", "must be 1ms or longer");
+        }
+        if self.timeout > Duration::from_secs(300) {
+            return wrong("timeout", "must be 5m or shorter");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! What the engine's loops have to say, in words.
+
+use super::event::{Event, Severity};
+use super::notice::Notice;
+use crate::shared::Shared;
+use rewheel::Category;
+use rewheel_core::store::DeadLetter;
+use rewheel_core::{Cause, Failure, HolderId, Job, JobEvent, JobId, KindName, State, Timestamp};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// Says that a job is dead, and why.
+pub(super) fn dead_letter(
+    letter: &DeadLetter,
+    job: Option<&Job>,
+    attempts_max: Option<u32>,
+) -> Notice {
+    let failure = letter.failure.as_ref();
+    let attempts = letter.attempt.saturating_sub(job.map_or(0, |job| job.attempts_before));
+    let attempts_max = job.and_then(|job| job.attempts_max).or(attempts_max);
+    let why = Why::of(failure, attempts, attempts_max);
+    let kind = &letter.lane.kind;
+    let counted = match letter.attempt {
+        1 => "1 attempt".to_owned(),
+        count => format!("{count} attempts"),
+    };
+    let text = format!("job {} of {kind} is dead after {counted}: {}", letter.job, why.text());
+    let mut notice = Notice {
+        severity: if why == Why::Takeovers { Severity::Critical } else { Severity::Error },
+        kind: Some(kind.clone()),
+        tenant: letter.lane.tenant.clone(),
+        job: Some(letter.job),
+        attempt: Some(letter.attempt),
+        reason: Some(why.as_str().into()),
+        error: failure.map(ToString::to_string),
+        ..Notice::new(Event::DeadLetter, letter.died, text)
+    };
+    if let Some(failure) = failure {
+        notice = notice.with("category", failure.category());
+        if let Some(code) = failure.code() {
+            notice = notice.with("code", code);
+        }
+    }
+    match job.and_then(|job| job.key.as_ref()) {
+        Some(key) => notice.with("key", key),
+        None => notice,
+    }
+}
+
+/// Why a job is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Exhausted,
+    NotRetryable,
+    Deadline,
+    Takeovers,
+}
+
+impl Why {
+    /// Reads it from what is stored: whoever tells of a death need not have been there.
+    fn of(failure: Option<&Failure>, attempts: u32, attempts_max: Option<u32>) -> Why {
+        let category = failure.map(Failure::category);
+        match (category, failure.and_then(Failure::code)) {
+            (Some(Category::Deadline), _) => Why::Deadline,
+            (Some(Category::Panic), Some("takeovers")) => Why::Takeovers,
+            (Some(Category::Rejected | Category::BadPayload | Category::NoHandler), _) => {
+                Why::NotRetryable
+            }
+            _ if attempts_max.is_none_or(|most| attempts >= most) => Why::Exhausted,
+            _ => Why::NotRetryable,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Why::Exhausted => Event::AttemptsExhausted.as_str(),
+            Why::NotRetryable => Event::NotRetryable.as_str(),
+            Why::Deadline => "deadline",
+            Why::Takeovers => "takeovers",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Why::Exhausted => "no attempt was left",
+            Why::NotRetryable => "another attempt could not have helped",
+            Why::Deadline => "its deadline has passed",
+            Why::Takeovers => "it may be what kills the processes that run it",
+        }
+    }
+}
+
+impl Shared {
+    /// Tells what the store did to jobs: takeovers, and deaths.
+    pub(crate) fn notify_of(&self, events: &[JobEvent]) {
+        if self.desk.is_none() {
+            return;
+        }
+        for notice in takeovers(events) {
+            self.notify(|| notice);
+        }
+        let dead = events.iter().filter(|event| event.to == State::Dead);
+        self.note_dead(dead.map(|event| event.job));
+    }
+
+    /// Tells that this holder's lease is in danger, or lost.
+    pub(crate) fn notify_lease(
+        &self,
+        severity: Severity,
+        reason: &'static str,
+        text: &str,
+        error: &dyn Display,
+    ) {
+        self.notify(|| Notice {
+            severity,
+            reason: Some(reason.into()),
+            error: Some(error.to_string()),
+            ..Notice::new(Event::LeaseRenewalFailed, self.node_time(), text)
+        });
+    }
+
+    /// Tells that what became of attempts cannot be stored.
+    pub(crate) fn notify_persist(&self, job: Option<JobId>, results: usize, error: &dyn Display) {
+        self.notify(|| {
+            let text = format!("the store refuses what became of attempts: {results}");
+            Notice {
+                job,
+                error: Some(error.to_string()),
+                ..Notice::new(Event::PersistFailed, self.node_time(), text)
+            }
+        });
+    }
+
+    /// Tells that a part of the engine does not work.
+    pub(crate) fn notify_error(&self, reason: &'static str, text: &str, error: &dyn Display) {
+        self.notify(|| Notice {
+            reason: Some(reason.into()),
+            error: Some(error.to_string()),
+            ..Notice::new(Event::EngineError, self.node_time(), text)
+        });
+    }
+}
+
+/// One notice for each dead holder and kind: a node takes ten thousand jobs with it, and one person
+/// looks at it.
+fn takeovers(events: &[JobEvent]) -> Vec<Notice> {
+    let mut groups: BTreeMap<(Option<HolderId>, &KindName), (u64, JobId, Timestamp)> =
+        BTreeMap::new();
+    for event in events.iter().filter(|event| event.cause == Cause::Takeover) {
+        let group = groups.entry((event.holder, &event.kind)).or_insert((0, event.job, event.at));
+        group.0 += 1;
+    }
+    let notice = |((holder, kind), (count, job, at)): ((Option<HolderId>, &KindName), _)| {
+        let from = holder.map_or_else(|| "nobody".to_owned(), |holder| holder.to_string());
+        let text = match count {
+            1 => format!("1 job of {kind} was taken over from holder {from}"),
+            count => format!("{count} jobs of {kind} were taken over from holder {from}"),
+        };
+        Notice {
+            kind: Some(kind.clone()),
+            job: (count == 1).then_some(job),
+            ..Notice::new(Event::Takeover, at, text)
+        }
+        .with("jobs", count)
+        .with("from", from)
+    };
+    groups.into_iter().map(notice).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Why, takeovers};
+    use rewheel::{Category, Random};
+    use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, KindName, State, Timestamp};
+
+    #[track_caller]
+    fn check(failure: Option<(Category, Option<&str>)>, attempts: u32, expected: Why) {
+        let failure = failure.map(|(category, code)| Failure::new(category, code, "x"));
+        assert_eq!(Why::of(failure.as_ref(), attempts, Some(3)), expected, "{failure:?}");
+    }
+
+    #[test]
+    fn a_death_is_explained_by_what_was_stored_of_it() {
+        check(Some((Category::Io, None)), 3, Why::Exhausted);
+        check(Some((Category::Io, None)), 2, Why::NotRetryable);
+        check(None, 3, Why::Exhausted);
+        check(Some((Category::Panic, None)), 3, Why::Exhausted);
+        check(Some((Category::Rejected, Some("404"))), 3, Why::NotRetryable);
+        check(Some((Category::BadPayload, None)), 1, Why::NotRetryable);
+        check(Some((Category::NoHandler, None)), 3, Why::NotRetryable);
+        check(Some((Category::Deadline, None)), 3, Why::Deadline);
+        check(Some((Category::Panic, Some("takeovers"))), 1, Why::Takeovers);
+    }
+
+    #[test]
+    fn a_dead_holder_is_one_notice_for_each_kind_it_ran() {
+        let random = Random::seeded(1);
+        let at = Timestamp::from_millis(5);
+        let holders = [0, 1].map(|_| HolderId::new(at, &random));
+        let event = |holder: usize, kind: &str, cause| JobEvent {
+            job: JobId::new(at, &random),
+            kind: KindName::parse(kind).unwrap(),
+            from: State::Leased,
+            to: State::Scheduled,
+            cause,
+            holder: Some(holders[holder]),
+            at,
+        };
+        let mut events: Vec<JobEvent> =
+            (0..500).map(|_| event(0, "mail", Cause::Takeover)).collect();
+        events.push(event(0, "charge", Cause::Takeover));
+        events.push(event(1, "mail", Cause::Deadline));
+        let mut told = takeovers(&events);
+        told.sort_by_key(|notice| notice.text.clone());
+        assert_eq!(told.len(), 2);
+        assert_eq!(told[0].job, Some(events[500].job));
+        assert_eq!(told[1].attributes["jobs"], "500");
+        let text = format!("500 jobs of mail were taken over from holder {}", holders[0]);
+        assert_eq!((told[1].text.as_str(), told[1].job, told[1].at), (text.as_str(), None, at));
+    }
+}

@@ -1,0 +1,11 @@
+//! Notices, as the people who get them see it.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod notify {
+    mod support;
+    mod letters;
+    mod fleet;
+    mod trouble;
+    mod durable;
+}

@@ -1,0 +1,129 @@
+//! What the section `notify` may say.
+
+use super::{check, load};
+use crate::notify::To;
+use rewheel_engine::notify::{Event, Severity};
+use std::time::Duration;
+
+#[test]
+fn every_key_of_the_section_is_read() {
+    let text = r#"
+        [notify]
+        window = "1m"
+        window_max = 7
+        queue_max = 10
+        timeout = "3s"
+        [[notify.route]]
+        to = "log"
+        [[notify.route]]
+        to = "feishu"
+        url = "http://10.0.0.7/hook"
+        secret = "s"
+        events = ["dead_letter", "not_retryable"]
+        kinds = ["charge-card"]
+        tenants = ["shop"]
+        severity = "error"
+    "#;
+    let notify = load(text, &[]).unwrap().notify;
+    assert_eq!((notify.window, notify.window_max), (Duration::from_secs(60), 7));
+    assert_eq!((notify.queue_max, notify.timeout), (10, Duration::from_secs(3)));
+    assert_eq!(
+        (notify.route.len(), notify.route[0].to, notify.route[1].to),
+        (2, To::Log, To::Feishu)
+    );
+    let route = notify.route[1].route();
+    assert_eq!(route.events, [Event::DeadLetter, Event::NotRetryable]);
+    assert_eq!((route.kinds[0].as_str(), route.tenants[0].as_str()), ("charge-card", "shop"));
+    assert_eq!(route.severity, Severity::Error);
+}
+
+#[test]
+fn the_environment_overrules_the_window_and_may_bring_routes() {
+    let env = [
+        ("REWHEEL__NOTIFY__WINDOW", "5s"),
+        ("REWHEEL__NOTIFY__WINDOW_MAX", "3"),
+        ("REWHEEL__NOTIFY__ROUTE", r#"[{ to = "log", severity = "error" }]"#),
+    ];
+    let notify = load("[notify]\nwindow_max = 9", &env).unwrap().notify;
+    assert_eq!((notify.window, notify.window_max), (Duration::from_secs(5), 3));
+    assert_eq!(notify.route[0].severity, Severity::Error);
+    check("", &[("REWHEEL__NOTIFY__WINDOW", "0s")], "REWHEEL__NOTIFY__WINDOW: notify.window: must");
+}
+
+#[test]
+fn a_mistake_in_the_section_is_named_with_its_line() {
+    check("[notify]\nurl = 1", &[], "rewheel.toml:2: notify.url: unknown key `url`");
+    check("[notify]\n\nwindow = \"10ms\"", &[], "rewheel.toml:3: notify.window: must be 1s");
+    check("[notify]\nwindow = \"2h\"", &[], "rewheel.toml:2: notify.window: must be 1h");
+    check("[notify]\nwindow_max = 0", &[], "rewheel.toml:2: notify.window_max: must be 1");
+    check("[notify]\nqueue_max = 0", &[], "rewheel.toml:2: notify.queue_max: must be 1 to");
+    check("[notify]\ntimeout = \"1h\"", &[], "rewheel.toml:2: notify.timeout: must be 5m");
+}
+
+/// The second of two routes, so that the number and the line are not those of the first.
+#[track_caller]
+fn check_route(lines: &str, message: &str) {
+    let text = format!("[[notify.route]]\nto = \"log\"\n[[notify.route]]\n{lines}");
+    check(&text, &[], &format!("rewheel.toml:{message}"));
+}
+
+#[test]
+fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
+    check_route("to = \"log\"\nevnts = []", "5: notify.route.1.evnts: unknown key `evnts`");
+    check_route("to = \"pigeon\"", "4: notify.route.1.to: unknown variant `pigeon`, expected");
+    check_route("url = \"https://a.example\"", "3: notify.route.1: missing field `to`");
+    check_route("to = \"log\"\nevents = [1]", "5: notify.route.1.events.0: invalid type");
+    check_route("to = \"slack\"", "3: notify.route.1.url: is missing: `slack` needs one");
+    check_route("to = \"log\"\nurl = \"https://a\"", "5: notify.route.1.url: the log has none");
+    check_route("to = \"slack\"\nurl = \"ftp://a\"", "5: notify.route.1.url: must begin with http");
+    check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: has a space");
+    let slack = "to = \"slack\"\nurl = \"https://a.example\"";
+    check_route(&format!("{slack}\nsecret = \"s\""), "6: notify.route.1.secret: slack signs");
+    check_route(
+        "to = \"webhook\"\nurl = \"https://a.example\"\nsecret = \"s\"",
+        "6: notify.route.1.secret: must be `whsec_` and base64",
+    );
+    let events = "events = [\"dead_letter\", \"dead\"]";
+    check_route(
+        &format!("{slack}\n{events}"),
+        "6: notify.route.1.events: `dead` is not an event: use dead_letter",
+    );
+    check_route(
+        &format!("{slack}\nseverity = \"fatal\""),
+        "6: notify.route.1.severity: `fatal` is not a severity: use info",
+    );
+    check_route(
+        &format!("{slack}\nkinds = [\"Mail\"]"),
+        "6: notify.route.1.kinds: `Mail` cannot be one: it must",
+    );
+    check_route(
+        "to = \"slack\"\nurl = \"https://${REWHEEL_TEST_NOT_SET}/\"",
+        "5: notify.route.1.url: environment variable `REWHEEL_TEST_NOT_SET` is not set",
+    );
+}
+
+/// What people copy must work.
+#[test]
+fn the_example_of_the_documentation_is_read() {
+    let page = include_str!("../../../../../docs/notifications.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let example = example
+        .replace("${SLACK_URL}", "https://hooks.example/a")
+        .replace("${FEISHU_URL}", "https://bots.example/b")
+        .replace("${FEISHU_SECRET}", "s");
+    let notify = load(&example, &[]).unwrap().notify;
+    let defaults = crate::notify::NotifyConfig::default();
+    assert_eq!(notify.settings(), defaults.settings(), "the page shows the defaults");
+    let to: Vec<To> = notify.route.iter().map(|route| route.to).collect();
+    assert_eq!(to, [To::Slack, To::Feishu, To::Log]);
+}
+
+/// The page names every event that a route may name, and every place that it may lead to.
+#[test]
+fn the_documentation_names_every_event() {
+    let page = include_str!("../../../../../docs/notifications.md");
+    for event in Event::ROUTED {
+        assert!(page.contains(&format!("`{event}`")), "{event} is missing");
+    }
+}

@@ -1,0 +1,139 @@
+//! Carries notices to people: into the log, to a webhook, to a chat.
+//!
+//! [`NotifyConfig`] is what an operator says, [`build`] makes notifiers of it, [`try_out`] sends a
+//! test through each.
+
+mod settings;
+mod document;
+mod message;
+mod sign;
+mod log;
+mod http;
+mod judge;
+
+pub use self::http::HttpNotifier;
+pub use self::log::LogNotifier;
+pub use self::settings::{NotifyConfig, RouteConfig, RouteError, To};
+
+use crate::callback::{Allow, Clients};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use rewheel::Clock;
+use rewheel_core::Timestamp;
+use rewheel_engine::notify::{Notice, Notifier, Route};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A notifier as the config has it.
+pub struct Built {
+    /// What it is called in counts and logs.
+    pub name: String,
+    /// Where it leads to.
+    pub to: To,
+    /// What it wants to hear.
+    pub route: Route,
+    /// What carries it there.
+    pub notifier: Arc<dyn Notifier>,
+}
+
+impl std::fmt::Debug for Built {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Built").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Makes the notifiers of a config. `${NAME}` in a url or a secret is a variable of this process's
+/// environment.
+///
+/// # Errors
+/// The first route that cannot work.
+///
+/// ```
+/// use rewheel_server::notify::{NotifyConfig, RouteConfig, To, build};
+///
+/// let to_log = RouteConfig { to: To::Log, ..RouteConfig::default() };
+/// let config = NotifyConfig { route: vec![to_log], ..NotifyConfig::default() };
+/// assert_eq!(build(&config)?[0].name, "log (route 0)");
+/// # Ok::<(), rewheel_server::notify::RouteError>(())
+/// ```
+pub fn build(config: &NotifyConfig) -> Result<Vec<Built>, RouteError> {
+    build_with(config, &|name| std::env::var(name).ok())
+}
+
+/// As [`build`], with another environment.
+///
+/// # Errors
+/// The first route that cannot work.
+pub fn build_with(
+    config: &NotifyConfig,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Built>, RouteError> {
+    let clients = Clients::new();
+    let mut built = Vec::new();
+    for (index, route) in config.route.iter().enumerate() {
+        let target = route.target(variable).map_err(|error| error.of(index))?;
+        let notifier: Arc<dyn Notifier> = match target {
+            None => Arc::new(LogNotifier),
+            Some(target) => {
+                let client = clients.of(&everywhere()).map_err(|error| {
+                    RouteError::new("url", format!("no client can be made: {error}")).of(index)
+                })?;
+                Arc::new(HttpNotifier::new(client, target))
+            }
+        };
+        let name = format!("{} (route {index})", route.to);
+        built.push(Built { name, to: route.to, route: route.route(), notifier });
+    }
+    Ok(built)
+}
+
+/// An operator's own URL may lead anywhere: it is in the file that says where the jobs are kept.
+/// The guard is for URLs that come over the wire.
+fn everywhere() -> Allow {
+    let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+    Allow::new([v4, v6])
+}
+
+/// What became of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// What the notifier is called.
+    pub name: String,
+    /// Where it leads to.
+    pub to: To,
+    /// Why the test did not arrive, if it did not.
+    pub error: Option<String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Sends one test notice through every route, whatever it asks for, without trying twice.
+///
+/// # Errors
+/// The first route that cannot work.
+pub async fn try_out(config: &NotifyConfig) -> Result<Vec<Tried>, RouteError> {
+    let mut tried = Vec::new();
+    let clock = Clock::system();
+    for built in build(config)? {
+        let notice = Notice::test(Timestamp::from_millis(unix_millis(wall_clock())));
+        let started = clock.now();
+        let sent = tokio::time::timeout(config.timeout, built.notifier.notify(&notice)).await;
+        let took = clock.now().since(started);
+        let error = match sent {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no answer within {}", rewheel::duration::text(config.timeout))),
+        };
+        tried.push(Tried { name: built.name, to: built.to, error, took });
+    }
+    Ok(tried)
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever gets it compares it with their own clock")]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
+fn unix_millis(at: SystemTime) -> i64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

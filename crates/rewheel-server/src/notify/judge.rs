@@ -1,0 +1,105 @@
+//! Judges what the receiver of a notice answered.
+
+use super::settings::To;
+use crate::callback::{read_body, reason};
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Response, Url};
+use rewheel::{Class, Verdict, seconds};
+use rewheel_engine::notify::NotifyError;
+use serde_json::Value;
+use std::time::{Duration, SystemTime};
+
+/// An answer that takes longer than this to read says nothing more than its status.
+const BODY_READ_TIMEOUT: Duration = seconds(2);
+
+/// Codes that mean "too fast": Feishu's, then DingTalk's.
+const TOO_FAST: [i64; 3] = [11_232, 9_499, 130_101];
+
+/// DingTalk's "the system is busy".
+const BUSY: i64 = -1;
+
+pub(super) async fn answer(
+    to: To,
+    mut response: Response,
+    at: SystemTime,
+) -> Result<(), NotifyError> {
+    let status = response.status();
+    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let class = Class::of_response(status.as_u16(), after, at);
+    let body = read_body(&mut response, BODY_READ_TIMEOUT).await;
+    let body = String::from_utf8_lossy(&body);
+    match class.verdict {
+        Verdict::Done if !status.is_success() => {
+            // A redirect: it is not followed, since it would lead where nobody said.
+            Err(NotifyError::stop(text(status, &body)))
+        }
+        Verdict::Done => code(to, &body),
+        verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
+            Err(NotifyError { verdict, message: text(status, &body) })
+        }
+    }
+}
+
+/// Feishu and DingTalk answer 200 to everything, and say in the body what it was.
+fn code(to: To, body: &str) -> Result<(), NotifyError> {
+    let name = match to {
+        To::Feishu => "code",
+        To::DingTalk => "errcode",
+        To::Log | To::Webhook | To::Slack => return Ok(()),
+    };
+    let answer = serde_json::from_str::<Value>(body).unwrap_or_default();
+    match answer.get(name).and_then(Value::as_i64) {
+        Some(0) => Ok(()),
+        Some(code) if code == BUSY || TOO_FAST.contains(&code) => {
+            Err(NotifyError::retry(format!("{name} {code}: {}", body.trim())))
+        }
+        Some(code) => Err(NotifyError::stop(format!("{name} {code}: {}", body.trim()))),
+        None => {
+            let why = format!("the answer has no `{name}`: is this the url of a {to} bot? {body}");
+            Err(NotifyError::stop(why.trim().to_owned()))
+        }
+    }
+}
+
+fn text(status: reqwest::StatusCode, body: &str) -> String {
+    match body.trim() {
+        "" => status.to_string(),
+        body => format!("{status}: {body}"),
+    }
+}
+
+/// Names the host only: the path is often all the secret there is.
+pub(super) fn no_answer(url: &Url, error: reqwest::Error) -> NotifyError {
+    let origin = url.origin().ascii_serialization();
+    let error = error.without_url();
+    if error.is_timeout() {
+        return NotifyError::retry(format!("no answer from {origin} in time"));
+    }
+    NotifyError::retry(format!("no answer from {origin}: {}", reason(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{To, code};
+    use rewheel::Verdict;
+
+    #[track_caller]
+    fn check(to: To, body: &str, expected: Option<Verdict>) {
+        assert_eq!(code(to, body).err().map(|error| error.verdict), expected, "{to} {body}");
+    }
+
+    #[test]
+    fn a_chat_that_answers_200_says_in_the_body_whether_it_took_it() {
+        check(To::Feishu, r#"{"code":0,"msg":"success"}"#, None);
+        check(To::Feishu, r#"{"code":19021,"msg":"sign match fail"}"#, Some(Verdict::Stop));
+        check(To::Feishu, r#"{"code":11232,"msg":"frequency limited"}"#, Some(Verdict::Retry));
+        check(To::DingTalk, r#"{"errcode":0,"errmsg":"ok"}"#, None);
+        check(To::DingTalk, r#"{"errcode":310000,"errmsg":"sign not match"}"#, Some(Verdict::Stop));
+        check(To::DingTalk, r#"{"errcode":130101,"errmsg":"too fast"}"#, Some(Verdict::Retry));
+        check(To::DingTalk, r#"{"errcode":-1,"errmsg":"busy"}"#, Some(Verdict::Retry));
+        check(To::DingTalk, r#"{"code":0}"#, Some(Verdict::Stop));
+        check(To::Feishu, "<html>", Some(Verdict::Stop));
+        check(To::Slack, "ok", None);
+        check(To::Webhook, "", None);
+    }
+}

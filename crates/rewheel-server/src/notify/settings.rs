@@ -1,0 +1,229 @@
+//! What an operator says about notices: the section `notify`.
+
+use super::http::Target;
+use super::sign::Secret;
+use crate::callback::{parse_url, substitute};
+use rewheel::duration;
+use rewheel_core::{KindName, NameError, Tenant};
+use rewheel_engine::notify::{Event, NotifySettings, Route, Severity};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// More routes than a person can keep apart.
+const ROUTES_MAX: usize = 64;
+
+/// The section `notify`.
+///
+/// ```
+/// use rewheel_server::notify::{NotifyConfig, To};
+///
+/// let config: NotifyConfig = toml::from_str(
+///     r#"
+///     window_max = 20
+///     [[route]]
+///     to = "slack"
+///     url = "${SLACK_URL}"
+///     events = ["dead_letter", "kind_parked"]
+///     "#,
+/// )?;
+/// assert_eq!((config.window_max, config.route[0].to), (20, To::Slack));
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NotifyConfig {
+    /// Within this time a route is told no more than `window_max`; a summary follows at its end.
+    #[serde(with = "duration::serde")]
+    pub window: Duration,
+    /// How much a route is told within a window.
+    pub window_max: u32,
+    /// How many notices wait for one route.
+    pub queue_max: usize,
+    /// How long one attempt to tell somebody may take.
+    #[serde(with = "duration::serde")]
+    pub timeout: Duration,
+    /// Who is told what.
+    pub route: Vec<RouteConfig>,
+}
+
+impl Default for NotifyConfig {
+    fn default() -> NotifyConfig {
+        let NotifySettings { window, window_max, queue_max, timeout } = NotifySettings::default();
+        NotifyConfig { window, window_max, queue_max, timeout, route: Vec::new() }
+    }
+}
+
+impl NotifyConfig {
+    /// Returns what the engine needs to know.
+    pub fn settings(&self) -> NotifySettings {
+        let NotifyConfig { window, window_max, queue_max, timeout, route: _ } = *self;
+        NotifySettings { window, window_max, queue_max, timeout }
+    }
+
+    /// Says what cannot work: the key within the section, and why.
+    pub(crate) fn check(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), (String, String)> {
+        self.settings().check().map_err(|error| {
+            let text = error.to_string();
+            let (key, why) = text.split_once(": ").unwrap_or(("", &text));
+            (key.to_owned(), why.to_owned())
+        })?;
+        if self.route.len() > ROUTES_MAX {
+            return Err(("route".to_owned(), format!("must be at most {ROUTES_MAX}")));
+        }
+        for (index, route) in self.route.iter().enumerate() {
+            route
+                .target(variable)
+                .map_err(|error| (format!("route.{index}.{}", error.key), error.why))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where notices go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum To {
+    /// The log of this process.
+    #[default]
+    Log,
+    /// A URL, as JSON.
+    Webhook,
+    /// An incoming webhook of Slack, or what understands the same.
+    Slack,
+    /// A custom bot of Feishu or Lark.
+    Feishu,
+    /// A custom robot of DingTalk.
+    #[serde(rename = "dingtalk")]
+    DingTalk,
+}
+
+impl To {
+    /// Returns the name used in config.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            To::Log => "log",
+            To::Webhook => "webhook",
+            To::Slack => "slack",
+            To::Feishu => "feishu",
+            To::DingTalk => "dingtalk",
+        }
+    }
+}
+
+impl fmt::Display for To {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One entry of `notify.route`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// Where to.
+    pub to: To,
+    /// To which URL; `${NAME}` is a variable of the environment.
+    pub url: Option<String>,
+    /// What signs it; `${NAME}` is a variable of the environment.
+    pub secret: Option<String>,
+    /// Of which events; all if there is none.
+    #[serde(default, deserialize_with = "each")]
+    pub events: Vec<Event>,
+    /// Of which kinds; all if there is none.
+    #[serde(default, deserialize_with = "names")]
+    pub kinds: Vec<KindName>,
+    /// On whose behalf; all if there is none.
+    #[serde(default, deserialize_with = "names")]
+    pub tenants: Vec<Tenant>,
+    /// As urgent as this, or more.
+    #[serde(default, deserialize_with = "one")]
+    pub severity: Severity,
+}
+
+impl RouteConfig {
+    /// Returns what it wants to hear.
+    pub fn route(&self) -> Route {
+        Route {
+            events: self.events.clone(),
+            kinds: self.kinds.clone(),
+            tenants: self.tenants.clone(),
+            severity: self.severity,
+        }
+    }
+
+    /// Returns where it leads to; nowhere if that is the log.
+    pub(super) fn target(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<Target>, RouteError> {
+        let filled = |key: &'static str, text: &Option<String>| {
+            let filled = text.as_ref().map(|text| substitute(text, variable)).transpose();
+            filled.map_err(|why| RouteError::new(key, why))
+        };
+        let (url, secret) = (filled("url", &self.url)?, filled("secret", &self.secret)?);
+        let (url, secret) = match (self.to, url, secret) {
+            (To::Log, Some(_), _) => {
+                return Err(RouteError::new("url", "the log has none: take it out"));
+            }
+            (To::Log, None, Some(_)) => {
+                return Err(RouteError::new("secret", "the log has none: take it out"));
+            }
+            (To::Log, None, None) => return Ok(None),
+            (to, None, _) => {
+                return Err(RouteError::new("url", format!("is missing: `{to}` needs one")));
+            }
+            (_, Some(url), secret) => (url, secret),
+        };
+        let url = parse_url(&url).map_err(|why| RouteError::new("url", why))?;
+        let wrong = |why| RouteError::new("secret", why);
+        let secret = secret.map(|text| Secret::parse(self.to, &text)).transpose().map_err(wrong)?;
+        Ok(Some(Target { to: self.to, url, secret }))
+    }
+}
+
+/// A route that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("notify.route.{index}.{key}: {why}")]
+pub struct RouteError {
+    index: usize,
+    key: &'static str,
+    why: String,
+}
+
+impl RouteError {
+    pub(super) fn new(key: &'static str, why: impl Into<String>) -> RouteError {
+        RouteError { index: 0, key, why: why.into() }
+    }
+
+    pub(super) fn of(self, index: usize) -> RouteError {
+        RouteError { index, ..self }
+    }
+}
+
+fn one<'de, D: Deserializer<'de>>(from: D) -> Result<Severity, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+fn each<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Event>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+}
+
+fn names<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = NameError>,
+{
+    let texts = Vec::<String>::deserialize(from)?;
+    let parse = |text: &String| {
+        text.parse()
+            .map_err(|error| D::Error::custom(format_args!("`{text}` cannot be one: it {error}")))
+    };
+    texts.iter().map(parse).collect()
+}
