@@ -84,6 +84,10 @@ impl Limits {
     /// How many times as long a rule may make a wait: milliseconds become seconds.
     pub const BACKOFF_FACTOR_MAX: u32 = 1_000;
 
+    /// The shortest time that a rule may put a job off. It uses up no attempt and leaves a record each
+    /// time: with less of a wait one job would fill a table.
+    pub const SNOOZE_MIN: Duration = Duration::from_millis(100);
+
     /// How long a rule may put a job off at a time: what waits longer is forgotten, and for a person.
     pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 

@@ -32,10 +32,12 @@ mod guard;
 pub mod notify;
 mod shared;
 mod kinds;
+mod builder;
 mod engine;
 
+pub use self::builder::{EngineBuilder, StartError};
 pub use self::counts::DecisionCount;
-pub use self::engine::{Engine, EngineBuilder, EngineStatus, Shutdown, StartError};
+pub use self::engine::{Engine, EngineStatus, Shutdown};
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};

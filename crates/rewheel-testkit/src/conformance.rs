@@ -15,6 +15,7 @@ pub mod sweep;
 pub mod change;
 pub mod deadlines;
 pub mod kinds;
+pub mod evidence;
 pub mod list;
 pub mod history;
 pub mod books;
@@ -345,18 +346,16 @@ macro_rules! store_conformance {
                 probing_needs_a_parked_kind_and_a_living_prober,
                 of_two_probers_one_wins,
                 a_prober_gets_one_job_for_each_right,
-                one_suspect_of_several_holders_parks_nothing,
-                two_suspects_park_a_kind,
-                the_only_holder_parks_alone,
-                a_suspicion_dies_with_its_holder,
-                a_suspicion_is_taken_back,
-                a_person_parks_a_kind_for_good,
-                a_person_keeps_a_kind_from_parking,
                 the_right_to_probe_dies_with_its_holder,
                 time_never_unparks,
                 an_unparked_kind_goes_on,
                 unparking_needs_the_latest_generation,
                 a_pause_outlives_a_park,
+            }
+            evidence {
+                one_suspect_of_several_holders_parks_nothing, two_suspects_park_a_kind,
+                the_only_holder_parks_alone, a_suspicion_dies_with_its_holder, a_suspicion_is_taken_back,
+                a_person_parks_a_kind_for_good, a_person_keeps_a_kind_from_parking,
             }
             list {
                 finds_a_job_in_every_state,
@@ -462,11 +461,9 @@ macro_rules! store_conformance {
                 a_deadline_that_nobody_would_meet,
             }
             faults {
-                an_insert_happens_once,
-                a_direct_insert_happens_once,
+                an_insert_happens_once, a_direct_insert_happens_once,
                 a_lost_claim_is_found_and_given_back,
-                a_success_happens_once,
-                a_success_that_is_not_kept_happens_once,
+                a_success_happens_once, a_success_that_is_not_kept_happens_once,
                 a_retry_happens_once,
                 a_retry_repeated_late_changes_nothing,
                 a_sticky_retry_happens_once,
@@ -484,14 +481,10 @@ macro_rules! store_conformance {
             extremes {
                 an_attempt_may_take_for_ever,
                 a_retry_may_wait_for_ever,
-                the_longest_times_do_not_wrap,
-                the_largest_numbers_match_nothing,
-                the_largest_limit_is_no_limit,
-                a_limit_of_zero_does_nothing,
-                large_limits_that_meet_are_all_served,
-                a_backoff_of_ones_own_harms_nobody,
-                a_snooze_leaves_nothing_behind,
-                small_prunes_add_up_the_ledger,
+                the_longest_times_do_not_wrap, the_largest_numbers_match_nothing,
+                the_largest_limit_is_no_limit, a_limit_of_zero_does_nothing,
+                large_limits_that_meet_are_all_served, a_backoff_of_ones_own_harms_nobody,
+                a_snooze_leaves_nothing_behind, small_prunes_add_up_the_ledger,
             }
         }
     };

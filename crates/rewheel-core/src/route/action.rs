@@ -53,9 +53,9 @@ impl Action {
             Action::RetrySlower(factor) if !(2..=Limits::BACKOFF_FACTOR_MAX).contains(&factor) => {
                 Err(format!("`{self}`: must be x2 to x{}", Limits::BACKOFF_FACTOR_MAX))
             }
-            // It uses up no attempt: without a wait it would run for ever, as fast as it can.
-            Action::Snooze(after) if after < Duration::from_millis(1) => {
-                Err(format!("`{self}`: must be 1ms or longer"))
+            Action::Snooze(after) if after < Limits::SNOOZE_MIN => {
+                let least = duration::text(Limits::SNOOZE_MIN);
+                Err(format!("`{self}`: must be {least} or longer, since it uses up no attempt"))
             }
             Action::Snooze(after) if after > Limits::SNOOZE_MAX => {
                 let most = duration::text(Limits::SNOOZE_MAX);

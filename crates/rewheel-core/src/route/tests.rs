@@ -263,8 +263,14 @@ fn a_rule_that_makes_no_sense_is_named() {
         let expected = format!("rule 2: then: `retry {text}`: must be x2 to x1000");
         assert_eq!(says(rule(Action::RetrySlower(factor))), expected);
     }
-    let at_once = says(rule(Action::Snooze(Duration::ZERO)));
-    assert_eq!(at_once, "rule 2: then: `snooze 0s`: must be 1ms or longer");
+    for (wait, text) in [(0, "0s"), (99, "99ms")] {
+        let hasty = says(rule(Action::Snooze(millis(wait))));
+        let expected = format!(
+            "rule 2: then: `snooze {text}`: must be 100ms or longer, since it uses up no attempt"
+        );
+        assert_eq!(hasty, expected);
+    }
+    assert_eq!(good().rule(rule(Action::Snooze(millis(100)))).check(), Ok(()));
     let years = says(rule(Action::Snooze(Limits::SNOOZE_MAX + seconds(1))));
     assert!(years.contains("must be 30d or shorter"), "{years}");
     let stuck = says(rule(Action::Dead).sticky(Sticky::No));

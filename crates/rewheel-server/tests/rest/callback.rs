@@ -66,7 +66,7 @@ async fn a_rule_lets_a_callback_that_conflicts_wait_without_using_an_attempt() {
     let calls = Arc::new(AtomicU32::new(0));
     let hook = post(move || async move {
         let call = calls.fetch_add(1, Ordering::SeqCst);
-        if call < 3 { StatusCode::CONFLICT } else { StatusCode::GONE }
+        if call < 2 { StatusCode::CONFLICT } else { StatusCode::GONE }
     });
     let callee = axum::serve(listener, Router::new().route("/hook", hook)).into_future();
     let test = served(config(), async |api| {
@@ -74,7 +74,7 @@ async fn a_rule_lets_a_callback_that_conflicts_wait_without_using_an_attempt() {
             "runner": "callback", "attempts_max": 1,
             "callback": {"url": url, "allow": ["127.0.0.0/8"]},
             "routes": [
-                {"when": {"status": "409"}, "then": "snooze 1ms"},
+                {"when": {"status": "409"}, "then": "snooze 100ms"},
                 {"when": {"status": "4xx"}, "then": "fail"},
             ],
         });
@@ -87,9 +87,11 @@ async fn a_rule_lets_a_callback_that_conflicts_wait_without_using_an_attempt() {
         let told = |name: &str| -> Vec<&str> {
             attempts.iter().map(|attempt| attempt[name].as_str().unwrap()).collect()
         };
-        assert_eq!(told("code"), ["409", "409", "409", "410"]);
-        assert_eq!(told("decision"), ["snooze", "snooze", "snooze", "fail"]);
-        assert_eq!(attempts[0]["delay"], "1ms");
+        assert_eq!(told("code"), ["409", "409", "410"]);
+        assert_eq!(told("decision"), ["snooze", "snooze", "fail"]);
+        assert_eq!(attempts[0]["delay"], "100ms");
+        let why = "attempt 1 was rejected with 409; snoozed for 100ms, which uses up no attempt";
+        assert_eq!(done.body["due_because"], json!({"reason": "snooze", "text": why}));
     });
     tokio::select! {
         () = test => {}

@@ -1,9 +1,7 @@
 //! Kinds that are paused, parked, probed.
 
-mod evidence;
 mod parking;
 
-pub use self::evidence::*;
 pub use self::parking::*;
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};

@@ -50,7 +50,7 @@ fn every_reason_has_its_sentence() {
                 assert_eq!(text(&later, Wait::Lasts, &[]), "submitted to run 5m later");
             }
             Because::Backoff => {
-                check(because, &[timeout.clone()], "attempt 1 timed out; waiting 83ms");
+                check(because, std::slice::from_ref(&timeout), "attempt 1 timed out; waiting 83ms");
             }
             Because::RetryAfter => check(
                 because,
@@ -60,25 +60,27 @@ fn every_reason_has_its_sentence() {
             Because::Snooze => {
                 check(
                     because,
-                    &[conflict.clone()],
+                    std::slice::from_ref(&conflict),
                     "attempt 1 was rejected with 409; snoozed for 5m, which uses up no attempt",
                 );
                 check(
                     because,
-                    &[stopped.clone()],
+                    std::slice::from_ref(&stopped),
                     "attempt 3 was cut short; it does not count, and runs again",
                 );
                 check(because, &[], "its runner asked for more time; no attempt was used up");
             }
             Because::Parked => check(
                 because,
-                &[timeout.clone()],
+                std::slice::from_ref(&timeout),
                 "its kind is parked: nobody claims it until a probe succeeds",
             ),
             Because::RateLimit => {
                 check(because, &[], "a rate limit had no room for it: it waits for its turn");
             }
-            Because::Person => check(because, &[timeout.clone()], "a person decided when it runs"),
+            Because::Person => {
+                check(because, std::slice::from_ref(&timeout), "a person decided when it runs")
+            }
         }
     }
 }
@@ -86,7 +88,7 @@ fn every_reason_has_its_sentence() {
 #[test]
 fn a_list_says_what_it_knows() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
-    let says = |because| text(&due(because, &[timeout.clone()]), Wait::Lasts, &[]);
+    let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
     assert_eq!(says(Because::Backoff), "attempt 1 timed out; waiting as its backoff says");
     assert_eq!(says(Because::RetryAfter), "attempt 1 timed out; waiting as it was asked to");
     let snoozed = "its runner asked for more time; no attempt was used up";

@@ -1,0 +1,240 @@
+//! Describes an engine, then starts it.
+
+use crate::claim::Claims;
+use crate::dispatch::Dispatch;
+use crate::engine::{Engine, new_kind};
+use crate::guard::GuardedStore;
+use crate::heartbeat::{Heartbeat, new_holder};
+use crate::housekeeping::{self, Housekeeping};
+use crate::notify::{Notifying, Telling};
+use crate::park::Parking;
+use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
+use crate::settings::{EngineSettings, KindSettings, SettingError};
+use crate::settle::Settles;
+use crate::shared::{Parts, RunnerSource, Shared};
+use crate::submit::IdTime;
+use rewheel::{CancelToken, Random};
+use rewheel_core::store::{Store, StoreError};
+use rewheel_core::{Actor, KindName, NameError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// An engine could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A name that a handler was given breaks the rules.
+    #[error("kind `{kind}` {why}")]
+    Kind {
+        /// What was given.
+        kind: String,
+        /// The rule.
+        why: NameError,
+    },
+    /// A setting of a kind cannot work.
+    #[error("kind `{kind}`: {why}")]
+    KindSetting {
+        /// Of which kind.
+        kind: String,
+        /// Which, and why.
+        why: SettingError,
+    },
+    /// A setting of the engine cannot work.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The store says why.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Describes an engine.
+#[must_use = "an engine runs once it is started"]
+pub struct EngineBuilder {
+    store: Arc<dyn Store>,
+    settings: EngineSettings,
+    random: Random,
+    id_time: IdTime,
+    self_audit: bool,
+    handlers: Vec<(String, Arc<dyn Runner>)>,
+    kinds: BTreeMap<String, KindSettings>,
+    source: Option<Box<RunnerSource>>,
+    pub(crate) notifying: Notifying,
+}
+
+impl EngineBuilder {
+    pub(crate) fn new(store: Arc<dyn Store>) -> EngineBuilder {
+        EngineBuilder {
+            store,
+            settings: EngineSettings::default(),
+            random: Random::thread(),
+            id_time: IdTime::Machine,
+            self_audit: true,
+            handlers: Vec::new(),
+            kinds: BTreeMap::new(),
+            source: None,
+            notifying: Notifying::default(),
+        }
+    }
+
+    /// Sets all settings.
+    pub fn settings(mut self, settings: EngineSettings) -> EngineBuilder {
+        self.settings = settings;
+        self
+    }
+
+    /// Makes chance repeatable, in tests: ids carry no time then.
+    pub fn random(mut self, random: Random) -> EngineBuilder {
+        self.random = random;
+        self.id_time = IdTime::None;
+        self
+    }
+
+    /// Leaves out the search for jobs that were leased without an answer, so that a test can show
+    /// that they are found overdue.
+    pub fn without_self_audit(mut self) -> EngineBuilder {
+        self.self_audit = false;
+        self
+    }
+
+    /// Names a kind and its settings. Those of a kind that exists are replaced.
+    pub fn kind(mut self, name: &str, settings: KindSettings) -> EngineBuilder {
+        self.kinds.insert(name.to_owned(), settings);
+        self
+    }
+
+    /// Runs jobs of a type of this program. Their kind begins to exist.
+    pub fn handler<T, F, Fut>(self, handler: F) -> EngineBuilder
+    where
+        T: JobKind,
+        F: Fn(JobContext, T) -> Fut + Send + Sync + 'static,
+        Fut: Future + Send + 'static,
+        Fut::Output: IntoReport,
+    {
+        self.runner(T::NAME, Typed { handler, codec: Json, job: PhantomData })
+    }
+
+    /// Runs jobs of a type of this program whose payload is not JSON.
+    pub fn handler_with<T, C, F, Fut>(self, codec: C, handler: F) -> EngineBuilder
+    where
+        T: JobKind,
+        C: crate::runner::Codec,
+        F: Fn(JobContext, T) -> Fut + Send + Sync + 'static,
+        Fut: Future + Send + 'static,
+        Fut::Output: IntoReport,
+    {
+        self.runner(T::NAME, Typed { handler, codec, job: PhantomData })
+    }
+
+    /// Runs jobs of a kind whose payload the handler reads itself. The kind begins to exist.
+    pub fn raw_handler<F, Fut>(self, kind: &str, handler: F) -> EngineBuilder
+    where
+        F: Fn(JobContext) -> Fut + Send + Sync + 'static,
+        Fut: Future + Send + 'static,
+        Fut::Output: IntoReport,
+    {
+        self.runner(kind, Raw(handler))
+    }
+
+    fn runner(mut self, kind: &str, runner: impl Runner + 'static) -> EngineBuilder {
+        self.handlers.push((kind.to_owned(), Arc::new(runner)));
+        self
+    }
+
+    /// Finds runners for kinds without a handler, whenever kinds change.
+    pub fn runners(
+        mut self,
+        source: impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + Send + Sync + 'static,
+    ) -> EngineBuilder {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// Joins the store's holders, and begins to work.
+    ///
+    /// # Errors
+    /// Says which setting or kind makes no sense, or what the store says.
+    pub async fn start(self) -> Result<Engine, StartError> {
+        self.settings.check()?;
+        let telling = self.notifying.open()?;
+        let mut handlers = BTreeMap::new();
+        for (name, runner) in self.handlers {
+            handlers.insert(parse_kind(&name)?, runner);
+        }
+        let mut named = Vec::new();
+        for (name, settings) in &self.kinds {
+            let wrong = |why| StartError::KindSetting { kind: name.clone(), why };
+            settings.check().map_err(wrong)?;
+            named.push(new_kind(&parse_kind(name)?, settings));
+        }
+        let (random, id_time) = (self.random, self.id_time);
+        let store = GuardedStore::new(self.store, &self.settings, &random);
+        let unsure = store.unsure();
+        let store: Arc<dyn Store> = Arc::new(store);
+        let known = store.kinds().await?;
+        for name in handlers.keys() {
+            let is_named = |kind: &KindName| kind == name;
+            let exists = known.iter().any(|kind| is_named(&kind.name))
+                || named.iter().any(|kind| is_named(&kind.name));
+            if !exists {
+                named.push(new_kind(name, &KindSettings::default()));
+            }
+        }
+        store.put_kinds(&named, &Actor::new("engine")).await?;
+        let parts = Parts {
+            store,
+            unsure,
+            settings: self.settings,
+            random,
+            id_time,
+            self_audit: self.self_audit,
+            handlers,
+            source: self.source,
+            desk: telling.as_ref().map(Telling::desk),
+        };
+        start(parts, telling).await
+    }
+}
+
+impl fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineBuilder").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartError> {
+    let (to_dispatch, commands) = mpsc::unbounded_channel();
+    let (to_settle, finished) = mpsc::unbounded_channel();
+    let (returning, returned) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared::new(parts, to_dispatch, to_settle));
+    let holder = shared.holder();
+    shared.learn(&shared.store.kinds().await?);
+    shared.store.join(&new_holder(holder, &shared)).await?;
+    let stop = CancelToken::new();
+    let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
+    let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();
+    loops.extend([
+        spawn(Dispatch::new(Arc::clone(&shared), commands, returning).run()),
+        spawn(housekeeping::give_back(Arc::clone(&shared), returned)),
+        spawn(Settles::new(Arc::clone(&shared), finished).run()),
+        spawn(Heartbeat::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(Claims::new(Arc::clone(&shared)).run()),
+    ]);
+    tracing::info!(%holder, name = shared.settings.name, "engine started");
+    Ok(Engine::of(shared, loops, stop))
+}
+
+/// The one place that starts what runs beside; whoever has the handle ends it.
+#[expect(clippy::disallowed_methods, reason = "every loop is owned and ended by its engine")]
+fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(work)
+}
+
+fn parse_kind(name: &str) -> Result<KindName, StartError> {
+    KindName::parse(name).map_err(|why| StartError::Kind { kind: name.to_owned(), why })
+}
