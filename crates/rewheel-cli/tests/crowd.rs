@@ -1,12 +1,17 @@
 //! One tenant has a great many jobs due, another has one.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how long something takes for real is what it measures"
+)]
+
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Store};
 use rewheel_core::{KindName, NewJob, Report, Tenant};
 use rewheel_engine::{Engine, EngineSettings};
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 

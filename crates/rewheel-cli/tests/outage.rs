@@ -1,12 +1,19 @@
 //! One dependency is down: the other kind does not notice, and what waited drains when it is back.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how long something takes for real is what it measures"
+)]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
 use rewheel::{millis, seconds};
 use rewheel_core::store::Store;
 use rewheel_core::{KindName, Report};
 use rewheel_engine::{BreakerSettings, Engine, KindSettings};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 

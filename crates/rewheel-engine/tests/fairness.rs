@@ -1,5 +1,7 @@
 //! Tenants that share an engine.
 
+#![expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
+
 use rewheel::{millis, seconds};
 use rewheel_core::Report;
 use rewheel_engine::{Engine, EngineSettings};

@@ -1,5 +1,11 @@
 //! Kinds whose dependency is down, with engines at work.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the time of a test, which stands still"
+)]
+
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{KindStore, LeaseStore, ReadStore};
 use rewheel_core::{Actor, Failure, Kind, KindChange, KindName, Report};

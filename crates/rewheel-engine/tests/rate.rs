@@ -1,5 +1,11 @@
 //! Kinds that may only go so fast.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the time of a test, which stands still"
+)]
+
 use rewheel::{millis, seconds};
 use rewheel_core::Report;
 use rewheel_core::store::ReadStore;

@@ -14,8 +14,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
 /// A case that is not in the list runs nowhere, and nobody notices.
 fn cases(files: &[TextFile]) -> Vec<Finding> {
     let Some(list) = files.iter().find(|file| file.path == LIST) else { return Vec::new() };
-    let listed: Vec<&str> =
-        list.text.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
+    let listed: Vec<&str> = list.text.split([',', '\n']).map(str::trim).collect();
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.starts_with(&format!("{SUITE}/"))) {
         for (line, text) in numbered(&file.text) {
