@@ -3,12 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Long enough for a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,40 +118,157 @@ fn no_route_and_a_bad_route_are_mistakes_of_the_config() {
     assert!(error.starts_with("error: rewheel.toml:1: notify.route.0.url: is missing"), "{error}");
 }
 
-/// Ends a server however the test ends.
-struct Served(Child);
+/// A server whose jobs of the kind `hook` are dead after one attempt; it ends however the test ends.
+struct Served {
+    folder: TempDir,
+    server: Child,
+    url: String,
+    lines: Lines<BufReader<ChildStderr>>,
+}
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+impl Served {
+    fn start(store: &str, folder: TempDir, notify: &str) -> Served {
+        let config = format!(
+            "[engine]\nlease_ttl = \"1s\"\n[kinds.hook]\nrunner = \"callback\"\n\
+             attempts_max = 1\n[kinds.hook.callback]\nurl = \"http://127.0.0.1:1/\"\n\
+             allow = [\"127.0.0.0/8\"]\n{notify}"
+        );
+        std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
+        let mut server = command(folder.path());
+        server.args(["serve", "--listen", "127.0.0.1:0", "--store", store]).stderr(Stdio::piped());
+        let mut server = server.spawn().unwrap();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let url = first.strip_prefix("listening on ").unwrap_or_else(|| panic!("{first}"));
+        Served { folder, server, url: url.to_owned(), lines }
+    }
+
+    fn submit(&self) -> String {
+        let args = ["submit", "hook", "1", "--server", &self.url];
+        let submitted = command(self.folder.path()).args(args).output().unwrap();
+        assert!(submitted.status.success(), "{submitted:?}");
+        text(&submitted.stdout)
+    }
+
+    /// Kills it, and leaves its folder to the next one.
+    fn kill(mut self) -> TempDir {
+        self.server.kill().unwrap();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
 }
 
-#[test]
-fn a_server_tells_of_a_dead_letter() {
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn route(address: SocketAddr) -> String {
+    format!("[[notify.route]]\nto = \"webhook\"\nurl = \"http://{address}/\"\n")
+}
+
+fn tells_of_a_dead_letter(store: &str) {
     let (address, bodies) = receiver(OK);
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!(
-        "[kinds.hook]\nrunner = \"callback\"\nattempts_max = 1\n\
-         [kinds.hook.callback]\nurl = \"http://127.0.0.1:1/\"\nallow = [\"127.0.0.0/8\"]\n\
-         [[notify.route]]\nto = \"webhook\"\nurl = \"http://{address}/\"\n\
-         events = [\"attempts_exhausted\"]\n[[notify.route]]\nto = \"log\"\n"
+    let notify = format!(
+        "{}events = [\"attempts_exhausted\"]\n[[notify.route]]\nto = \"log\"\n",
+        route(address)
     );
-    std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
-    let mut server = command(folder.path());
-    server.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
-    let mut served = Served(server.spawn().unwrap());
-    let mut lines = BufReader::new(served.0.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
-    let url = first.strip_prefix("listening on ").unwrap();
-    let submit = ["submit", "hook", "1", "--server", url];
-    let submitted = command(folder.path()).args(submit).output().unwrap();
-    let job = text(&submitted.stdout);
+    let mut served = Served::start(store, tempfile::tempdir().unwrap(), &notify);
+    let job = served.submit();
     let notice = bodies.recv_timeout(PATIENCE).unwrap();
     assert_eq!((&notice["event"], &notice["kind"]), (&"dead_letter".into(), &"hook".into()));
-    assert_eq!(notice["job"].as_str(), Some(job.as_str()), "{submitted:?}");
+    assert_eq!(notice["job"].as_str(), Some(job.as_str()));
     assert_eq!((&notice["reason"], &notice["attempt"]), (&"attempts_exhausted".into(), &1.into()));
-    let logged = lines.map(Result::unwrap).find(|line| line.contains("is dead after 1 attempt"));
+    let mut lines = served.lines.by_ref().map(Result::unwrap);
+    let logged = lines.find(|line| line.contains("is dead after 1 attempt"));
     assert!(logged.unwrap().contains(&job));
+}
+
+/// The process is killed while it tells: the next one tells it again.
+fn tells_what_a_killed_server_did_not(store: &str) {
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let first = Served::start(store, folder, &route(deaf.local_addr().unwrap()));
+    let job = first.submit();
+    let (_call, _) = deaf.accept().unwrap();
+    let folder = first.kill();
+    let (address, bodies) = receiver(OK);
+    let _second = Served::start(store, folder, &route(address));
+    let notice = bodies.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(notice["job"].as_str(), Some(job.as_str()));
+}
+
+/// Every dead letter is told or counted, once.
+fn sums_up_what_is_too_much(store: &str) {
+    let (address, bodies) = receiver(OK);
+    let notify = format!("[notify]\nwindow = \"1s\"\nwindow_max = 3\n{}", route(address));
+    let served = Served::start(store, tempfile::tempdir().unwrap(), &notify);
+    let jobs = vec![r#"{"kind":"hook","payload":1}"#; 500].join(",");
+    post(&served.url, "/v1/jobs/batch", &format!(r#"{{"jobs":[{jobs}]}}"#));
+    let (mut told, mut more) = (0, 0);
+    while told + more < 500 {
+        let notice = bodies.recv_timeout(PATIENCE).unwrap();
+        match notice["more"].as_u64() {
+            Some(count) => more += count,
+            None => told += 1,
+        }
+    }
+    assert_eq!(told + more, 500);
+    assert!(told < 100, "{told} messages for 500 dead letters");
+}
+
+fn post(url: &str, path: &str, body: &str) {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+}
+
+/// Each with the server as people run it.
+macro_rules! on_a_store {
+    ($store:expr) => {
+        #[test]
+        fn a_server_tells_of_a_dead_letter() {
+            super::tells_of_a_dead_letter($store.url());
+        }
+
+        #[test]
+        fn what_a_killed_server_did_not_tell_is_told_by_the_next() {
+            super::tells_what_a_killed_server_did_not($store.url());
+        }
+
+        #[test]
+        fn what_is_too_much_is_summed_up() {
+            super::sums_up_what_is_too_much($store.url());
+        }
+    };
+}
+
+mod sqlite {
+    /// A file of the folder.
+    struct File;
+
+    impl File {
+        fn url(&self) -> &str {
+            "sqlite://rewheel.db"
+        }
+    }
+
+    on_a_store!(File);
+}
+
+#[cfg(feature = "test-postgres")]
+mod postgres {
+    use rewheel_testkit::Schema;
+
+    on_a_store!(Schema::fresh());
 }

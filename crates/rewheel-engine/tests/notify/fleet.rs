@@ -1,7 +1,7 @@
 //! Several holders tell a dead letter once, if they can.
 
 use super::support::{
-    Mood, Person, Tested, all_announced, pass, store, submit, telling, unannounced,
+    Mood, Person, Tested, all_announced, one_attempt, pass, store, submit, telling, unannounced,
 };
 use rewheel::{millis, seconds};
 use rewheel_core::JobId;
@@ -83,5 +83,17 @@ async fn a_shutdown_does_not_wait_for_ever() -> Tested {
     let stopped = tokio::time::timeout(seconds(8), engine.shutdown(seconds(1))).await;
     assert!(stopped.is_ok());
     assert_eq!(unannounced(&store).await, 1);
+    Ok(())
+}
+
+/// Nobody ran it: whoever found it out tells it, at once.
+#[tokio::test(start_paused = true)]
+async fn a_missed_deadline_is_told_by_who_noticed() -> Tested {
+    let (store, person) = (store(), Person::new(Mood::Takes));
+    let first = telling(&store, &person).kind("idle", one_attempt()).start().await?;
+    let _second = telling(&store, &person).start().await?;
+    first.submit_raw("idle", Vec::new()).deadline_in(seconds(1)).await?;
+    pass(10).await;
+    assert_eq!((person.told().len(), unannounced(&store).await), (1, 0));
     Ok(())
 }
