@@ -164,16 +164,15 @@ impl Drop for Served {
     }
 }
 
-fn route(address: SocketAddr) -> String {
-    format!("[[notify.route]]\nto = \"webhook\"\nurl = \"http://{address}/\"\n")
+fn route(address: SocketAddr, event: &str) -> String {
+    let to = format!("to = \"webhook\"\nurl = \"http://{address}/\"");
+    format!("[[notify.route]]\n{to}\nevents = [\"{event}\"]\n")
 }
 
 fn tells_of_a_dead_letter(store: &str) {
     let (address, bodies) = receiver(OK);
-    let notify = format!(
-        "{}events = [\"attempts_exhausted\"]\n[[notify.route]]\nto = \"log\"\n",
-        route(address)
-    );
+    let route = route(address, "attempts_exhausted");
+    let notify = format!("{route}[[notify.route]]\nto = \"log\"\n");
     let mut served = Served::start(store, tempfile::tempdir().unwrap(), &notify);
     let job = served.submit();
     let notice = bodies.recv_timeout(PATIENCE).unwrap();
@@ -189,12 +188,12 @@ fn tells_of_a_dead_letter(store: &str) {
 fn tells_what_a_killed_server_did_not(store: &str) {
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let first = Served::start(store, folder, &route(deaf.local_addr().unwrap()));
+    let first = Served::start(store, folder, &route(deaf.local_addr().unwrap(), "dead_letter"));
     let job = first.submit();
     let (_call, _) = deaf.accept().unwrap();
     let folder = first.kill();
     let (address, bodies) = receiver(OK);
-    let _second = Served::start(store, folder, &route(address));
+    let _second = Served::start(store, folder, &route(address, "dead_letter"));
     let notice = bodies.recv_timeout(PATIENCE).unwrap();
     assert_eq!(notice["job"].as_str(), Some(job.as_str()));
 }
@@ -202,7 +201,8 @@ fn tells_what_a_killed_server_did_not(store: &str) {
 /// Every dead letter is told or counted, once.
 fn sums_up_what_is_too_much(store: &str) {
     let (address, bodies) = receiver(OK);
-    let notify = format!("[notify]\nwindow = \"1s\"\nwindow_max = 3\n{}", route(address));
+    let route = route(address, "dead_letter");
+    let notify = format!("[notify]\nwindow = \"1s\"\nwindow_max = 3\n{route}");
     let served = Served::start(store, tempfile::tempdir().unwrap(), &notify);
     let jobs = vec![r#"{"kind":"hook","payload":1}"#; 500].join(",");
     post(&served.url, "/v1/jobs/batch", &format!(r#"{{"jobs":[{jobs}]}}"#));
