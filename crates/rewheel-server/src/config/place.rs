@@ -122,12 +122,14 @@ impl File {
         let number = error.why.strip_prefix("rule ").and_then(|rest| rest.split_once(':'));
         let number = number.and_then(|(number, _)| number.parse::<usize>().ok());
         let Some(number) = number.filter(|_| is_here) else { return error };
+        // Whoever reads the list says where it begins, which is at its first rule.
+        let list = error.key.rsplit_once('.').filter(|(_, part)| part.parse::<usize>().is_ok());
+        let key = list.map_or(error.key.as_str(), |(list, _)| list);
         let table = DeTable::parse(&self.text).ok();
-        let found = table.and_then(|table| rule(table.get_ref(), &error.key, number));
-        match found {
+        match table.and_then(|table| rule(table.get_ref(), key, number)) {
             Some(span) => {
                 let place = Some(format!("{}:{}", self.name, self.line(span.start)));
-                ConfigError { place, ..error }
+                ConfigError { place, key: key.to_owned(), ..error }
             }
             None => error,
         }
