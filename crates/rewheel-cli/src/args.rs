@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Jobs(JobsCommand),
     /// List the kinds, and how many jobs each has
     Kinds,
+    /// List what fails, by its cause: the worst first
+    Incidents,
     /// Check a store: whether every job is accounted for, and what weakens its promises
     Doctor(Doctor),
     /// Try out who is told what

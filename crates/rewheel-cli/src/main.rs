@@ -10,6 +10,7 @@ mod submit;
 mod jobs;
 mod why;
 mod kinds;
+mod incidents;
 mod doctor;
 mod notify;
 mod bench;
@@ -52,6 +53,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             jobs::change("retry", &ids, &client()?, output).await
         }
         Command::Kinds => kinds::run(&client()?, output).await,
+        Command::Incidents => incidents::run(&client()?, output).await,
         Command::Notify(NotifyCommand::Test { config }) => {
             notify::test(config.as_deref(), output).await
         }

@@ -21,6 +21,7 @@ mod lease;
 mod kind;
 mod audit;
 mod event;
+mod incident;
 pub mod store;
 
 pub use self::audit::{Actor, AuditEntry, Facts};
@@ -28,6 +29,7 @@ pub use self::decision::{Because, Decision, GiveUp, History, Policy, Report, dec
 pub use self::event::JobEvent;
 pub use self::failure::Failure;
 pub use self::id::{Fence, HolderId, IdError, JobId, Version};
+pub use self::incident::{Incident, Incidents};
 pub use self::job::{Job, Keep, Lane, NewJob, Status, Wanted, When};
 pub use self::kind::{Kind, KindChange, KindChanged, NewKind, Parked};
 pub use self::lease::{Holder, Lease, NewHolder, Vigil};

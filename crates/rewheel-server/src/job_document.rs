@@ -75,8 +75,9 @@ struct AttemptDocument {
     delay: Option<String>,
 }
 
+/// An entry of the audit log as JSON.
 #[derive(Debug, Serialize)]
-struct AuditDocument {
+pub struct AuditDocument {
     at: String,
     who: String,
     what: String,
@@ -198,7 +199,7 @@ impl AttemptDocument {
 }
 
 impl AuditDocument {
-    fn new(entry: &AuditEntry) -> AuditDocument {
+    pub(crate) fn new(entry: &AuditEntry) -> AuditDocument {
         AuditDocument {
             at: rfc3339::text(entry.at),
             who: entry.who.to_string(),

@@ -6,6 +6,8 @@ mod query;
 mod submit;
 mod jobs;
 mod kinds;
+mod audit;
+mod incidents;
 mod health;
 
 use crate::app::App;
@@ -33,6 +35,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/kinds/{kind}/breaker/open", post(kinds::open))
         .route("/v1/kinds/{kind}/breaker/close", post(kinds::close))
         .route("/v1/kinds/{kind}/breaker/reset", post(kinds::reset))
+        .route("/v1/incidents", get(incidents::list))
+        .route("/v1/audit", get(audit::list))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .fallback(nothing_here)

@@ -8,6 +8,10 @@ mod submit;
 mod jobs;
 #[path = "rest/kinds.rs"]
 mod kinds;
+#[path = "rest/audit.rs"]
+mod audit;
+#[path = "rest/incidents.rs"]
+mod incidents;
 #[path = "rest/problems.rs"]
 mod problems;
 #[path = "rest/life.rs"]

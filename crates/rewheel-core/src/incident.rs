@@ -1,0 +1,161 @@
+//! Failures with one cause, told as one.
+
+use crate::failure::Failure;
+use crate::id::JobId;
+use crate::job::Job;
+use crate::name::KindName;
+use crate::timestamp::Timestamp;
+use rewheel::Category;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Jobs that are named for an incident, the latest of them.
+const EXAMPLES_MAX: usize = 5;
+
+/// Jobs whose latest failures look alike: the same kind, category and code, and a message that differs in numbers and names only.
+///
+/// ```
+/// use rewheel::Category;
+/// use rewheel_core::{Failure, Incident};
+///
+/// let refused = |order: u64| {
+///     Failure::new(Category::Rejected, Some("404"), &format!("order {order} of 'shop-{order}' does not exist"))
+/// };
+/// let (one, other) = (refused(17), refused(18));
+/// assert_eq!(Incident::pattern(one.message()), "order # of # does not exist");
+/// assert_eq!(Incident::pattern(one.message()), Incident::pattern(other.message()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// What it is known by: the same cause has the same id, on every node and after every restart.
+    pub id: String,
+    /// Of what kind the jobs are.
+    pub kind: KindName,
+    /// What kind of failure.
+    pub category: Category,
+    /// Which one, in the words of whoever failed.
+    pub code: Option<String>,
+    /// What they have in common, with `#` for what differs.
+    pub message: String,
+    /// How many jobs.
+    pub jobs: u64,
+    /// How many of them are dead letters.
+    pub dead: u64,
+    /// When the earliest of them was submitted, or died.
+    pub first_seen: Timestamp,
+    /// When the latest of them was submitted, or died.
+    pub last_seen: Timestamp,
+    /// Some of them, the latest first.
+    pub examples: Vec<JobId>,
+}
+
+impl Incident {
+    /// Returns a message with `#` for what differs from job to job: numbers, ids, what is quoted.
+    pub fn pattern(message: &str) -> String {
+        let mut pattern = String::with_capacity(message.len());
+        let mut rest = message;
+        while let Some(first) = rest.chars().next() {
+            let quoted = matches!(first, '"' | '\'' | '`').then(|| rest[1..].find(first)).flatten();
+            let (part, is_variable) = match quoted {
+                Some(end) => (end + 2, true),
+                None if first.is_alphanumeric() => word(rest),
+                None => (first.len_utf8(), false),
+            };
+            pattern.push_str(if is_variable { "#" } else { &rest[..part] });
+            rest = &rest[part..];
+        }
+        pattern
+    }
+
+    fn id(kind: &KindName, failure: &Failure, pattern: &str) -> String {
+        // FNV-1a: short, and the same everywhere and for ever.
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        let code = failure.code().unwrap_or_default();
+        for part in [kind.as_str(), failure.category().as_str(), code, pattern] {
+            for byte in part.bytes().chain([0]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        let mut id = String::with_capacity(16);
+        let _ = write!(id, "{hash:016x}");
+        id
+    }
+}
+
+/// How long the word at the start is, and whether it differs from job to job: it has a digit.
+fn word(text: &str) -> (usize, bool) {
+    let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    let mut end = text.find(|c| !is_inside(c)).unwrap_or(text.len());
+    // A full stop ends a sentence, not a number.
+    end = text[..end].trim_end_matches(['.', ':', '-']).len();
+    (end, text[..end].contains(|c: char| c.is_ascii_digit()))
+}
+
+/// Groups jobs by what their latest failure looks like.
+#[derive(Debug, Default)]
+pub struct Incidents {
+    by_id: BTreeMap<String, Incident>,
+}
+
+impl Incidents {
+    /// Adds a job; one that has not failed changes nothing.
+    pub fn add(&mut self, job: &Job) {
+        let Some(failure) = &job.failure else { return };
+        let message = Incident::pattern(failure.message());
+        let kind = &job.lane.kind;
+        let id = Incident::id(kind, failure, &message);
+        let seen = job.status.finished().unwrap_or(job.created);
+        let incident = self.by_id.entry(id.clone()).or_insert_with(|| Incident {
+            id,
+            kind: kind.clone(),
+            category: failure.category(),
+            code: failure.code().map(str::to_owned),
+            message,
+            jobs: 0,
+            dead: 0,
+            first_seen: seen,
+            last_seen: seen,
+            examples: Vec::new(),
+        });
+        incident.jobs += 1;
+        incident.dead += u64::from(job.state() == crate::state::State::Dead);
+        incident.first_seen = incident.first_seen.min(seen);
+        incident.last_seen = incident.last_seen.max(seen);
+        if incident.examples.len() < EXAMPLES_MAX {
+            incident.examples.push(job.id);
+        }
+    }
+
+    /// Returns them, those with the most dead letters first, then those with the most jobs.
+    pub fn into_list(self) -> Vec<Incident> {
+        let mut list: Vec<Incident> = self.by_id.into_values().collect();
+        list.sort_by_key(|incident| {
+            std::cmp::Reverse((incident.dead, incident.jobs, incident.last_seen))
+        });
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Incident;
+
+    #[test]
+    fn what_differs_from_job_to_job_is_left_out() {
+        for (message, pattern) in [
+            ("", ""),
+            ("no answer", "no answer"),
+            ("no answer within 200ms", "no answer within #"),
+            ("order 17 does not exist.", "order # does not exist."),
+            ("0193a4b2-7c11-7000-8000-0242ac120002 is gone", "# is gone"),
+            ("connect to 10.0.0.7:443: refused", "connect to #: refused"),
+            ("unknown field `total` at line 3", "unknown field # at line #"),
+            ("user \"anna\" said 'no'", "user # said #"),
+            ("it's not over", "it's not over"),
+            ("5 > 3 (größer)", "# > # (größer)"),
+            ("card_declined", "card_declined"),
+        ] {
+            assert_eq!(Incident::pattern(message), pattern, "{message}");
+        }
+    }
+}
