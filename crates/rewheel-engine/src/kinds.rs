@@ -75,7 +75,7 @@ impl KindEntry {
     /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
     pub(crate) fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
         match (&self.parked, &self.health) {
-            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe)),
+            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe(self.generation))),
             (None, Some(health)) => Some(Some(Evidence::Own(health.begin()?))),
             (None, None) => Some(None),
         }

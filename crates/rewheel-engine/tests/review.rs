@@ -1,0 +1,137 @@
+//! What a reviewer suspected.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "the time of a test, which stands still"
+)]
+
+use rewheel::{Category, Verdict, millis, seconds};
+use rewheel_core::store::{Insert, KindStore, ReadStore, Store};
+use rewheel_core::{Failure, Kind, NewJob, Report, KindName, When};
+use rewheel_engine::{BreakerSettings, Engine, EngineSettings, KindSettings};
+use rewheel_stores::MemoryStore;
+use rewheel_testkit::{Fault, FaultyStore, Verb};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+fn store() -> MemoryStore {
+    let started = tokio::time::Instant::now();
+    let time = move || {
+        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
+    };
+    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
+}
+
+/// A store whose inserts take a moment.
+fn slow(inner: &Arc<MemoryStore>) -> Arc<FaultyStore> {
+    let weather = |verb: Verb| -> std::pin::Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {
+        Box::pin(async move {
+            if verb == Verb::Insert {
+                tokio::time::sleep(millis(3)).await;
+            }
+            None
+        })
+    };
+    Arc::new(FaultyStore::in_weather(Arc::clone(inner) as Arc<dyn Store>, weather))
+}
+
+fn down() -> Report {
+    let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
+    Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+fn settings() -> KindSettings {
+    KindSettings {
+        attempts_max: 1000,
+        breaker: Some(BreakerSettings { window: 10, open_for: seconds(5), ..BreakerSettings::default() }),
+        ..KindSettings::default()
+    }
+}
+
+async fn kind(store: &MemoryStore) -> Kind {
+    store.kinds().await.unwrap().into_iter().find(|kind| kind.name.as_str() == "charge").unwrap()
+}
+
+async fn within(most: Duration, mut is_so: impl AsyncFnMut() -> bool) -> bool {
+    let until = tokio::time::Instant::now() + most;
+    while tokio::time::Instant::now() < until {
+        if is_so().await {
+            return true;
+        }
+        tokio::time::sleep(millis(5)).await;
+    }
+    false
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_whose_result_the_store_does_not_hear_is_not_the_last_one() -> Tested {
+    let store = Arc::new(store());
+    let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>));
+    let is_down = Arc::new(AtomicBool::new(true));
+    let trips = Arc::new(AtomicUsize::new(0));
+    let (seen, trip, fails) = (Arc::clone(&is_down), Arc::clone(&trips), Arc::clone(&faulty));
+    let engine = Engine::builder(Arc::clone(&faulty) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("charge", settings())
+        .raw_handler("charge", move |_| {
+            let is_down = seen.load(Ordering::SeqCst);
+            if !is_down && trip.fetch_add(1, Ordering::SeqCst) == 0 {
+                for _ in 0..4 {
+                    fails.fail_next(Verb::ChangeKind, Fault::Before);
+                }
+            }
+            async move {
+                tokio::time::sleep(millis(20)).await;
+                if is_down { down() } else { Report::Done }
+            }
+        })
+        .start()
+        .await?;
+    for _ in 0..50 {
+        engine.submit_raw("charge", Vec::new()).await?;
+    }
+    assert!(within(seconds(5), async || kind(&store).await.parked.is_some()).await);
+    is_down.store(false, Ordering::SeqCst);
+    let back = within(seconds(600), async || kind(&store).await.parked.is_none()).await;
+    assert!(back, "parked for ever: {:?}, calls {}", kind(&store).await, trips.load(Ordering::SeqCst));
+    engine.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_whose_claim_got_no_answer_is_not_the_last_one() -> Tested {
+    let store = Arc::new(store());
+    let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>));
+    let is_down = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&is_down);
+    let engine = Engine::builder(Arc::clone(&faulty) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("charge", settings())
+        .raw_handler("charge", move |_| {
+            let is_down = seen.load(Ordering::SeqCst);
+            async move {
+                tokio::time::sleep(millis(20)).await;
+                if is_down { down() } else { Report::Done }
+            }
+        })
+        .start()
+        .await?;
+    for _ in 0..50 {
+        engine.submit_raw("charge", Vec::new()).await?;
+    }
+    assert!(within(seconds(5), async || kind(&store).await.parked.is_some()).await);
+    is_down.store(false, Ordering::SeqCst);
+    tokio::time::sleep(seconds(1)).await;
+    // The next claim is the probe's.
+    faulty.fail_next(Verb::Claim, Fault::After);
+    let back = within(seconds(600), async || kind(&store).await.parked.is_none()).await;
+    assert!(back, "parked for ever: {:?}", kind(&store).await);
+    engine.shutdown(seconds(5)).await;
+    Ok(())
+}
