@@ -45,6 +45,17 @@ impl KindEntry {
             || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
     }
 
+    /// Returns whether a job of it may go directly to a place. Not while what is already there waits for that place, or the
+    /// store would not lease it: an insert on its way has the place, the probe or the pass that another needs.
+    pub(crate) fn takes_direct(&self) -> bool {
+        let is_well = self.health.as_ref().is_none_or(|health| health.state() == BreakerState::Closed);
+        let is_held_up = self.gate.is_some() || self.load.is_ramping();
+        self.runner.is_some()
+            && !self.is_closed()
+            && is_well
+            && !(is_held_up && self.load.has_queued())
+    }
+
     /// Returns whether a holder should leave it to others, or everybody should.
     pub(crate) fn is_down(&self, holder: HolderId) -> bool {
         match (&self.parked, &self.health) {

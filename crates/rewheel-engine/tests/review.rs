@@ -135,3 +135,79 @@ async fn a_probe_whose_claim_got_no_answer_is_not_the_last_one() -> Tested {
     engine.shutdown(seconds(5)).await;
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn submits_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
+    let store = Arc::new(store());
+    let faulty = slow(&store);
+    let is_down = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&is_down);
+    let engine = Engine::builder(Arc::clone(&faulty) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("charge", settings())
+        .raw_handler("charge", move |_| {
+            let is_down = seen.load(Ordering::SeqCst);
+            async move {
+                tokio::time::sleep(millis(20)).await;
+                if is_down { down() } else { Report::Done }
+            }
+        })
+        .start()
+        .await?;
+    for _ in 0..50 {
+        engine.submit_raw("charge", Vec::new()).await?;
+    }
+    assert!(within(seconds(5), async || kind(&store).await.parked.is_some()).await);
+    is_down.store(false, Ordering::SeqCst);
+    let engine = Arc::new(engine);
+    let submitters: Vec<_> = (0..4)
+        .map(|nth| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move {
+                tokio::time::sleep(millis(nth)).await;
+                loop {
+                    let _ = engine.submit_raw("charge", Vec::new()).await;
+                }
+            })
+        })
+        .collect();
+    let back = within(seconds(40), async || kind(&store).await.parked.is_none()).await;
+    submitters.iter().for_each(tokio::task::JoinHandle::abort);
+    let then = within(seconds(20), async || kind(&store).await.parked.is_none()).await;
+    assert!(back, "parked for 40 s of submits; without them it came back: {then}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn submits_do_not_use_up_a_rate() -> Tested {
+    let store = Arc::new(store());
+    let faulty = slow(&store);
+    let done = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&done);
+    let settings = KindSettings { rate: Some("20/s".parse()?), ..KindSettings::default() };
+    let engine = Engine::builder(Arc::clone(&faulty) as Arc<dyn Store>)
+        .kind("charge", settings)
+        .raw_handler("charge", move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            async { Report::Done }
+        })
+        .start()
+        .await?;
+    let engine = Arc::new(engine);
+    for nth in 0..4 {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            tokio::time::sleep(millis(nth)).await;
+            loop {
+                let _ = engine.submit_raw("charge", Vec::new()).await;
+                tokio::time::sleep(millis(10)).await;
+            }
+        });
+    }
+    tokio::time::sleep(seconds(5)).await;
+    let before = done.load(Ordering::SeqCst);
+    tokio::time::sleep(seconds(10)).await;
+    let count = done.load(Ordering::SeqCst) - before;
+    assert!(count >= 160, "{count} attempts in 10 s at 20/s");
+    Ok(())
+}
