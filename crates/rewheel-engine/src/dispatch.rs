@@ -88,6 +88,8 @@ impl Dispatch {
             let waiting = first.remove();
             self.queue(waiting);
         }
+        // Said anew by those who are refused now: what was said to others may have passed.
+        self.shared.forget_passes();
         self.start_ready();
         self.give_back_late(now);
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);

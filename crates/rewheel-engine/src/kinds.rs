@@ -227,6 +227,15 @@ impl Shared {
         self.living.store(living.max(1), Ordering::Relaxed);
     }
 
+    /// Forgets when attempts may pass that rates held up.
+    pub(crate) fn forget_passes(&self) {
+        if !self.has_rates.load(Ordering::Relaxed) {
+            return;
+        }
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.values().filter_map(|kind| kind.gate.as_ref()).for_each(|gate| gate.forget());
+    }
+
     /// Returns when the next attempt may pass that a rate held up.
     pub(crate) fn next_pass(&self) -> Option<Moment> {
         if !self.has_rates.load(Ordering::Relaxed) {

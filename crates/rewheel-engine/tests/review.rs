@@ -211,3 +211,42 @@ async fn submits_do_not_use_up_a_rate() -> Tested {
     assert!(count >= 160, "{count} attempts in 10 s at 20/s");
     Ok(())
 }
+
+fn cpu_ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let rest = stat.rsplit(')').next().unwrap();
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[tokio::test]
+async fn a_rate_that_waits_for_a_place_does_not_spin() -> Tested {
+    let store = Arc::new(MemoryStore::new());
+    let rated = KindSettings { rate: Some("10/s".parse()?), ..KindSettings::default() };
+    let engine = Engine::builder(store as Arc<dyn Store>)
+        .settings(EngineSettings { places: 4, ..EngineSettings::default() })
+        .kind("rated", rated)
+        .raw_handler("rated", |_| async { Report::Done })
+        .raw_handler("slow", |_| async {
+            tokio::time::sleep(seconds(5)).await;
+            Report::Done
+        })
+        .start()
+        .await?;
+    engine.submit_raw("rated", Vec::new()).await?;
+    tokio::time::sleep(millis(10)).await;
+    for _ in 0..5 {
+        engine.submit_raw("rated", Vec::new()).await?;
+    }
+    for _ in 0..4 {
+        engine.submit_raw("slow", Vec::new()).await?;
+    }
+    tokio::time::sleep(millis(1_500)).await;
+    assert_eq!(engine.status().places_free, 0);
+    let before = cpu_ticks();
+    tokio::time::sleep(seconds(3)).await;
+    let used = cpu_ticks() - before;
+    eprintln!("{used} ticks of 10 ms in 3 s");
+    assert!(used < 10, "{used} ticks of 10 ms in 3 s");
+    Ok(())
+}
