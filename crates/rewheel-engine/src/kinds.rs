@@ -56,6 +56,11 @@ impl KindEntry {
             && !(is_held_up && self.load.has_queued())
     }
 
+    /// Returns whether it is parked, and a holder may try it.
+    pub(crate) fn is_probed_by(&self, holder: HolderId) -> bool {
+        self.parked.as_ref().is_some_and(|parked| parked.prober == Some(holder))
+    }
+
     /// Returns whether a holder should leave it to others, or everybody should.
     pub(crate) fn is_down(&self, holder: HolderId) -> bool {
         match (&self.parked, &self.health) {

@@ -250,3 +250,40 @@ async fn a_rate_that_waits_for_a_place_does_not_spin() -> Tested {
     assert!(used < 10, "{used} ticks of 10 ms in 3 s");
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
+    let store = Arc::new(store());
+    let is_down = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&is_down);
+    let mut builder = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 10, ..EngineSettings::default() })
+        .kind("charge", settings())
+        .raw_handler("charge", move |_| {
+            let is_down = seen.load(Ordering::SeqCst);
+            async move {
+                tokio::time::sleep(millis(20)).await;
+                if is_down { down() } else { Report::Done }
+            }
+        });
+    for name in ["a", "b", "c"] {
+        builder = builder.raw_handler(name, |context| async move {
+            let jitter = context.job().id.to_bytes()[15];
+            tokio::time::sleep(millis(1_000 + u64::from(jitter))).await;
+            Report::Done
+        });
+    }
+    let engine = builder.start().await?;
+    for _ in 0..50 {
+        engine.submit_raw("charge", Vec::new()).await?;
+    }
+    assert!(within(seconds(5), async || kind(&store).await.parked.is_some()).await);
+    is_down.store(false, Ordering::SeqCst);
+    for name in ["a", "b", "c"] {
+        let jobs: Vec<NewJob> = (0..1_000).map(|_| NewJob::new(engine.new_id(), KindName::parse(name).unwrap(), Vec::new())).collect();
+        engine.insert(&Insert::new(&jobs)).await?;
+    }
+    let back = within(seconds(120), async || kind(&store).await.parked.is_none()).await;
+    assert!(back, "still parked after two minutes: {:?}; left {}", kind(&store).await, store.books().await?.live);
+    Ok(())
+}
