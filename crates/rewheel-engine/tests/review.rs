@@ -287,3 +287,33 @@ async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     assert!(back, "still parked after two minutes: {:?}; left {}", kind(&store).await, store.books().await?.live);
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_come_due_do_not_keep_others_from_being_claimed() -> Tested {
+    let store = Arc::new(store());
+    let done = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&done);
+    let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .raw_handler("hangs", |_| async {
+            tokio::time::sleep(seconds(25)).await;
+            Report::Done
+        })
+        .raw_handler("quick", move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            async { Report::Done }
+        })
+        .start()
+        .await?;
+    let job = |name: &str, delay| NewJob { due: When::In(delay), ..NewJob::new(engine.new_id(), KindName::parse(name).unwrap(), Vec::new()) };
+    let jobs: Vec<NewJob> = (0..500).map(|_| job("hangs", seconds(4))).collect();
+    engine.insert(&Insert::new(&jobs)).await?;
+    tokio::time::sleep(seconds(5)).await;
+    let jobs: Vec<NewJob> = (0..5).map(|_| job("quick", Duration::ZERO)).collect();
+    engine.insert(&Insert::new(&jobs)).await?;
+    let began = tokio::time::Instant::now();
+    assert!(within(seconds(60), async || done.load(Ordering::SeqCst) == 5).await);
+    let took = began.elapsed();
+    assert!(took < seconds(3), "the other kind waited for {took:?}; {:?}", engine.status());
+    Ok(())
+}
