@@ -132,6 +132,9 @@ impl Claims {
         self.shared.tenants.note(due.iter().map(|head| head.lane.tenant.as_ref()));
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
         let visits = self.visits(&due, limit);
+        // A probe is one more: what others have must not take the place of what unparks a kind.
+        let probes = visits.iter().filter(|visit| self.is_probe(visit)).count();
+        let limit = limit + probes;
         // The next lanes are read at once: those who wait there have waited as long.
         let rest = if self.after.is_some() { Duration::ZERO } else { rest };
         if !visits.is_empty() {
@@ -139,6 +142,11 @@ impl Claims {
             self.on_the_way.spawn(claim(Arc::clone(&self.shared), visits, limit));
         }
         Ok(rest)
+    }
+
+    fn is_probe(&self, visit: &Visit) -> bool {
+        let holder = self.shared.holder();
+        self.shared.kind(&visit.lane.kind).is_some_and(|kind| kind.is_probed_by(holder))
     }
 
     async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
@@ -177,6 +185,11 @@ impl Claims {
         let mut free_of: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
         let most = self.shared.tenants.places_of_one(self.shared.settings.places);
         let mut visits = Vec::with_capacity(lanes.len());
+        // Where a probe is asked for, the others together get no more than the limit: it must have room behind them.
+        let probes = lanes.iter().any(|head| {
+            self.shared.kind(&head.lane.kind).is_some_and(|kind| kind.is_probed_by(holder))
+        });
+        let mut rest = limit;
         for head in lanes {
             let Some(kind) = self.shared.kind(&head.lane.kind) else { continue };
             let left = free.entry(head.lane.kind.clone()).or_insert_with(|| {
@@ -186,9 +199,11 @@ impl Claims {
             let left_of = free_of
                 .entry(tenant)
                 .or_insert_with(|| self.shared.tenants.load(tenant).room(most));
-            let limit = share.min(*left).min(*left_of);
+            let is_probe = kind.is_probed_by(holder);
+            let limit = if is_probe { 1.min(*left) } else { share.min(*left).min(*left_of).min(rest) };
             *left -= limit;
-            *left_of -= limit;
+            *left_of = left_of.saturating_sub(limit);
+            rest -= if is_probe || !probes { 0 } else { limit };
             if limit > 0 {
                 visits.push(Visit {
                     lane: head.lane.clone(),

@@ -28,6 +28,8 @@ pub(crate) struct Dispatch {
     /// Jobs whose tick has come, and whose moment within it has not.
     soon: BTreeMap<(Moment, u64), Waiting>,
     ready: BTreeMap<Turn, Waiting>,
+    /// Jobs that are due, of kinds of which enough wait here.
+    surplus: Vec<Waiting>,
     count: u64,
     attempts: JoinSet<()>,
     origin: Moment,
@@ -49,6 +51,7 @@ impl Dispatch {
             timers: BTreeMap::new(),
             soon: BTreeMap::new(),
             ready: BTreeMap::new(),
+            surplus: Vec::new(),
             count: 0,
             attempts: JoinSet::new(),
             origin,
@@ -88,6 +91,11 @@ impl Dispatch {
             let waiting = first.remove();
             self.queue(waiting);
         }
+        if !self.surplus.is_empty() {
+            let _ = self.returning.send(std::mem::take(&mut self.surplus));
+        }
+        // Said anew by those who are refused now: what was said to others may have passed.
+        self.shared.forget_passes();
         self.start_ready();
         self.give_back_late(now);
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
@@ -150,6 +158,12 @@ impl Dispatch {
         self.count += 1;
         let turn = (Reverse(waiting.job.lane.priority), waiting.due, self.count);
         let kind = self.shared.kind(&waiting.job.lane.kind);
+        // Many may come due at once, whatever was claimed of them: they must not take the room to claim what others have.
+        let (most, places) = (self.shared.places_of_one(), self.shared.settings.places);
+        if most < places && kind.as_ref().is_some_and(|kind| kind.load.in_hand() >= 2 * most) {
+            self.surplus.push(waiting);
+            return;
+        }
         let tenant = self.shared.tenants.load(waiting.job.lane.tenant.as_ref());
         waiting.queued = kind.map(|kind| Arc::new([kind.load.queue(), tenant.queue()]));
         self.ready.insert(turn, waiting);
@@ -255,6 +269,7 @@ impl Dispatch {
             timers.into_values().filter_map(|timer| self.wheel.cancel(timer)).collect();
         all.extend(std::mem::take(&mut self.soon).into_values());
         all.extend(std::mem::take(&mut self.ready).into_values());
+        all.append(&mut self.surplus);
         all
     }
 

@@ -45,6 +45,22 @@ impl KindEntry {
             || self.places.as_ref().is_some_and(|places| places.available_permits() == 0)
     }
 
+    /// Returns whether a job of it may go directly to a place. Not while what is already there waits for that place, or the
+    /// store would not lease it: an insert on its way has the place, the probe or the pass that another needs.
+    pub(crate) fn takes_direct(&self) -> bool {
+        let is_well = self.health.as_ref().is_none_or(|health| health.state() == BreakerState::Closed);
+        let is_held_up = self.gate.is_some() || self.load.is_ramping();
+        self.runner.is_some()
+            && !self.is_closed()
+            && is_well
+            && !(is_held_up && self.load.has_queued())
+    }
+
+    /// Returns whether it is parked, and a holder may try it.
+    pub(crate) fn is_probed_by(&self, holder: HolderId) -> bool {
+        self.parked.as_ref().is_some_and(|parked| parked.prober == Some(holder))
+    }
+
     /// Returns whether a holder should leave it to others, or everybody should.
     pub(crate) fn is_down(&self, holder: HolderId) -> bool {
         match (&self.parked, &self.health) {
@@ -75,7 +91,7 @@ impl KindEntry {
     /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
     pub(crate) fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
         match (&self.parked, &self.health) {
-            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe)),
+            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe(self.generation))),
             (None, Some(health)) => Some(Some(Evidence::Own(health.begin()?))),
             (None, None) => Some(None),
         }
@@ -214,6 +230,15 @@ impl Shared {
 
     pub(crate) fn set_living(&self, living: usize) {
         self.living.store(living.max(1), Ordering::Relaxed);
+    }
+
+    /// Forgets when attempts may pass that rates held up.
+    pub(crate) fn forget_passes(&self) {
+        if !self.has_rates.load(Ordering::Relaxed) {
+            return;
+        }
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.values().filter_map(|kind| kind.gate.as_ref()).for_each(|gate| gate.forget());
     }
 
     /// Returns when the next attempt may pass that a rate held up.

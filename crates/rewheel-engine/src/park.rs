@@ -26,6 +26,10 @@ use std::time::Duration;
 /// How often to look whether a parked kind is still parked, or may be probed.
 const LOOK_EVERY: Duration = millis(500);
 
+/// How long a right to probe may bring nothing. Its one job may have been given back unstarted, or lost with the answer to its
+/// claim, which nobody sees: then the right must be won again.
+const RIGHT_IDLE_MAX: Duration = rewheel::seconds(60);
+
 /// What this holder's own attempts say about the dependency of a kind.
 #[derive(Debug)]
 pub(crate) struct Health {
@@ -84,8 +88,17 @@ impl Health {
 pub(crate) enum Evidence {
     /// Of what this holder sees.
     Own(OwnedPermit),
-    /// Of whether a parked kind is back, for everybody.
-    Probe,
+    /// Of whether a parked kind is back, for everybody, as of this generation.
+    Probe(u64),
+}
+
+/// What a probe found.
+#[derive(Clone, Debug)]
+pub(crate) struct Probed {
+    pub(crate) kind: KindName,
+    /// That of the right: whoever decided something since has the last word.
+    generation: u64,
+    is_back: bool,
 }
 
 /// What a report says about the dependency: that it works, that it does not, or nothing. What was told to stop says nothing.
@@ -132,8 +145,9 @@ pub(crate) fn note(
             }
         }
         // One that says nothing leaves the right to somebody else.
-        (Some(Evidence::Probe), spoke) => {
-            shared.probed(name.clone(), matches!(spoke, Some(Ok(()))));
+        (Some(Evidence::Probe(generation)), spoke) => {
+            let is_back = matches!(spoke, Some(Ok(())));
+            shared.probed(Probed { kind: name.clone(), generation, is_back });
         }
         (Some(Evidence::Own(_)) | None, _) => {}
     }
@@ -147,12 +161,20 @@ pub(crate) struct Parking {
     suspected: BTreeSet<KindName>,
     /// When to try a parked kind, as of which generation.
     probes: BTreeMap<KindName, (u64, Moment)>,
+    /// Since when a right of this holder brings nothing, as of which generation.
+    idle: BTreeMap<KindName, (u64, Moment)>,
 }
 
 impl Parking {
     pub(crate) fn new(shared: Arc<Shared>) -> Parking {
         let by = Actor::new(&format!("holder:{}", shared.settings.name));
-        Parking { shared, by, suspected: BTreeSet::new(), probes: BTreeMap::new() }
+        Parking {
+            shared,
+            by,
+            suspected: BTreeSet::new(),
+            probes: BTreeMap::new(),
+            idle: BTreeMap::new(),
+        }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -172,8 +194,10 @@ impl Parking {
     }
 
     async fn tick(&mut self) -> Result<(), StoreError> {
-        for (name, is_back) in self.shared.take_probed() {
-            self.end_probe(&name, is_back).await?;
+        while let Some(probed) = self.shared.first_probed() {
+            // Kept until the store has heard: nobody else can say it.
+            self.end_probe(&probed).await?;
+            self.shared.forget_first_probed();
         }
         if self.shared.has_parked() {
             self.shared.learn(&self.shared.store.kinds().await?);
@@ -214,8 +238,17 @@ impl Parking {
         let (now, holder) = (self.shared.clock.now(), self.shared.holder());
         let generation = kind.generation;
         if parked.prober == Some(holder) {
+            let known = self.idle.get(name).filter(|(seen, _)| *seen == generation);
+            let since = known.map(|(_, since)| *since).filter(|_| kind.load.is_idle());
+            let since = since.unwrap_or(now);
+            self.idle.insert(name.clone(), (generation, since));
+            if now.since(since) >= RIGHT_IDLE_MAX {
+                let reason = parked.reason.clone();
+                self.change(name, KindChange::Park { generation, reason }).await?;
+            }
             return Ok(());
         }
+        self.idle.remove(name);
         let known = self.probes.get(name).filter(|(seen, _)| {
             // A right that another has taken since may lapse with its life.
             *seen == generation || parked.prober.is_some()
@@ -234,10 +267,10 @@ impl Parking {
         Ok(())
     }
 
-    async fn end_probe(&mut self, name: &KindName, is_back: bool) -> Result<(), StoreError> {
+    async fn end_probe(&mut self, probed: &Probed) -> Result<(), StoreError> {
+        let (name, generation) = (&probed.kind, probed.generation);
         let Some(kind) = self.shared.kind(name) else { return Ok(()) };
-        let generation = kind.generation;
-        let change = if is_back {
+        let change = if probed.is_back {
             KindChange::Unpark { generation }
         } else {
             let why = kind.health.as_ref().map(|health| health.why()).unwrap_or_default();

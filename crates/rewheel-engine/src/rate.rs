@@ -117,6 +117,11 @@ impl Gate {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).next
     }
 
+    /// Forgets that one was refused.
+    pub(crate) fn forget(&self) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).next = None;
+    }
+
     /// Returns how many to have in hand: what may pass within two seconds. The others are better off in the store.
     pub(crate) fn ahead(&self, holders: usize) -> usize {
         self.rate.within(Duration::from_secs(2), holders)

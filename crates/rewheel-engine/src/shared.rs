@@ -4,7 +4,7 @@ use crate::calls::Calls;
 use crate::counts::Counts;
 use crate::kinds::KindEntry;
 use crate::notify::Desk;
-use crate::park::{Evidence, Queued, Running};
+use crate::park::{Evidence, Probed, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
@@ -12,7 +12,7 @@ use crate::tenants::Tenants;
 use rewheel::{CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
 use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Tenant, Timestamp, Wanted};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) runnable_count: AtomicUsize,
     /// Wakes the loop that parks: something was seen.
     pub(crate) park: Notify,
-    probed: Mutex<Vec<(KindName, bool)>>,
+    probed: Mutex<VecDeque<Probed>>,
     pub(crate) places: Arc<Semaphore>,
     /// Suspects run together, or one alone.
     suspects: Arc<Semaphore>,
@@ -248,14 +248,19 @@ impl Shared {
     }
 
     /// Notes what a probe found.
-    pub(crate) fn probed(&self, kind: KindName, is_back: bool) {
-        lock(&self.probed).push((kind, is_back));
+    pub(crate) fn probed(&self, probed: Probed) {
+        lock(&self.probed).push_back(probed);
         self.park.notify_one();
     }
 
-    /// Returns what probes found since the last time.
-    pub(crate) fn take_probed(&self) -> Vec<(KindName, bool)> {
-        std::mem::take(&mut *lock(&self.probed))
+    /// Returns what the first probe found that the store has not heard of.
+    pub(crate) fn first_probed(&self) -> Option<Probed> {
+        lock(&self.probed).front().cloned()
+    }
+
+    /// The store has heard of it.
+    pub(crate) fn forget_first_probed(&self) {
+        lock(&self.probed).pop_front();
     }
 
     /// Takes a place for a job that was taken over before. If one more takeover makes it a dead

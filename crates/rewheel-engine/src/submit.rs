@@ -299,7 +299,7 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
     if !is_first || !is_now || shared.is_stopping() || shared.is_doubtful() {
         return None;
     }
-    let kind = shared.kind(&job.kind).filter(|kind| kind.runner.is_some())?;
+    let kind = shared.kind(&job.kind).filter(|kind| kind.takes_direct())?;
     let places = shared.try_place(&kind, job.tenant.as_ref())?;
     let direct = Direct {
         holder: shared.holder(),

@@ -59,6 +59,16 @@ impl Load {
         self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
     }
 
+    /// Returns whether something waits for a place.
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns whether it comes back from an outage.
+    pub(crate) fn is_ramping(&self) -> bool {
+        self.ramp.load(Ordering::Relaxed) != NO_RAMP
+    }
+
     /// Returns whether nothing of it runs, and nothing waits for a place.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_hand() == 0

@@ -114,6 +114,15 @@ impl Places {
         }
     }
 
+    /// Forgets lists of which some jobs were not settled as they were taken: nobody counts those any more. Whoever looks for old
+    /// lists takes them away.
+    pub(super) fn forget_lists(&self, taken: &Taken) {
+        let mut known = self.known();
+        for list in taken.lists.iter().flatten() {
+            known.unsettled.remove(list);
+        }
+    }
+
     /// Returns the lists that are of no use any more, once.
     pub(super) fn done(&self) -> Vec<List> {
         std::mem::take(&mut self.known().done)
@@ -143,6 +152,16 @@ mod tests {
         places.remember(&[(lease(3, 1), Place([3; 6]))], Some(8));
         places.settled(&places.take([lease(3, 1)].into_iter()));
         assert_eq!(places.done(), [8]);
+        assert!(places.done().is_empty());
+    }
+
+    #[test]
+    fn a_list_that_nobody_counts_any_more_is_forgotten() {
+        let places = Places::default();
+        places.remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some(7));
+        places.forget_lists(&places.take([lease(1, 1)].into_iter()));
+        assert!(places.known().unsettled.is_empty());
+        places.settled(&places.take([lease(2, 1)].into_iter()));
         assert!(places.done().is_empty());
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
+use super::super::place::Taken;
 use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::session::Session;
 use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
@@ -24,9 +25,14 @@ impl PostgresStore {
         // The most frequent case is one statement, and needs to know nothing first.
         let session = self.write().await?;
         let done = succeed(&session, holder, settlements, keep).await;
-        let done = session.end(done).await?;
+        let (done, taken) = session.end(done).await?;
         let applied = Settled::Applied(Outcome::LetGo(State::Succeeded));
-        let Some(done) = done else { return Ok(vec![applied; settlements.len()]) };
+        let Some(done) = done else {
+            // Not before the commit: behind a pooler it may fail, and a list that names leased jobs must stay.
+            self.shared.places.settled(&taken);
+            return Ok(vec![applied; settlements.len()]);
+        };
+        self.shared.places.forget_lists(&taken);
         // A job that another changed meanwhile was passed over: a person may want it cancelled, which does not undo
         // what is done. So the rest is looked at once more, under locks.
         let rest: Vec<Settlement> = settlements
@@ -93,13 +99,13 @@ fn all_succeeded(settlements: &[Settlement]) -> Option<Keep> {
     settlements.iter().all(&mut plain).then_some(keep)
 }
 
-/// Returns those that were settled, unless all were.
+/// Returns those that were settled, unless all were, and where they were.
 async fn succeed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
     keep: Keep,
-) -> Result<Option<HashSet<JobId>>, Trouble> {
+) -> Result<(Option<HashSet<JobId>>, Taken), Trouble> {
     // In the order in which the columns are: a place belongs to its id.
     let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
     leases.sort_unstable_by_key(|lease| uuid(lease.job));
@@ -114,10 +120,7 @@ async fn succeed(
         session.one(&SETTLE_KEEP, &[&holder, &offset, &ids, &fences, places, &job, &key]).await?
     };
     let done: Option<Vec<Uuid>> = row.try_get(0)?;
-    if done.is_none() {
-        session.shared.places.settled(&taken);
-    }
-    Ok(done.map(|done| done.into_iter().map(job_id).collect()))
+    Ok((done.map(|done| done.into_iter().map(job_id).collect()), taken))
 }
 
 pub(in super::super) async fn settle_mixed(
