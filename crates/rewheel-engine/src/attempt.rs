@@ -36,6 +36,10 @@ pub(crate) async fn run(
     let took = shared.clock.now().since(started);
     let told = cancel.is_cancelled();
     let spoke = if told { None } else { park::speaks(&report) };
+    if spoke.is_none() && !told {
+        // Nothing is wrong with its dependency.
+        kind.load.succeeded(shared.settings.places);
+    }
     park::note(&shared, &waiting.job.lane.kind, &kind, places.evidence.take(), spoke);
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });

@@ -200,7 +200,8 @@ impl Claims {
                 .entry(tenant)
                 .or_insert_with(|| self.shared.tenants.load(tenant).room(most));
             let is_probe = kind.is_probed_by(holder);
-            let limit = if is_probe { 1.min(*left) } else { share.min(*left).min(*left_of).min(rest) };
+            let limit =
+                if is_probe { 1.min(*left) } else { share.min(*left).min(*left_of).min(rest) };
             *left -= limit;
             *left_of = left_of.saturating_sub(limit);
             rest -= if is_probe || !probes { 0 } else { limit };

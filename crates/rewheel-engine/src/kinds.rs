@@ -48,7 +48,8 @@ impl KindEntry {
     /// Returns whether a job of it may go directly to a place. Not while what is already there waits for that place, or the
     /// store would not lease it: an insert on its way has the place, the probe or the pass that another needs.
     pub(crate) fn takes_direct(&self) -> bool {
-        let is_well = self.health.as_ref().is_none_or(|health| health.state() == BreakerState::Closed);
+        let is_well =
+            self.health.as_ref().is_none_or(|health| health.state() == BreakerState::Closed);
         let is_held_up = self.gate.is_some() || self.load.is_ramping();
         self.runner.is_some()
             && !self.is_closed()
@@ -91,7 +92,9 @@ impl KindEntry {
     /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
     pub(crate) fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
         match (&self.parked, &self.health) {
-            (Some(parked), _) => (parked.prober == Some(holder)).then_some(Some(Evidence::Probe(self.generation))),
+            (Some(parked), _) => {
+                (parked.prober == Some(holder)).then_some(Some(Evidence::Probe(self.generation)))
+            }
             (None, Some(health)) => Some(Some(Evidence::Own(health.begin()?))),
             (None, None) => Some(None),
         }
@@ -136,7 +139,13 @@ impl Shared {
                     continue;
                 }
             };
-            let entry = self.entry(kind, settings, known.remove(&kind.name));
+            let before = known.remove(&kind.name);
+            // What was read before another change, and comes after it, is no news.
+            let newer = before.as_ref().filter(|known| known.generation > kind.generation);
+            let entry = match newer {
+                Some(newer) => Arc::clone(newer),
+                None => self.entry(kind, settings, before),
+            };
             fresh.insert(kind.name.clone(), entry);
         }
         let runnable = fresh.values().filter(|kind| kind.runner.is_some()).count();

@@ -18,7 +18,7 @@ use rewheel::{
     BreakerState, CancelToken, Category, CircuitBreaker, Clock, Moment, OwnedPermit, Random, millis,
 };
 use rewheel_core::store::StoreError;
-use rewheel_core::{Actor, Failure, Kind, KindChange, KindChanged, KindName, Report};
+use rewheel_core::{Actor, Failure, HolderId, Kind, KindChange, KindChanged, KindName, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -157,8 +157,8 @@ pub(crate) fn note(
 pub(crate) struct Parking {
     shared: Arc<Shared>,
     by: Actor,
-    /// Kinds that this holder has said to be down.
-    suspected: BTreeSet<KindName>,
+    /// Kinds that were said to be down, by which of the holders that this engine was.
+    suspected: BTreeSet<(HolderId, KindName)>,
     /// When to try a parked kind, as of which generation.
     probes: BTreeMap<KindName, (u64, Moment)>,
     /// Since when a right of this holder brings nothing, as of which generation.
@@ -217,14 +217,19 @@ impl Parking {
         let Some(health) = &kind.health else { return Ok(()) };
         let holder = self.shared.holder();
         let is_down = health.state() != BreakerState::Closed;
-        if is_down && kind.parked.is_none() && self.suspected.insert(name.clone()) {
+        // Noted only once the store has heard it.
+        if is_down && kind.parked.is_none() && !self.suspected.contains(&(holder, name.clone())) {
             let reason = health.why();
             tracing::warn!(kind = %name, reason, "this node leaves the kind alone");
             self.change(name, KindChange::Suspect { holder, reason }).await?;
-        } else if !is_down && self.suspected.remove(name) && kind.parked.is_none() {
-            tracing::info!(kind = %name, "this node takes the kind up again");
-            kind.load.ramp_up();
-            self.change(name, KindChange::Trust { holder }).await?;
+            self.suspected.insert((holder, name.clone()));
+        } else if !is_down && self.suspected.iter().any(|(_, suspected)| suspected == name) {
+            if kind.parked.is_none() {
+                tracing::info!(kind = %name, "this node takes the kind up again");
+                kind.load.ramp_up();
+                self.change(name, KindChange::Trust { holder }).await?;
+            }
+            self.suspected.retain(|(_, suspected)| suspected != name);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{Insert, KindStore, ReadStore, Store};
-use rewheel_core::{Failure, Kind, NewJob, Report, KindName, When};
+use rewheel_core::{Failure, Kind, KindName, NewJob, Report, When};
 use rewheel_engine::{BreakerSettings, Engine, EngineSettings, KindSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -49,7 +49,11 @@ fn down() -> Report {
 fn settings() -> KindSettings {
     KindSettings {
         attempts_max: 1000,
-        breaker: Some(BreakerSettings { window: 10, open_for: seconds(5), ..BreakerSettings::default() }),
+        breaker: Some(BreakerSettings {
+            window: 10,
+            open_for: seconds(5),
+            ..BreakerSettings::default()
+        }),
         ..KindSettings::default()
     }
 }
@@ -99,7 +103,12 @@ async fn a_probe_whose_result_the_store_does_not_hear_is_not_the_last_one() -> T
     assert!(within(seconds(5), async || kind(&store).await.parked.is_some()).await);
     is_down.store(false, Ordering::SeqCst);
     let back = within(seconds(600), async || kind(&store).await.parked.is_none()).await;
-    assert!(back, "parked for ever: {:?}, calls {}", kind(&store).await, trips.load(Ordering::SeqCst));
+    assert!(
+        back,
+        "parked for ever: {:?}, calls {}",
+        kind(&store).await,
+        trips.load(Ordering::SeqCst)
+    );
     engine.shutdown(seconds(5)).await;
     Ok(())
 }
@@ -280,11 +289,18 @@ async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     assert!(within(seconds(5), async || kind(&store).await.parked.is_some()).await);
     is_down.store(false, Ordering::SeqCst);
     for name in ["a", "b", "c"] {
-        let jobs: Vec<NewJob> = (0..1_000).map(|_| NewJob::new(engine.new_id(), KindName::parse(name).unwrap(), Vec::new())).collect();
+        let jobs: Vec<NewJob> = (0..1_000)
+            .map(|_| NewJob::new(engine.new_id(), KindName::parse(name).unwrap(), Vec::new()))
+            .collect();
         engine.insert(&Insert::new(&jobs)).await?;
     }
     let back = within(seconds(120), async || kind(&store).await.parked.is_none()).await;
-    assert!(back, "still parked after two minutes: {:?}; left {}", kind(&store).await, store.books().await?.live);
+    assert!(
+        back,
+        "still parked after two minutes: {:?}; left {}",
+        kind(&store).await,
+        store.books().await?.live
+    );
     Ok(())
 }
 
@@ -305,7 +321,10 @@ async fn jobs_that_come_due_do_not_keep_others_from_being_claimed() -> Tested {
         })
         .start()
         .await?;
-    let job = |name: &str, delay| NewJob { due: When::In(delay), ..NewJob::new(engine.new_id(), KindName::parse(name).unwrap(), Vec::new()) };
+    let job = |name: &str, delay| NewJob {
+        due: When::In(delay),
+        ..NewJob::new(engine.new_id(), KindName::parse(name).unwrap(), Vec::new())
+    };
     let jobs: Vec<NewJob> = (0..500).map(|_| job("hangs", seconds(4))).collect();
     engine.insert(&Insert::new(&jobs)).await?;
     tokio::time::sleep(seconds(5)).await;
