@@ -3,19 +3,16 @@
 use crate::engine::Engine;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
-use rewheel::{Backoff, Spill, Timeout};
+use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
     Because, Fence, Job, JobId, Key, KindName, NameError, NewJob, Priority, PriorityError,
-    ShardKey, State, Status, Tenant, Timestamp, Version, When,
+    ShardKey, Status, Tenant, Timestamp, Version, When,
 };
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long a submit waits for what it could do without.
-const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// A job was not taken in.
 #[derive(Debug, thiserror::Error)]
@@ -250,7 +247,7 @@ pub(crate) async fn insert(
     let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
     let answers = shared.store.insert(&asked).await?;
     if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
-        && let Some((job, now)) = leased_to(shared, direct, new, answer).await
+        && let Some((job, now)) = leased_to(direct, new, answer)
     {
         let deadline_in = Shared::left(job.deadline, now);
         let waiting = shared.waiting(job, direct.holder, Duration::ZERO, deadline_in);
@@ -263,26 +260,13 @@ pub(crate) async fn insert(
     Ok(answers)
 }
 
-/// Returns the job if it was leased by its own insert, and the store's time then.
-async fn leased_to(
-    shared: &Shared,
-    direct: Direct,
-    new: &NewJob,
-    answer: &Inserted,
-) -> Option<(Job, Timestamp)> {
+/// Returns the job if it was leased by its own insert, and the store's time then. One that is known already when it is sent
+/// again may have been leased by the insert whose answer was lost, or by a claim since: that is for the search for lost
+/// leases to tell, which has begun by now.
+fn leased_to(direct: Direct, new: &NewJob, answer: &Inserted) -> Option<(Job, Timestamp)> {
     match answer {
         Inserted::Created { due, leased: Some(fence) } => {
             Some((leased_job(new, direct, *due, *fence), *due))
-        }
-        // The first answer was lost, and its fence with it. Left to the self-audit, the job would
-        // wait for it.
-        Inserted::Duplicate { job, state: State::Leased } if *job == new.id => {
-            // It is promised already: nobody should wait long for this.
-            let job = Timeout::new(A_MOMENT).call(|| shared.store.get(*job)).await.ok()??;
-            let is_ours =
-                matches!(job.status, Status::Leased { holder, .. } if holder == direct.holder);
-            let due = job.due;
-            is_ours.then_some((job, due))
         }
         Inserted::Created { leased: None, .. }
         | Inserted::Duplicate { .. }
