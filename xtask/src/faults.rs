@@ -47,8 +47,8 @@ pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
     ensure!(session.features_off().is_empty(), "there is no server to harm: see above");
     let features = if needs_server { "--features test-postgres" } else { "" };
     let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
-    // Some cells take so long that only this runs them; one after the other, since they measure.
-    chaos.args(["--", "--nocapture", "--include-ignored", "--test-threads=1"]).args(modules);
+    // One after the other, since they measure.
+    chaos.args(["--", "--nocapture", "--test-threads=1"]).args(modules);
     for (variable, value) in [("REWHEEL_KILLS", KILLS), ("REWHEEL_CHAOS_SECONDS", SECONDS)] {
         chaos.env(variable, std::env::var(variable).unwrap_or_else(|_| value.to_owned()));
     }

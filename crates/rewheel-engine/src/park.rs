@@ -179,10 +179,11 @@ impl Parking {
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
         while !stop.is_cancelled() {
-            if let Err(error) = self.tick().await {
+            let told = self.tick().await;
+            if let Err(error) = &told {
                 tracing::debug!(%error, "what is parked is not known");
             }
-            let is_busy = !self.suspected.is_empty() || self.shared.has_parked();
+            let is_busy = told.is_err() || !self.suspected.is_empty() || self.shared.has_parked();
             let rest = if is_busy { LOOK_EVERY } else { Duration::MAX };
             tokio::select! {
                 biased;
@@ -220,8 +221,8 @@ impl Parking {
         // Noted only once the store has heard it.
         if is_down && kind.parked.is_none() && !self.suspected.contains(&(holder, name.clone())) {
             let reason = health.why();
+            self.change(name, KindChange::Suspect { holder, reason: reason.clone() }).await?;
             tracing::warn!(kind = %name, reason, "this node leaves the kind alone");
-            self.change(name, KindChange::Suspect { holder, reason }).await?;
             self.suspected.insert((holder, name.clone()));
         } else if !is_down && self.suspected.iter().any(|(_, suspected)| suspected == name) {
             if kind.parked.is_none() {

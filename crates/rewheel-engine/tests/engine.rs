@@ -1,5 +1,9 @@
 //! One engine, as its users meet it.
 
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
 use rewheel::{Backoff, Category, Durably, Retry, Retryable, Verdict, millis, seconds};
 use rewheel_core::store::{Change, LeaseStore, OperateStore, ReadStore, Store, What};
 use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, Keep, KindName, Report, State};
@@ -12,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -23,17 +26,6 @@ struct ChargeCard {
 
 impl JobKind for ChargeCard {
     const NAME: &'static str = "charge-card";
-}
-
-/// A store whose time is that of the runtime, which stands still by itself.
-#[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
-fn store() -> MemoryStore {
-    let started = Instant::now();
-    let time = move || {
-        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
-    };
-    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
 }
 
 fn shared(store: &MemoryStore) -> Arc<dyn Store> {

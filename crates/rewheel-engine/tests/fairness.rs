@@ -3,7 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
 
 use rewheel::{millis, seconds};
-use rewheel_core::Report;
+use rewheel_core::store::Insert;
+use rewheel_core::{KindName, NewJob, Report, When};
 use rewheel_engine::{Engine, EngineSettings};
 use rewheel_stores::MemoryStore;
 use std::sync::Arc;
@@ -46,5 +47,36 @@ async fn one_job_of_a_tenant_does_not_wait_for_the_many_of_another() -> Tested {
     // It gets the next place that is free, whoever came before: not the one after those who wait.
     let waited = wait_beside_a_crowd(millis(900)).await?;
     assert!(waited < seconds(1), "{waited:?}");
+    Ok(())
+}
+
+/// What waits in the wheel is not yet in anybody's way; when all of it comes due at once, it must not be.
+#[tokio::test(start_paused = true)]
+async fn jobs_that_come_due_do_not_keep_other_kinds_from_being_claimed() -> Tested {
+    let (start, mut starts) = mpsc::unbounded_channel();
+    let engine = Engine::builder(Arc::new(MemoryStore::new()))
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .raw_handler("hangs", |_| async {
+            tokio::time::sleep(seconds(25)).await;
+            Report::Done
+        })
+        .raw_handler("quick", move |_| {
+            let _ = start.send(());
+            async { Report::Done }
+        })
+        .start()
+        .await?;
+    let (hangs, quick) = (KindName::parse("hangs")?, KindName::parse("quick")?);
+    let job = |kind: &KindName, delay| NewJob {
+        due: When::In(delay),
+        ..NewJob::new(engine.new_id(), kind.clone(), Vec::new())
+    };
+    let jobs: Vec<NewJob> = (0..500).map(|_| job(&hangs, seconds(4))).collect();
+    engine.insert(&Insert::new(&jobs)).await?;
+    tokio::time::sleep(seconds(5)).await;
+    // Two: a single one would go to a free place without being claimed.
+    let jobs = [job(&quick, Duration::ZERO), job(&quick, Duration::ZERO)];
+    engine.insert(&Insert::new(&jobs)).await?;
+    tokio::time::timeout(seconds(3), starts.recv()).await?;
     Ok(())
 }

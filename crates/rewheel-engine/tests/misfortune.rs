@@ -1,5 +1,9 @@
 //! One engine when one thing goes wrong: each test is a fault that was once found.
 
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{Change, KindStore, LeaseStore, OperateStore, ReadStore, What};
 use rewheel_core::{Actor, Failure, Job, JobId, Keep, KindChange, KindName, Report, State};
@@ -9,20 +13,8 @@ use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
-
-/// A store whose time is that of the runtime, which stands still by itself.
-#[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
-fn store() -> MemoryStore {
-    let started = Instant::now();
-    let time = move || {
-        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
-    };
-    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
-}
 
 fn faulty(store: &MemoryStore) -> Arc<FaultyStore> {
     Arc::new(FaultyStore::new(Arc::new(store.clone())))

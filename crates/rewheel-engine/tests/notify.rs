@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+#[path = "support/still.rs"]
+mod still;
 mod notify {
     mod support;
     mod letters;

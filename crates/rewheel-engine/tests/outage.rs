@@ -1,5 +1,9 @@
 //! One engine whose store is away for an hour.
 
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
 use rewheel::{Random, millis, seconds};
 use rewheel_core::store::{Filter, PageRequest, ReadStore, StoreError};
 use rewheel_core::{JobId, Report, State};
@@ -23,16 +27,6 @@ const HOUR: Duration = Duration::from_secs(3_600);
 #[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
 fn now() -> Instant {
     Instant::now()
-}
-
-/// A store whose time is that of the runtime, which stands still by itself.
-fn store() -> MemoryStore {
-    let started = now();
-    let time = move || {
-        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
-    };
-    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
 }
 
 /// What becomes of a call to a store that is away.

@@ -6,26 +6,25 @@
     reason = "the time of a test, which stands still"
 )]
 
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
 use rewheel::{Category, Verdict, millis, seconds};
-use rewheel_core::store::{KindStore, LeaseStore, ReadStore};
-use rewheel_core::{Actor, Failure, Kind, KindChange, KindName, Report};
-use rewheel_engine::{BreakerSettings, Engine, EngineSettings, KindSettings};
+use rewheel_core::store::{Insert, KindStore, LeaseStore, ReadStore, Store};
+use rewheel_core::{Actor, Failure, Kind, KindChange, KindName, NewJob, Report, Tenant};
+use rewheel_engine::{
+    BreakerSettings, Engine, EngineBuilder, EngineSettings, KindSettings, StartError,
+};
 use rewheel_stores::MemoryStore;
+use rewheel_testkit::{Fault, FaultyStore, Verb};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
-
-/// A store whose time is that of the test.
-fn store() -> MemoryStore {
-    let started = tokio::time::Instant::now();
-    let time = move || {
-        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
-    };
-    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
-}
 
 /// What a kind calls: up or down, and how often it was called.
 #[derive(Clone, Default)]
@@ -67,19 +66,30 @@ fn settings() -> KindSettings {
     }
 }
 
+fn builder(store: Arc<dyn Store>, name: &str, charge: &Dependency) -> EngineBuilder {
+    let charge = charge.clone();
+    let name = name.to_owned();
+    Engine::builder(store)
+        .settings(EngineSettings { name, places: 20, ..EngineSettings::default() })
+        .kind("charge", settings())
+        .raw_handler("charge", move |_| charge.clone().call())
+}
+
 async fn engine(
     store: &Arc<MemoryStore>,
     name: &str,
     charge: &Dependency,
-) -> Result<Engine, rewheel_engine::StartError> {
-    let charge = charge.clone();
-    let name = name.to_owned();
-    Engine::builder(Arc::clone(store) as Arc<dyn rewheel_core::store::Store>)
-        .settings(EngineSettings { name, places: 20, ..EngineSettings::default() })
-        .kind("charge", settings())
-        .raw_handler("charge", move |_| charge.clone().call())
-        .start()
-        .await
+) -> Result<Engine, StartError> {
+    builder(Arc::clone(store) as Arc<dyn Store>, name, charge).start().await
+}
+
+/// Lets a kind be parked for all, with jobs that wait; its dependency is back by then.
+async fn park(store: &MemoryStore, engine: &Engine, charge: &Dependency) -> Tested {
+    charge.set_down(true);
+    submit(engine, 50).await?;
+    assert!(within(seconds(5), async || kind(store).await.parked.is_some()).await);
+    charge.set_down(false);
+    Ok(())
 }
 
 async fn submit(engine: &Engine, count: usize) -> Tested {
@@ -201,5 +211,112 @@ async fn what_a_person_opens_stays_open_until_a_person_closes_it() -> Tested {
     store.change_kind(&name, &KindChange::Reset, &by).await?;
     assert!(within(seconds(10), async || is_drained(&store).await).await);
     engine.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+/// Whoever has the right to probe may be the only one who knows that the dependency is back.
+#[tokio::test(start_paused = true)]
+async fn a_probe_whose_result_the_store_does_not_hear_is_not_the_last_one() -> Tested {
+    let (store, charge) = (Arc::new(store()), Dependency::default());
+    let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>));
+    let engine = builder(Arc::clone(&faulty) as Arc<dyn Store>, "one", &charge).start().await?;
+    park(&store, &engine, &charge).await?;
+    let has_prober = async || kind(&store).await.parked.is_some_and(|p| p.prober.is_some());
+    assert!(within(seconds(10), has_prober).await);
+    // More often than a blip is repeated.
+    for _ in 0..4 {
+        faulty.fail_next(Verb::ChangeKind, Fault::Before);
+    }
+    assert!(within(seconds(60), async || kind(&store).await.parked.is_none()).await);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspicion_that_the_store_does_not_hear_is_told_again() -> Tested {
+    let (store, charge) = (Arc::new(store()), Dependency::default());
+    let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>));
+    let engine = builder(Arc::clone(&faulty) as Arc<dyn Store>, "one", &charge).start().await?;
+    // More often than attempts are left that fail, and make it look again.
+    for _ in 0..16 {
+        faulty.fail_next(Verb::ChangeKind, Fault::Before);
+    }
+    charge.set_down(true);
+    submit(&engine, 50).await?;
+    assert!(within(seconds(15), async || kind(&store).await.parked.is_some()).await);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_whose_claim_got_no_answer_is_not_the_last_one() -> Tested {
+    let (store, charge) = (Arc::new(store()), Dependency::default());
+    let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>));
+    let engine = builder(Arc::clone(&faulty) as Arc<dyn Store>, "one", &charge).start().await?;
+    park(&store, &engine, &charge).await?;
+    tokio::time::sleep(seconds(1)).await;
+    // The next claim is the probe's.
+    faulty.fail_next(Verb::Claim, Fault::After);
+    assert!(within(seconds(600), async || kind(&store).await.parked.is_none()).await);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn submits_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
+    let (store, charge) = (Arc::new(store()), Dependency::default());
+    let slow =
+        Arc::new(FaultyStore::in_weather(Arc::clone(&store) as Arc<dyn Store>, slow_inserts));
+    let engine = Arc::new(builder(slow, "one", &charge).start().await?);
+    park(&store, &engine, &charge).await?;
+    let mut submitters = JoinSet::new();
+    for nth in 0..4 {
+        let engine = Arc::clone(&engine);
+        submitters.spawn(async move {
+            tokio::time::sleep(millis(nth)).await;
+            loop {
+                let _ = engine.submit_raw("charge", Vec::new()).await;
+            }
+        });
+    }
+    assert!(within(seconds(40), async || kind(&store).await.parked.is_none()).await);
+    Ok(())
+}
+
+/// Inserts take a moment.
+fn slow_inserts(verb: Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {
+    Box::pin(async move {
+        if verb == Verb::Insert {
+            tokio::time::sleep(millis(3)).await;
+        }
+        None
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
+    let (store, charge) = (Arc::new(store()), Dependency::default());
+    let busy = ["a", "b", "c"];
+    let mut builder = builder(Arc::clone(&store) as Arc<dyn Store>, "one", &charge);
+    for name in busy {
+        builder = builder.raw_handler(name, |context| async move {
+            // They end one after the other, so that there is never much room.
+            let odd = context.job().id.to_bytes()[15];
+            tokio::time::sleep(millis(1_000 + u64::from(odd))).await;
+            Report::Done
+        });
+    }
+    let engine = builder.start().await?;
+    park(&store, &engine, &charge).await?;
+    for name in busy {
+        // Of several tenants: one alone would leave the last fifth free.
+        let (name, tenant) = (KindName::parse(name)?, Tenant::parse(name)?);
+        let new = || {
+            let mut job = NewJob::new(engine.new_id(), name.clone(), Vec::new());
+            job.tenant = Some(tenant.clone());
+            job
+        };
+        let jobs: Vec<NewJob> = std::iter::repeat_with(new).take(1_000).collect();
+        engine.insert(&Insert::new(&jobs)).await?;
+    }
+    assert!(within(seconds(30), async || kind(&store).await.parked.is_none()).await);
+    assert!(store.books().await?.live > 1_000, "the others had nothing to do any more");
     Ok(())
 }

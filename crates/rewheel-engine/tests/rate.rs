@@ -11,8 +11,12 @@ use rewheel_core::Report;
 use rewheel_core::store::ReadStore;
 use rewheel_engine::{Engine, KindSettings};
 use rewheel_stores::MemoryStore;
+use rewheel_testkit::{Fault, FaultyStore, Verb};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -58,5 +62,48 @@ async fn a_kind_goes_no_faster_than_its_rate() -> Tested {
         let all = *starts.last().unwrap() - starts[0];
         assert!(all < seconds(12), "{engines} engines: 60 attempts took {all:?}");
     }
+    Ok(())
+}
+
+/// An insert that finds its lane taken starts nothing, and so takes nobody's turn.
+#[tokio::test(start_paused = true)]
+async fn submits_do_not_use_up_a_rate() -> Tested {
+    let done = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&done);
+    let slow_inserts = |verb: Verb| -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {
+        Box::pin(async move {
+            if verb == Verb::Insert {
+                tokio::time::sleep(millis(3)).await;
+            }
+            None
+        })
+    };
+    let store = FaultyStore::in_weather(Arc::new(MemoryStore::new()), slow_inserts);
+    let settings = KindSettings { rate: Some("20/s".parse()?), ..KindSettings::default() };
+    let engine = Engine::builder(Arc::new(store))
+        .kind("slow", settings)
+        .raw_handler("slow", move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            async { Report::Done }
+        })
+        .start()
+        .await?;
+    let engine = Arc::new(engine);
+    let mut submitters = JoinSet::new();
+    for nth in 0..4 {
+        let engine = Arc::clone(&engine);
+        submitters.spawn(async move {
+            tokio::time::sleep(millis(nth)).await;
+            loop {
+                let _ = engine.submit_raw("slow", Vec::new()).await;
+                tokio::time::sleep(millis(10)).await;
+            }
+        });
+    }
+    tokio::time::sleep(seconds(5)).await;
+    let before = done.load(Ordering::SeqCst);
+    tokio::time::sleep(seconds(10)).await;
+    let count = done.load(Ordering::SeqCst) - before;
+    assert!(count >= 160, "{count} attempts in 10 s at 20/s");
     Ok(())
 }

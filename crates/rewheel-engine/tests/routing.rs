@@ -1,5 +1,9 @@
 //! What an engine does about failures, by the rules of their kind.
 
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
 use rewheel::{Backoff, Category, StatusSet, Verdict, millis, minutes, seconds};
 use rewheel_core::store::{ReadStore, Store};
 use rewheel_core::{
@@ -9,20 +13,8 @@ use rewheel_engine::{Engine, JobContext, KindSettings};
 use rewheel_stores::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
-
-/// A store whose time is that of the runtime, which stands still by itself.
-#[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
-fn store() -> MemoryStore {
-    let started = Instant::now();
-    let time = move || {
-        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        rewheel_core::Timestamp::from_millis(1_700_000_000_000 + millis)
-    };
-    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
-}
 
 fn shared(store: &MemoryStore) -> Arc<dyn Store> {
     Arc::new(store.clone())

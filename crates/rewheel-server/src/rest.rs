@@ -15,8 +15,8 @@ use crate::problem::{Code, Problem};
 use axum::Router;
 use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
-use rewheel_core::Actor;
+use axum::routing::{MethodRouter, get, post};
+use rewheel_core::{Actor, KindChange};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -30,11 +30,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/jobs/{id}/retry", post(jobs::retry))
         .route("/v1/kinds", get(kinds::list))
         .route("/v1/kinds/{kind}", get(kinds::show).put(kinds::put))
-        .route("/v1/kinds/{kind}/pause", post(kinds::pause))
-        .route("/v1/kinds/{kind}/resume", post(kinds::resume))
-        .route("/v1/kinds/{kind}/breaker/open", post(kinds::open))
-        .route("/v1/kinds/{kind}/breaker/close", post(kinds::close))
-        .route("/v1/kinds/{kind}/breaker/reset", post(kinds::reset))
+        .route("/v1/kinds/{kind}/pause", change_kind(|| KindChange::Pause))
+        .route("/v1/kinds/{kind}/resume", change_kind(|| KindChange::Resume))
+        .route(
+            "/v1/kinds/{kind}/breaker/open",
+            change_kind(|| KindChange::Open { reason: format!("opened by {}", who()) }),
+        )
+        .route("/v1/kinds/{kind}/breaker/close", change_kind(|| KindChange::Close))
+        .route("/v1/kinds/{kind}/breaker/reset", change_kind(|| KindChange::Reset))
         .route("/v1/incidents", get(incidents::list))
         .route("/v1/audit", get(audit::list))
         .route("/livez", get(health::livez))
@@ -42,6 +45,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .fallback(nothing_here)
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
         .with_state(app)
+}
+
+/// Changes the kind that the path names.
+fn change_kind(change: fn() -> KindChange) -> MethodRouter<Arc<App>> {
+    post(move |app, name, uri| kinds::change(app, name, uri, change()))
 }
 
 async fn nothing_here(uri: Uri) -> Problem {

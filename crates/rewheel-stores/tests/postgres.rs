@@ -5,14 +5,30 @@ use rewheel_stores::{PostgresOptions, PostgresStore};
 use rewheel_testkit::{Schema, Subject};
 use std::sync::Arc;
 
-async fn open() -> Subject {
+async fn open(change: impl FnOnce(&mut PostgresOptions)) -> Subject {
     let schema = Schema::fresh();
     let clock = ClockOffset::default();
     let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
     options.clock = clock.clone();
     options.pool_max = 3;
+    change(&mut options);
     let store = PostgresStore::open_with(options).await.expect("a fresh schema opens");
     Subject::new(Arc::new(store), clock).keeping(schema)
 }
 
-rewheel_testkit::store_conformance!(open);
+mod as_it_comes {
+    async fn open() -> rewheel_testkit::Subject {
+        super::open(|_| {}).await
+    }
+
+    rewheel_testkit::store_conformance!(open);
+}
+
+/// Every claim is written as a list, which only large ones are otherwise.
+mod listed {
+    async fn open() -> rewheel_testkit::Subject {
+        super::open(|options| options.listed_min = 1).await
+    }
+
+    rewheel_testkit::store_conformance!(open);
+}

@@ -1,12 +1,13 @@
-//! What waiting costs.
+//! What waiting costs: memory, looks at the clock.
 
 use super::Dispatch;
-use crate::settings::EngineSettings;
+use crate::engine::Engine;
+use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Parts, Shared, Waiting};
 use crate::submit::IdTime;
 use rewheel::Random;
 use rewheel_core::store::{Direct, Store};
-use rewheel_core::{Fence, KindName, NewJob, Timestamp};
+use rewheel_core::{Fence, KindName, NewJob, Report, Timestamp};
 use rewheel_stores::MemoryStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,4 +58,30 @@ fn waiting(shared: &Shared, kind: &KindName) -> Waiting {
     let waiting = shared.waiting(job, direct.holder, Duration::from_secs(60), None);
     shared.hold(waiting.lease());
     waiting
+}
+
+/// What a rate held up can wait for a place, too: its moment has passed then, and says nothing about when to look.
+#[tokio::test(start_paused = true)]
+async fn a_rate_that_waits_for_a_place_does_not_wake_the_loop_all_the_time() {
+    let rated = KindSettings { rate: "10/s".parse().ok(), ..KindSettings::default() };
+    let engine = Engine::builder(Arc::new(MemoryStore::new()))
+        .settings(EngineSettings { places: 4, ..EngineSettings::default() })
+        .kind("rated", rated)
+        .raw_handler("rated", |_| async { Report::Done })
+        .raw_handler("slow", |_| async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Report::Done
+        })
+        .start()
+        .await
+        .unwrap();
+    for kind in ["rated", "rated", "rated", "slow", "slow", "slow", "slow"] {
+        engine.submit_raw(kind, Vec::new()).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(engine.status().places_free, 0);
+    let before = engine.shared().ticks();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let ticks = engine.shared().ticks() - before;
+    assert!(ticks < 100, "{ticks} ticks in 10 s");
 }

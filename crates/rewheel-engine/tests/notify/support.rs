@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{OperateStore, Store};
-use rewheel_core::{Failure, KindName, Report, Timestamp};
+use rewheel_core::{Failure, KindName, Report};
 use rewheel_engine::notify::{Event, Notice, Notifier, NotifyCounts, NotifyError, Route};
 use rewheel_engine::{Engine, EngineBuilder, KindSettings};
 use rewheel_stores::MemoryStore;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
+
+pub(super) use crate::still::store;
 
 pub(super) type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -83,17 +84,6 @@ impl Notifier for Person {
         self.told.lock().unwrap().push(notice.clone());
         Ok(())
     }
-}
-
-/// A store whose time is that of the runtime, which stands still by itself.
-#[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
-pub(super) fn store() -> MemoryStore {
-    let started = Instant::now();
-    let time = move || {
-        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(1_700_000_000_000 + millis)
-    };
-    MemoryStore::with_time(time, rewheel_core::store::ClockOffset::default())
 }
 
 /// An engine whose jobs of the kind `work` are dead at once.

@@ -67,59 +67,14 @@ pub(super) async fn put(
     Ok(Json(document).into_response())
 }
 
-/// `POST /v1/kinds/{kind}/pause`
-pub(super) async fn pause(
-    app: State<Arc<App>>,
-    name: Path<String>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    change(app, name, &uri, KindChange::Pause).await
-}
-
-/// `POST /v1/kinds/{kind}/resume`
-pub(super) async fn resume(
-    app: State<Arc<App>>,
-    name: Path<String>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    change(app, name, &uri, KindChange::Resume).await
-}
-
-/// `POST /v1/kinds/{kind}/breaker/open`
-pub(super) async fn open(
-    app: State<Arc<App>>,
-    name: Path<String>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    let reason = format!("opened by {}", who());
-    change(app, name, &uri, KindChange::Open { reason }).await
-}
-
-/// `POST /v1/kinds/{kind}/breaker/close`
-pub(super) async fn close(
-    app: State<Arc<App>>,
-    name: Path<String>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    change(app, name, &uri, KindChange::Close).await
-}
-
-/// `POST /v1/kinds/{kind}/breaker/reset`
-pub(super) async fn reset(
-    app: State<Arc<App>>,
-    name: Path<String>,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    change(app, name, &uri, KindChange::Reset).await
-}
-
-async fn change(
+/// `POST /v1/kinds/{kind}/{pause,resume,breaker/…}`
+pub(super) async fn change(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-    uri: &Uri,
+    uri: Uri,
     change: KindChange,
 ) -> Result<Response, Problem> {
-    Parameters::read(uri, &[])?.finish()?;
+    Parameters::read(&uri, &[])?.finish()?;
     let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
     let kind = KindName::parse(&name).map_err(|_| not_found())?;
     let engine = app.engine_for_work()?;

@@ -36,7 +36,6 @@ async fn jobs_of_a_killed_node_run_elsewhere_after_its_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes half a minute: part of `cargo xtask chaos --store postgres --cell kill-node`"]
 async fn jobs_of_a_killed_node_run_elsewhere_within_15_seconds_by_default() {
     let _alone = alone().await;
     takeover(None, Duration::from_secs(15)).await;

@@ -1,0 +1,17 @@
+//! A store for tests whose time stands still.
+
+use rewheel_core::Timestamp;
+use rewheel_core::store::ClockOffset;
+use rewheel_stores::MemoryStore;
+use tokio::time::Instant;
+
+/// A store whose time is that of the runtime, which stands still by itself.
+#[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
+pub(crate) fn store() -> MemoryStore {
+    let started = Instant::now();
+    let time = move || {
+        let millis = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(1_700_000_000_000 + millis)
+    };
+    MemoryStore::with_time(time, ClockOffset::default())
+}
