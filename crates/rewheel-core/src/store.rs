@@ -81,6 +81,11 @@ pub trait WorkStore: Send + Sync {
     /// suspects only. Answers for each whether the holder still has it.
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>>;
 
+    /// Replaces the payload of a job that the holder has: the next attempt goes on from there, whoever
+    /// makes it. The key remembers the payload that was submitted. Answers whether the holder still
+    /// has the job.
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool>;
+
     /// Writes what became of attempts, each item with its record or not at all. One answer for
     /// each, in order. What a person wanted meanwhile is obeyed, see [`Decision::state`]. The
     /// guard is (job, holder, fence): a holder that died may still settle what nobody has swept

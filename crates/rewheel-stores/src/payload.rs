@@ -1,8 +1,19 @@
-//! Tells whether two payloads are the same without keeping either.
+//! What is said of payloads: their size, whether two are the same.
 
+use rewheel_core::store::{Answer, StoreError};
 use sha2::{Digest, Sha256};
 
 /// Returns what a key remembers of the payload that it came with.
 pub(crate) fn payload_hash(payload: &[u8]) -> [u8; 32] {
     Sha256::digest(payload).into()
+}
+
+/// Refuses a payload that is larger than a store takes.
+pub(crate) fn refuse_large(payload: &[u8], bytes_max: usize) -> Answer<()> {
+    if payload.len() <= bytes_max {
+        return Ok(());
+    }
+    let bytes = payload.len();
+    let text = format!("a payload of {bytes} bytes is too large: at most {bytes_max} are stored");
+    Err(StoreError::Rejected(text.into()))
 }

@@ -72,6 +72,7 @@ pub enum Verb {
     Lanes,
     Claim,
     Start,
+    Checkpoint,
     Settle,
     GiveBack,
     Held,

@@ -44,6 +44,11 @@ impl WorkStore for GuardedStore {
         self.call("start", &self.usual, |_| self.inner.start(holder, leases)).await
     }
 
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+        self.call("checkpoint", &self.usual, |_| self.inner.checkpoint(holder, lease, payload))
+            .await
+    }
+
     async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
         self.call("settle", &self.usual, |_| self.inner.settle(holder, settlements)).await
     }

@@ -84,6 +84,18 @@ impl World {
         }
     }
 
+    pub(super) fn checkpoint(&mut self, holder: HolderId, lease: Lease, payload: &[u8]) -> bool {
+        let row = self.jobs.get_mut(&lease.job);
+        match row.filter(|row| row.is_leased_as(holder, lease.fence)) {
+            Some(row) => {
+                row.payload = payload.to_vec();
+                row.job.version = row.job.version.next();
+                true
+            }
+            None => false,
+        }
+    }
+
     pub(super) fn held(
         &self,
         holder: HolderId,

@@ -2,6 +2,7 @@
 
 use super::MemoryStore;
 use super::world::Row;
+use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
@@ -42,6 +43,11 @@ impl WorkStore for MemoryStore {
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
         self.run(|world, _| Ok(leases.iter().map(|lease| world.start(holder, *lease)).collect()))
+    }
+
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+        refuse_large(payload, PAYLOAD_BYTES_MAX)?;
+        self.run(|world, _| Ok(world.checkpoint(holder, lease, payload)))
     }
 
     async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {

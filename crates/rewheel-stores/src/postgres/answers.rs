@@ -3,6 +3,7 @@
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{claim, kinds, lease, prune, read, risks};
+use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
@@ -44,6 +45,13 @@ impl WorkStore for PostgresStore {
         let session = self.write().await?;
         let started = claim::start(&session, holder, leases).await;
         session.end(started).await
+    }
+
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+        refuse_large(payload, PAYLOAD_BYTES_MAX)?;
+        let session = self.write().await?;
+        let saved = claim::checkpoint(&session, holder, lease, payload).await;
+        session.end(saved).await
     }
 
     async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {

@@ -28,6 +28,7 @@ statements! {
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL);
+    CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);

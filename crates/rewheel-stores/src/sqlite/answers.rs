@@ -4,6 +4,7 @@ use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{change, claim, insert, kinds, lease, prune, read, settle, sweep};
 use super::{SqliteStore, Synchronous};
+use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
@@ -62,6 +63,12 @@ impl WorkStore for SqliteStore {
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
         let leases = leases.to_vec();
         self.write(leases.len(), move |tx| claim::start(tx, holder, &leases)).await
+    }
+
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+        refuse_large(payload, PAYLOAD_BYTES_MAX)?;
+        let payload = payload.to_vec();
+        self.write(1, move |tx| claim::checkpoint(tx, holder, lease, &payload)).await
     }
 
     async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {

@@ -42,6 +42,11 @@ impl WorkStore for FaultyStore {
         self.through(Verb::Start, self.inner.start(holder, leases)).await
     }
 
+    async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool> {
+        self.check([lease.job].into_iter())?;
+        self.through(Verb::Checkpoint, self.inner.checkpoint(holder, lease, payload)).await
+    }
+
     async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>> {
         self.check(settlements.iter().map(|settlement| settlement.lease.job))?;
         self.through(Verb::Settle, self.inner.settle(holder, settlements)).await

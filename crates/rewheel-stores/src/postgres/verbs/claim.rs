@@ -9,7 +9,7 @@ use super::super::row::{
 };
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CLAIM, CLAIM_LOOK, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
+    CHECKPOINT, CLAIM, CLAIM_LOOK, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
 };
 use rewheel_core::store::{Answer, Claim, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
@@ -265,6 +265,17 @@ pub(in super::super) async fn start(
         started.insert(Lease { job: job_id(row.try_get(0)?), fence: fence(row.try_get(1)?) });
     }
     Ok(leases.iter().map(|lease| started.contains(lease)).collect())
+}
+
+pub(in super::super) async fn checkpoint(
+    session: &Session<'_>,
+    holder: HolderId,
+    lease: Lease,
+    payload: &[u8],
+) -> Result<bool, Trouble> {
+    let params: [Param<'_>; 4] =
+        [&holder_uuid(holder), &uuid(lease.job), &count(lease.fence.get()), &payload];
+    Ok(session.execute(&CHECKPOINT, &params).await? == 1)
 }
 
 /// Leases as arrays, one for each column. In the order of their ids, so that two who lock the same ones do not wait for

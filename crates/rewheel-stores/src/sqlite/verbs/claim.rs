@@ -159,6 +159,17 @@ pub(in super::super) fn start(
     Ok(answers)
 }
 
+pub(in super::super) fn checkpoint(
+    tx: &Transaction<'_, '_>,
+    holder: HolderId,
+    lease: Lease,
+    payload: &[u8],
+) -> Result<bool, Trouble> {
+    let Some(number) = tx.number(holder)? else { return Ok(false) };
+    let values = (lease.job.to_bytes(), number, count(lease.fence.get()), payload);
+    Ok(tx.execute(include_str!("../sql/checkpoint.sql"), values)? == 1)
+}
+
 pub(in super::super) fn held(
     tx: &Transaction<'_, '_>,
     holder: HolderId,
