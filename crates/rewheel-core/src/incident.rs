@@ -67,6 +67,12 @@ impl Incident {
         pattern
     }
 
+    /// Returns the id of the incident that a job belongs to: that of its latest failure.
+    pub fn of(job: &Job) -> Option<String> {
+        let failure = job.failure.as_ref()?;
+        Some(Incident::id(&job.lane.kind, failure, &Incident::pattern(failure.message())))
+    }
+
     fn id(kind: &KindName, failure: &Failure, pattern: &str) -> String {
         // FNV-1a: short, and the same everywhere and for ever.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

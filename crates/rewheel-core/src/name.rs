@@ -90,6 +90,21 @@ name! {
     ShardKey, is_key, NameError::Key
 }
 
+impl KindName {
+    /// Returns whether the name is kept for jobs of the engine itself: nobody else submits or runs them.
+    ///
+    /// ```
+    /// use rewheel_core::KindName;
+    ///
+    /// assert!(KindName::parse("rewheel.operation")?.is_reserved());
+    /// assert!(!KindName::parse("rewheel-report")?.is_reserved());
+    /// # Ok::<_, rewheel_core::NameError>(())
+    /// ```
+    pub fn is_reserved(&self) -> bool {
+        self.as_str().starts_with("rewheel.")
+    }
+}
+
 fn is_kind(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() <= Limits::KIND_BYTES_MAX

@@ -1,5 +1,6 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
+use crate::checkpoint::Checkpoints;
 use crate::kinds::KindEntry;
 use crate::park;
 use crate::runner::{JobContext, Reporting, Runner};
@@ -19,7 +20,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Runs a job that has its places, and hands what became of it to whoever settles.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    waiting: Waiting,
+    mut waiting: Waiting,
     kind: Arc<KindEntry>,
     mut places: Places,
     cancel: CancelToken,
@@ -32,7 +33,13 @@ pub(crate) async fn run(
         return;
     }
     let started = shared.clock.now();
-    let report = report(&shared, &waiting, &kind, &cancel).await;
+    let bytes_max = shared.settings.payload_bytes_max;
+    let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
+    let report = report(&shared, &waiting, &kind, &cancel, &checkpoints).await;
+    if let Some(payload) = checkpoints.take() {
+        // A retry that stays here goes on from there.
+        Arc::make_mut(&mut waiting.job).payload = Some(payload);
+    }
     let took = shared.clock.now().since(started);
     let told = cancel.is_cancelled();
     let spoke = if told { None } else { park::speaks(&report) };
@@ -85,6 +92,7 @@ async fn report(
     waiting: &Waiting,
     kind: &KindEntry,
     cancel: &CancelToken,
+    checkpoints: &Checkpoints,
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
@@ -97,7 +105,8 @@ async fn report(
     }
     let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
-    let context = JobContext::new(Arc::clone(&waiting.job), ends_in, cancel.clone());
+    let job = Arc::clone(&waiting.job);
+    let context = JobContext::new(job, ends_in, cancel.clone(), checkpoints.clone());
     let cut = async {
         tokio::select! {
             biased;

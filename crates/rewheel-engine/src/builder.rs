@@ -7,6 +7,7 @@ use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
 use crate::notify::{Notifying, Telling};
+use crate::operation::{self, Operator};
 use crate::park::Parking;
 use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
@@ -15,7 +16,7 @@ use crate::shared::{Parts, RunnerSource, Shared};
 use crate::submit::IdTime;
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
-use rewheel_core::{Actor, KindName, NameError};
+use rewheel_core::{Actor, Keep, KindName, NameError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -42,6 +43,12 @@ pub enum StartError {
         kind: String,
         /// Which, and why.
         why: SettingError,
+    },
+    /// The name of a kind is one of the engine's own.
+    #[error("kind `{kind}`: names that begin with `rewheel.` are the engine's own")]
+    Reserved {
+        /// The name.
+        kind: String,
     },
     /// A setting of the engine cannot work.
     #[error(transparent)]
@@ -170,6 +177,10 @@ impl EngineBuilder {
             settings.check().map_err(wrong)?;
             named.push(new_kind(&parse_kind(name)?, settings));
         }
+        let reserved = handlers.keys().chain(named.iter().map(|kind| &kind.name));
+        if let Some(kind) = reserved.into_iter().find(|kind| kind.is_reserved()) {
+            return Err(StartError::Reserved { kind: kind.to_string() });
+        }
         let (random, id_time) = (self.random, self.id_time);
         let store = GuardedStore::new(self.store, &self.settings, &random);
         let unsure = store.unsure();
@@ -184,6 +195,9 @@ impl EngineBuilder {
             }
         }
         store.put_kinds(&named, &Actor::new("engine")).await?;
+        // Their kind begins to exist with the first of them.
+        let keep = Keep { job: self.settings.keep_ended, key: self.settings.keep_keys };
+        handlers.insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep)));
         let parts = Parts {
             store,
             unsure,

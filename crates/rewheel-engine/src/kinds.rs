@@ -148,7 +148,11 @@ impl Shared {
             };
             fresh.insert(kind.name.clone(), entry);
         }
-        let runnable = fresh.values().filter(|kind| kind.runner.is_some()).count();
+        // What the engine runs for people, now and then, is not one of those that share the places.
+        let is_shared = |(name, kind): &(&KindName, &Arc<KindEntry>)| {
+            kind.runner.is_some() && !name.is_reserved()
+        };
+        let runnable = fresh.iter().filter(is_shared).count();
         self.runnable_count.store(runnable, Ordering::Relaxed);
         let has_rates = fresh.values().any(|kind| kind.gate.is_some());
         self.has_rates.store(has_rates, Ordering::Relaxed);

@@ -15,6 +15,7 @@
 mod settings;
 mod routes;
 mod runner;
+mod checkpoint;
 mod submit;
 mod calls;
 mod claim;
@@ -22,6 +23,7 @@ pub mod wheel;
 mod dispatch;
 mod attempt;
 mod settle;
+mod operation;
 mod park;
 mod rate;
 mod tenants;
@@ -36,8 +38,12 @@ mod builder;
 mod engine;
 
 pub use self::builder::{EngineBuilder, StartError};
+pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
+pub use self::operation::{
+    Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
+};
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};

@@ -69,9 +69,14 @@ impl<'de> Deserialize<'de> for Rate {
 
 impl Rate {
     /// Returns how many fit into `time`, for one of `holders`, at least one.
-    fn within(&self, time: Duration, holders: usize) -> usize {
+    pub(crate) fn within(&self, time: Duration, holders: usize) -> usize {
         let share = f64::from(self.calls) * time.as_secs_f64() / self.period.as_secs_f64();
         ((share / holders.max(1) as f64).ceil() as usize).max(1)
+    }
+
+    /// Returns how long so many take.
+    pub(crate) fn time_of(&self, count: usize) -> Duration {
+        self.period.mul_f64(count as f64 / f64::from(self.calls))
     }
 }
 

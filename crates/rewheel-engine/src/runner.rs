@@ -1,5 +1,6 @@
 //! Runs one attempt: a handler in this process, or whatever else can.
 
+use crate::checkpoint::Checkpoints;
 use rewheel::{CancelToken, Category, Verdict};
 use rewheel_core::{Failure, Fence, Job, JobId, Report, Timestamp};
 use serde::Serialize;
@@ -72,12 +73,22 @@ pub struct JobContext {
     attempt: u32,
     ends_in: Duration,
     cancel: CancelToken,
+    checkpoints: Checkpoints,
 }
 
 impl JobContext {
-    pub(crate) fn new(job: Arc<Job>, ends_in: Duration, cancel: CancelToken) -> JobContext {
+    pub(crate) fn new(
+        job: Arc<Job>,
+        ends_in: Duration,
+        cancel: CancelToken,
+        checkpoints: Checkpoints,
+    ) -> JobContext {
         let attempt = job.attempt + 1;
-        JobContext { job, attempt, ends_in, cancel }
+        JobContext { job, attempt, ends_in, cancel, checkpoints }
+    }
+
+    pub(crate) fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
     }
 
     /// Returns the job as it was leased.

@@ -226,6 +226,9 @@ impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
 
 fn new_job(engine: &Engine, kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
     let kind = KindName::parse(kind).map_err(|why| name("kind", why))?;
+    if kind.is_reserved() {
+        return Err(field("kind", format!("`{kind}` is the engine's own")));
+    }
     Ok(NewJob::new(engine.new_id(), kind, payload))
 }
 

@@ -61,7 +61,7 @@ fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob,
     if !fields.has("kind") {
         fields.wrong("kind", "is missing");
     }
-    let kind = fields.text("kind", KindName::parse);
+    let kind = fields.text("kind", kind);
     let key = fields.text("key", Key::parse);
     let tenant = fields.text("tenant", Tenant::parse);
     let shard_key = fields.text("shard_key", ShardKey::parse);
@@ -145,6 +145,14 @@ fn due(fields: &mut Fields<'_>) -> Option<When> {
         (None, Some(due)) => Some(When::At(due)),
         (None, None) => None,
     }
+}
+
+fn kind(text: &str) -> Result<KindName, String> {
+    let kind = KindName::parse(text).map_err(|error| error.to_string())?;
+    if kind.is_reserved() {
+        return Err("must not begin with `rewheel.`: such kinds are the engine's own".to_owned());
+    }
+    Ok(kind)
 }
 
 fn wait(text: &str) -> Result<Duration, String> {

@@ -55,6 +55,11 @@ pub(super) async fn put(
         Problem::of_fields(Code::InvalidField, vec![FieldError::new("/kind", error)])
             .hint("it is the last part of the path")
     })?;
+    if kind.is_reserved() {
+        let why = "must not begin with `rewheel.`: such kinds are the engine's own";
+        let errors = vec![FieldError::new("/kind", why)];
+        return Err(Problem::of_fields(Code::InvalidField, errors));
+    }
     if app.config().kinds.contains_key(&kind) {
         let detail = format!("`{kind}` is what the server's config file says");
         return Err(Problem::new(Code::ManagedByConfig, detail)

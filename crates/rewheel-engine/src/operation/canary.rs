@@ -1,0 +1,136 @@
+//! Judges whether the jobs of a canary's step do well.
+
+use rewheel_core::{Failure, Job, State};
+
+/// So many of a step's jobs may fail an attempt without speaking against all: below a tenth.
+const FAILING_PART: usize = 10;
+
+/// What a step's jobs say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// Every one ended well.
+    Well,
+    /// Some are not done yet.
+    AtWork(usize),
+    /// Too many failed again.
+    Failing {
+        /// How many.
+        failed: usize,
+        /// One of them.
+        example: String,
+    },
+}
+
+/// Judges the jobs of a step, as they are now; `None` is one that ended and was not kept. One that is dead again speaks for
+/// itself; attempts that failed and will be repeated speak when they are a tenth.
+pub(super) fn judge(jobs: &[Option<Job>]) -> Health {
+    let (mut failed, mut died, mut at_work, mut example) = (0_usize, false, 0, None);
+    for job in jobs.iter().flatten() {
+        let state = job.state();
+        let has_died = matches!(state, State::Dead | State::Failed);
+        let has_failed = job.attempt > job.attempts_before && state != State::Succeeded;
+        died |= has_died;
+        at_work += usize::from(state.is_live());
+        if has_died || has_failed {
+            failed += 1;
+            if example.is_none() || has_died {
+                example = job.failure.as_ref().map(describe);
+            }
+        }
+    }
+    if died || (failed > 0 && failed * FAILING_PART >= jobs.len()) {
+        let example = example.unwrap_or_else(|| "it does not say why".to_owned());
+        return Health::Failing { failed, example };
+    }
+    if at_work > 0 { Health::AtWork(at_work) } else { Health::Well }
+}
+
+fn describe(failure: &Failure) -> String {
+    let code = failure.code().map(|code| format!(" {code}")).unwrap_or_default();
+    format!("{}{code}: {}", failure.category().as_str(), failure.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Health, judge};
+    use rewheel::{Category, Random};
+    use rewheel_core::{
+        Because, Failure, Fence, Job, JobId, KindName, Lane, Priority, State, Status, Timestamp,
+        Version,
+    };
+
+    /// A job that was redriven after three attempts, and made so many since.
+    fn job(state: State, attempts: u32) -> Option<Job> {
+        let now = Timestamp::from_millis(0);
+        let kind = KindName::parse("charge").unwrap();
+        Some(Job {
+            id: JobId::new(now, &Random::seeded(1)),
+            lane: Lane { kind, tenant: None, priority: Priority::default() },
+            key: None,
+            shard_key: None,
+            payload: None,
+            attempts_max: None,
+            attempt_timeout: None,
+            backoff: None,
+            traceparent: None,
+            created: now,
+            deadline: None,
+            due: now,
+            because: Because::Person,
+            status: match state {
+                State::Succeeded => Status::Succeeded(now),
+                State::Failed => Status::Failed(now),
+                State::Dead => Status::Dead(now),
+                State::Cancelled => Status::Cancelled(now),
+                State::Paused => Status::Paused,
+                State::Scheduled | State::Leased => Status::Scheduled,
+            },
+            fence: Fence::new(3),
+            version: Version::new(9),
+            attempt: 3 + attempts,
+            attempts_before: 3,
+            takeovers: 0,
+            takeovers_counted: 0,
+            failure: Some(Failure::new(Category::Rejected, Some("404"), "no such order")),
+        })
+    }
+
+    #[track_caller]
+    fn check(jobs: &[(usize, Option<Job>)], expected: Health) {
+        let each = |(count, job): &(usize, Option<Job>)| vec![job.clone(); *count];
+        let jobs: Vec<Option<Job>> = jobs.iter().flat_map(each).collect();
+        assert_eq!(judge(&jobs), expected);
+    }
+
+    fn failing(failed: usize) -> Health {
+        Health::Failing { failed, example: "rejected 404: no such order".to_owned() }
+    }
+
+    #[test]
+    fn jobs_that_ended_well_are_well() {
+        check(&[(5, job(State::Succeeded, 1)), (2, None)], Health::Well);
+        check(&[(1, job(State::Succeeded, 4))], Health::Well);
+        // A person took it away: that says nothing.
+        check(&[(1, job(State::Cancelled, 0))], Health::Well);
+    }
+
+    #[test]
+    fn jobs_that_wait_are_waited_for() {
+        check(&[(1, job(State::Scheduled, 0))], Health::AtWork(1));
+        check(&[(9, None), (1, job(State::Paused, 0))], Health::AtWork(1));
+    }
+
+    #[test]
+    fn one_that_is_dead_again_is_enough() {
+        check(&[(99, None), (1, job(State::Dead, 1))], failing(1));
+        check(&[(1, job(State::Failed, 0))], failing(1));
+    }
+
+    #[test]
+    fn attempts_that_fail_are_enough_when_they_are_a_tenth() {
+        check(&[(1, job(State::Scheduled, 1))], failing(1));
+        check(&[(9, None), (1, job(State::Scheduled, 1))], failing(1));
+        check(&[(91, None), (9, job(State::Scheduled, 1))], Health::AtWork(9));
+        check(&[(90, None), (10, job(State::Scheduled, 2))], failing(10));
+    }
+}

@@ -1,0 +1,168 @@
+//! An operation as the payload of its job: the order, how far it is.
+
+use super::{Bulk, BulkVerb, Operation, OperationState, Selection};
+use crate::rate::Rate;
+use rewheel_core::store::{Change, Cursor};
+use rewheel_core::{Actor, Job, JobId, Timestamp, Version, When};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Everything that the next attempt must know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Document {
+    verb: String,
+    pub(super) filter: Selection,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rate: Option<Rate>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) canary: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Deadline>,
+    by: String,
+    pub(super) began_ms: i64,
+    pub(super) total: u64,
+    pub(super) done: u64,
+    pub(super) failed: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) refused: BTreeMap<String, u64>,
+    /// Jobs that are about to be changed: written first, so that nobody counts them twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pending: Vec<Subject>,
+    /// Where to read on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+    /// Whether there is nothing more to read.
+    #[serde(default)]
+    pub(super) is_read: bool,
+    /// Which step of the canary it is at, from 0.
+    #[serde(default)]
+    pub(super) step: usize,
+    /// Jobs that this step has redriven, and is waiting for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) watched: Vec<String>,
+    /// Since when it waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) watched_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+}
+
+/// A job that is about to be changed, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Subject {
+    id: String,
+    version: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Deadline {
+    InMs(u64),
+    AtMs(i64),
+}
+
+impl Document {
+    pub(super) fn new(order: Bulk, by: &Actor, began: Timestamp, total: u64) -> Document {
+        Document {
+            verb: order.verb.as_str().to_owned(),
+            filter: order.selection,
+            rate: order.rate,
+            canary: order.canary,
+            deadline: order.deadline.map(|deadline| match deadline {
+                When::In(left) => {
+                    Deadline::InMs(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+                }
+                When::At(at) => Deadline::AtMs(at.as_millis()),
+            }),
+            by: by.to_string(),
+            began_ms: began.as_millis(),
+            total,
+            done: 0,
+            failed: 0,
+            refused: BTreeMap::new(),
+            pending: Vec::new(),
+            cursor: None,
+            is_read: false,
+            step: 0,
+            watched: Vec::new(),
+            watched_ms: None,
+            reason: None,
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    pub(super) fn decode(payload: &[u8]) -> Result<Document, String> {
+        let document: Document =
+            serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        document.verb.parse::<BulkVerb>()?;
+        Ok(document)
+    }
+
+    pub(super) fn verb(&self) -> BulkVerb {
+        self.verb.parse().unwrap_or(BulkVerb::Resume)
+    }
+
+    /// Who the audit log names: whoever ordered it, and by which operation.
+    pub(super) fn actor(&self, id: JobId) -> Actor {
+        Actor::new(&format!("{} by operation {id}", self.by))
+    }
+
+    pub(super) fn cursor(&self) -> Option<Cursor> {
+        self.cursor.as_ref()?.parse().ok()
+    }
+
+    /// Notes which jobs come next, and where to read on behind them.
+    pub(super) fn intend(&mut self, jobs: &[Job], next: Option<Cursor>) {
+        let subject = |job: &Job| Subject { id: job.id.to_string(), version: job.version.get() };
+        self.pending = jobs.iter().map(subject).collect();
+        self.cursor = next.map(|next| next.to_string());
+        self.is_read = next.is_none();
+    }
+
+    /// What is to be done to the jobs that come next. A redrive is for the very death that was read: a late repetition must not
+    /// redrive a job that has died again since.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let verb = self.verb();
+        let deadline = self.deadline.map(|deadline| match deadline {
+            Deadline::InMs(left) => When::In(Duration::from_millis(left)),
+            Deadline::AtMs(at) => When::At(Timestamp::from_millis(at)),
+        });
+        let change = |subject: &Subject| {
+            let version = Version::new(subject.version);
+            let if_version = (verb == BulkVerb::Redrive).then_some(version);
+            Some(Change { job: subject.id.parse().ok()?, what: verb.what(deadline), if_version })
+        };
+        self.pending.iter().filter_map(change).collect()
+    }
+
+    /// How many jobs the current step of the canary has; `None` once all of them went well.
+    pub(super) fn step_size(&self) -> Option<usize> {
+        self.canary.get(self.step).map(|size| *size as usize)
+    }
+
+    pub(super) fn operation(
+        &self,
+        id: JobId,
+        state: OperationState,
+        created: Timestamp,
+    ) -> Operation {
+        Operation {
+            id,
+            verb: self.verb(),
+            state,
+            total: self.total,
+            done: self.done,
+            failed: self.failed,
+            refused: self.refused.clone(),
+            reason: self.reason.clone(),
+            step: self.step_size().map(|_| (self.step + 1, self.canary.len())),
+            by: Actor::new(&self.by),
+            created,
+            finished: None,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Carries an order out, a batch at a time, from wherever an earlier attempt left it.
+
+use super::canary::{self, Health};
+use super::document::Document;
+use crate::checkpoint::CheckpointError;
+use crate::runner::{JobContext, Reporting, Runner};
+use rewheel::Category;
+use rewheel_core::store::{Changed, Store, StoreError};
+use rewheel_core::{Failure, Job, JobId, Keep, Report, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Jobs that are changed in one go: a transaction that is long enough to be worth it, and short enough to stop others for
+/// milliseconds only.
+const BATCH_MAX: usize = 500;
+
+/// Batches of one attempt. Then another job gets the place.
+const STEPS_MAX: usize = 20;
+
+/// How soon, and how rarely, to look whether the jobs of a canary have ended.
+const LOOK_MIN: Duration = Duration::from_millis(100);
+const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// Runs operations.
+#[derive(Clone)]
+pub(crate) struct Operator {
+    store: Arc<dyn Store>,
+    keep: Keep,
+}
+
+/// What follows a step.
+enum Next {
+    /// The next one, once this is durable.
+    Step,
+    /// The next one, after a while.
+    Wait(Duration),
+    /// Nothing: it is done.
+    Done,
+    /// Nothing: it must not go on.
+    Stop(String),
+}
+
+impl Operator {
+    pub(crate) fn new(store: &Arc<dyn Store>, keep: Keep) -> Operator {
+        Operator { store: Arc::clone(store), keep }
+    }
+
+    async fn work(self, context: JobContext) -> Result<(), Report> {
+        let id = context.id();
+        let mut order = Document::decode(context.payload()).map_err(|why| {
+            Report::Fail(Failure::new(Category::BadPayload, None, &format!("not an order: {why}")))
+        })?;
+        // What was begun and not noted as done may be done already.
+        let mut is_again = !order.pending.is_empty();
+        for _ in 0..STEPS_MAX {
+            if context.cancel().is_cancelled() {
+                break;
+            }
+            let next = self.step(id, &mut order, is_again).await?;
+            is_again = false;
+            match next {
+                Next::Step => save(&context, &order).await?,
+                Next::Wait(wait) => {
+                    save(&context, &order).await?;
+                    return Err(Report::snooze(wait));
+                }
+                Next::Done => return Ok(()),
+                Next::Stop(why) => {
+                    order.reason = Some(why.clone());
+                    save(&context, &order).await?;
+                    return Err(Report::fail(why));
+                }
+            }
+        }
+        Err(Report::snooze(Duration::ZERO))
+    }
+
+    async fn step(
+        &self,
+        id: JobId,
+        order: &mut Document,
+        is_again: bool,
+    ) -> Result<Next, StoreError> {
+        if !order.pending.is_empty() {
+            return self.change(id, order, is_again).await;
+        }
+        let left = order.step_size().map(|size| size.saturating_sub(order.watched.len()));
+        if left == Some(0) || (order.is_read && !order.watched.is_empty()) {
+            return self.watch(order).await;
+        }
+        if order.is_read {
+            return Ok(Next::Done);
+        }
+        let second = Duration::from_secs(1);
+        let rated = order.rate.map_or(BATCH_MAX, |rate| rate.within(second, 1));
+        let limit = BATCH_MAX.min(rated).min(left.unwrap_or(BATCH_MAX));
+        let mut batch = order.filter.batch(&*self.store, order.cursor(), limit).await?;
+        // Who died after the order was given is not meant by it.
+        let began = Timestamp::from_millis(order.began_ms);
+        batch.jobs.retain(|job| job.status.finished().is_none_or(|ended| ended <= began));
+        order.intend(&batch.jobs, batch.next);
+        Ok(Next::Step)
+    }
+
+    /// Changes the jobs that were noted.
+    async fn change(
+        &self,
+        id: JobId,
+        order: &mut Document,
+        is_again: bool,
+    ) -> Result<Next, StoreError> {
+        let changes = order.changes();
+        let answers = self.store.change(&changes, &order.actor(id), self.keep).await?;
+        let is_canary = order.step_size().is_some();
+        for (change, answer) in changes.iter().zip(&answers) {
+            match refusal(*answer) {
+                Some(reason) if !is_again => {
+                    order.failed += 1;
+                    *order.refused.entry(reason.to_owned()).or_default() += 1;
+                }
+                Some(_) | None => {
+                    order.done += 1;
+                    if is_canary {
+                        order.watched.push(change.job.to_string());
+                    }
+                }
+            }
+        }
+        order.pending.clear();
+        Ok(match order.rate {
+            Some(rate) => Next::Wait(rate.time_of(changes.len())),
+            None => Next::Step,
+        })
+    }
+
+    /// Looks whether the jobs of the canary's step do well.
+    async fn watch(&self, order: &mut Document) -> Result<Next, StoreError> {
+        let mut jobs: Vec<Option<Job>> = Vec::with_capacity(order.watched.len());
+        for id in order.watched.iter().filter_map(|id| id.parse().ok()) {
+            jobs.push(self.store.get(id).await?);
+        }
+        let (step, steps, count) = (order.step + 1, order.canary.len(), jobs.len());
+        match canary::judge(&jobs) {
+            Health::Well => {
+                order.watched.clear();
+                order.watched_ms = None;
+                order.step += 1;
+                Ok(Next::Step)
+            }
+            Health::AtWork(_) => {
+                let now = self.store.now().await?;
+                let since = *order.watched_ms.get_or_insert(now.as_millis());
+                let waited = now.since(Timestamp::from_millis(since));
+                Ok(Next::Wait((waited / 4).clamp(LOOK_MIN, LOOK_MAX)))
+            }
+            Health::Failing { failed, example } => {
+                let left = order.total.saturating_sub(order.done + order.failed);
+                Ok(Next::Stop(format!(
+                    "step {step} of {steps} of the canary failed: {failed} of its {count} jobs failed \
+                     again ({example}); {} were redriven, {left} are left as they were",
+                    order.done
+                )))
+            }
+        }
+    }
+}
+
+impl Runner for Operator {
+    fn run(&self, context: JobContext) -> Reporting {
+        let work = self.clone().work(context);
+        Box::pin(async move { work.await.map_or_else(|report| report, |()| Report::Done) })
+    }
+}
+
+async fn save(context: &JobContext, order: &Document) -> Result<(), CheckpointError> {
+    context.checkpoint_raw(order.encode()).await
+}
+
+/// Why a job was not changed, in the words of the wire; `None` where it was.
+fn refusal(answer: Changed) -> Option<&'static str> {
+    match answer {
+        Changed::Applied { .. } | Changed::Wanted { .. } | Changed::Unchanged { .. } => None,
+        Changed::WrongState(_) => Some("wrong_state"),
+        Changed::VersionChanged(_) => Some("version_changed"),
+        Changed::NeedsDeadline => Some("deadline_passed"),
+        Changed::TooLarge { .. } => Some("too_large"),
+        Changed::NotFound => Some("not_found"),
+    }
+}

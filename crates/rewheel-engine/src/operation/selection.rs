@@ -1,0 +1,204 @@
+//! Chooses the jobs of an order.
+
+use super::{BulkVerb, KIND, Preview};
+use rewheel_core::store::{Answer, Count, Cursor, Filter, PageRequest, Store};
+use rewheel_core::{Incident, Job, KindName, Limits, State, Tenant, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Rows that are counted: a person who waits for an answer should get one.
+const COUNTED_MAX: usize = 1_000_000;
+
+/// Jobs that are looked at one by one to count those of an incident.
+const LOOKED_AT_MAX: usize = 100_000;
+
+/// Jobs that a preview names.
+const SAMPLE_MAX: usize = 10;
+
+/// Which jobs: all conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Conditions", into = "Conditions")]
+pub struct Selection {
+    /// Those that this lets through.
+    pub filter: Filter,
+    /// Those of this incident, see [`Incident`].
+    pub incident: Option<String>,
+}
+
+impl From<Filter> for Selection {
+    fn from(filter: Filter) -> Selection {
+        Selection { filter, incident: None }
+    }
+}
+
+/// Some jobs of a selection, and where to go on.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) jobs: Vec<Job>,
+    /// Where the next one begins; `None` at the end.
+    pub(super) next: Option<Cursor>,
+}
+
+impl Selection {
+    /// Chooses the jobs of an incident.
+    pub fn of_incident(id: &str) -> Selection {
+        Selection { incident: Some(id.to_owned()), ..Selection::default() }
+    }
+
+    /// Returns whether it names no condition.
+    pub fn is_everything(&self) -> bool {
+        *self == Selection::default()
+    }
+
+    /// Returns what it means for a verb: jobs in states that the verb is for, and none that come later.
+    pub(super) fn of(&self, verb: BulkVerb, now: Option<Timestamp>) -> Selection {
+        let mut selection = self.clone();
+        if selection.filter.states.is_empty() {
+            selection.filter.states = verb.states().to_vec();
+        }
+        if selection.filter.created_before.is_none() {
+            selection.filter.created_before =
+                now.map(|now| Timestamp::from_millis(now.as_millis().saturating_add(1)));
+        }
+        selection
+    }
+
+    /// Reads the next jobs, at most `limit`.
+    pub(super) async fn batch(
+        &self,
+        store: &dyn Store,
+        cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Answer<Batch> {
+        let page = PageRequest { cursor, ..PageRequest::first(self.page_size(limit)) };
+        let page = store.list(&self.filter, &page).await?;
+        let mut jobs: Vec<Job> = page.items.into_iter().filter(|job| self.has(job)).collect();
+        if jobs.len() <= limit {
+            return Ok(Batch { jobs, next: page.next });
+        }
+        jobs.truncate(limit);
+        let next = jobs.last().map(|last| Cursor::behind(last.id));
+        Ok(Batch { jobs, next })
+    }
+
+    pub(super) async fn preview(&self, store: &dyn Store) -> Answer<Preview> {
+        match self.incident {
+            Some(_) => self.look(store).await,
+            None => self.count(store).await,
+        }
+    }
+
+    async fn count(&self, store: &dyn Store) -> Answer<Preview> {
+        let all = store.count(&self.filter, COUNTED_MAX).await?;
+        // Operations are jobs, but not the subject of any.
+        let kinds = vec![super::kind()];
+        let is_without = self.filter.kinds.is_empty() || self.filter.kinds == kinds;
+        let operations = match is_without {
+            true => store.count(&Filter { kinds, ..self.filter.clone() }, COUNTED_MAX).await?,
+            false => Count::Exactly(0),
+        };
+        let (Count::Exactly(own) | Count::AtLeast(own)) = operations;
+        let count = match all {
+            Count::Exactly(count) => Count::Exactly(count.saturating_sub(own)),
+            Count::AtLeast(count) => Count::AtLeast(count.saturating_sub(own)),
+        };
+        let sample = self.batch(store, None, SAMPLE_MAX).await?;
+        Ok(Preview { count, sample: sample.jobs.iter().map(|job| job.id).collect() })
+    }
+
+    /// Counts what the store cannot.
+    async fn look(&self, store: &dyn Store) -> Answer<Preview> {
+        let (mut count, mut sample, mut cursor) = (0, Vec::new(), None);
+        for _ in 0..LOOKED_AT_MAX / Limits::PAGE_MAX {
+            let batch = self.batch(store, cursor, Limits::PAGE_MAX).await?;
+            count += batch.jobs.len() as u64;
+            let more = SAMPLE_MAX - sample.len();
+            sample.extend(batch.jobs.iter().take(more).map(|job| job.id));
+            cursor = batch.next;
+            if cursor.is_none() {
+                return Ok(Preview { count: Count::Exactly(count), sample });
+            }
+        }
+        Ok(Preview { count: Count::AtLeast(count), sample })
+    }
+
+    fn has(&self, job: &Job) -> bool {
+        job.lane.kind.as_str() != KIND
+            && self.incident.as_ref().is_none_or(|id| Incident::of(job).as_ref() == Some(id))
+    }
+
+    /// Where most jobs may not belong to the incident, more are read at once.
+    fn page_size(&self, limit: usize) -> usize {
+        if self.incident.is_some() { Limits::PAGE_MAX } else { limit.clamp(1, Limits::PAGE_MAX) }
+    }
+}
+
+/// A selection as it is written into the payload of an operation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Conditions {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    state: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kind: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    q: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_after_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_before_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_after_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_before_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incident: Option<String>,
+}
+
+impl From<Selection> for Conditions {
+    fn from(selection: Selection) -> Conditions {
+        let filter = selection.filter;
+        let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+        Conditions {
+            state: filter.states.iter().map(ToString::to_string).collect(),
+            kind: filter.kinds.iter().map(ToString::to_string).collect(),
+            tenant: filter.tenant.map(|tenant| tenant.to_string()),
+            category: filter.category.map(|category| category.as_str().to_owned()),
+            q: filter.text,
+            due_after_ms: millis(filter.due_after),
+            due_before_ms: millis(filter.due_before),
+            created_after_ms: millis(filter.created_after),
+            created_before_ms: millis(filter.created_before),
+            incident: selection.incident,
+        }
+    }
+}
+
+impl TryFrom<Conditions> for Selection {
+    type Error = String;
+
+    fn try_from(from: Conditions) -> Result<Selection, String> {
+        let at = |millis: Option<i64>| millis.map(Timestamp::from_millis);
+        let text = |error: &dyn ToString| error.to_string();
+        let states: Result<Vec<State>, _> = from.state.iter().map(|state| state.parse()).collect();
+        let kinds: Result<Vec<KindName>, _> =
+            from.kind.iter().map(|kind| KindName::parse(kind)).collect();
+        let tenant = from.tenant.map(|tenant| Tenant::parse(&tenant)).transpose();
+        let category = from.category.map(|category| category.parse()).transpose();
+        let filter = Filter {
+            states: states.map_err(|error| text(&error))?,
+            kinds: kinds.map_err(|error| text(&error))?,
+            tenant: tenant.map_err(|error| text(&error))?,
+            category: category.map_err(|error: rewheel::UnknownCategory| text(&error))?,
+            text: from.q,
+            due_after: at(from.due_after_ms),
+            due_before: at(from.due_before_ms),
+            created_after: at(from.created_after_ms),
+            created_before: at(from.created_before_ms),
+        };
+        Ok(Selection { filter, incident: from.incident })
+    }
+}
