@@ -180,6 +180,28 @@ async fn lost_answers_neither_repeat_nor_forget_a_job() -> Tested {
     Ok(())
 }
 
+/// A late repetition of what is done does not redrive a job that has died again since.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_dies_again_is_redriven_once() -> Tested {
+    let (store, shop) = (store(), Shop::default());
+    let faulty = Arc::new(FaultyStore::new(shared(&store)));
+    let engine = engine(&(Arc::clone(&faulty) as Arc<dyn Store>), "one", &shop).await;
+    // It is old, but dies after the order was given.
+    engine.submit_raw("charge", Vec::new()).delay(seconds(10)).await?;
+    tokio::time::sleep(seconds(8)).await;
+    die(&store, &engine, "charge", 20).await?;
+    let order = of_kind(BulkVerb::Redrive, "charge").rate("5/s".parse()?);
+    for _ in 0..6 {
+        faulty.fail_next(Verb::Change, Fault::After);
+    }
+    let operation = engine.operate(&order, &by()).await?;
+    let operation = ended(&engine, operation.id).await;
+    assert_eq!(figures(&operation), (OperationState::Done, 20, 20, 0));
+    until(async || count(&store, "charge", State::Dead).await == 21).await;
+    assert_eq!(shop.calls.load(Ordering::SeqCst), 21 + 20);
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_canary_stops_after_the_first_failing_step_and_says_why() -> Tested {
     let (store, shop) = (store(), Shop::default());
