@@ -38,8 +38,17 @@ pub(crate) enum Command {
     Jobs(JobsCommand),
     /// List the kinds, and how many jobs each has
     Kinds,
-    /// List what fails, by its cause: the worst first
-    Incidents,
+    /// Look at dead letters, and put them back to work
+    #[command(subcommand)]
+    Dead(DeadCommand),
+    /// List what fails, by its cause, and change all jobs of a cause
+    Incidents {
+        #[command(subcommand)]
+        command: Option<IncidentsCommand>,
+    },
+    /// Look at changes of many jobs
+    #[command(subcommand)]
+    Operations(OperationsCommand),
     /// Check a store: whether every job is accounted for, and what weakens its promises
     Doctor(Doctor),
     /// Try out who is told what
@@ -149,14 +158,25 @@ pub(crate) enum JobsCommand {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Let jobs wait
+    Pause {
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Let jobs go on, when they are due
+    Resume {
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Change what a job says; one that runs must be paused first
+    Edit(Box<Edit>),
 }
 
+/// Which jobs.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct List {
-    /// In this state; may be there several times
-    #[arg(long)]
-    pub(crate) state: Vec<String>,
-
+pub(crate) struct Which {
     /// Of this kind; may be there several times
     #[arg(long)]
     pub(crate) kind: Vec<String>,
@@ -188,7 +208,11 @@ pub(crate) struct List {
     /// Submitted before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) created_before: Option<String>,
+}
 
+/// How much of a list.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Paging {
     /// How many at most: 1 to 1000
     #[arg(long, value_name = "NUMBER")]
     pub(crate) limit: Option<String>,
@@ -196,6 +220,157 @@ pub(crate) struct List {
     /// Where the last page ended
     #[arg(long)]
     pub(crate) cursor: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct List {
+    /// In this state; may be there several times
+    #[arg(long)]
+    pub(crate) state: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    #[command(flatten)]
+    pub(crate) paging: Paging,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Edit {
+    /// Its id
+    pub(crate) id: String,
+
+    /// Another input as JSON: itself, @file, or - for what is piped in
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) payload: Option<String>,
+
+    /// From 0 to 9; 9 runs first
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) priority: Option<i64>,
+
+    /// When it may next run: 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) due: Option<String>,
+
+    /// When nobody will want it any more; `none` takes the deadline away
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
+
+    /// How many attempts it gets
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub(crate) attempts_max: Option<i64>,
+
+    /// Only if this is still its version
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) if_version: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// List dead letters, the newest first
+    List(Box<DeadList>),
+    /// Put dead letters back to work: those named, or those of a filter
+    Redrive(Box<Redrive>),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DeadList {
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    #[command(flatten)]
+    pub(crate) paging: Paging,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Redrive {
+    /// Their ids; without any, say which by the options
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    /// Of this incident
+    #[arg(long, value_name = "ID")]
+    pub(crate) incident: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) care: Care,
+}
+
+/// How carefully many jobs are redriven.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Care {
+    /// A few first, then more, each step after the last went well: 1,10,100
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub(crate) canary: Vec<u32>,
+
+    /// A new deadline: dead letters whose own has passed need one
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+}
+
+/// How many jobs are changed by one order.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Pace {
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// How many at most in a time: 100/s
+    #[arg(long)]
+    pub(crate) rate: Option<String>,
+
+    /// Print the operation's id, and do not wait for its end
+    #[arg(long)]
+    pub(crate) detach: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IncidentsCommand {
+    /// List what fails, by its cause: the worst first
+    List,
+    /// Pause the jobs of an incident that wait for their next attempt
+    Hold {
+        /// Its id
+        id: String,
+        #[command(flatten)]
+        pace: Pace,
+    },
+    /// Resume the jobs of an incident that are paused
+    Release {
+        /// Its id
+        id: String,
+        #[command(flatten)]
+        pace: Pace,
+    },
+    /// Put the dead letters of an incident back to work
+    Redrive {
+        /// Its id
+        id: String,
+        #[command(flatten)]
+        care: Care,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperationsCommand {
+    /// List changes of many jobs, the newest first
+    List(Paging),
+    /// Show how far one is
+    Show {
+        /// Its id
+        id: String,
+    },
+    /// Stop one where it is
+    Abort {
+        /// Its id
+        id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,7 @@
 //! Talks to a server.
 
 use crate::trouble::{Trouble, exit};
-use reqwest::{Method, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -60,6 +60,20 @@ impl Client {
         self.send(Method::POST, self.url(path), body).await
     }
 
+    /// Asks for a job to be changed, as long as it has this version.
+    pub(crate) async fn patch(
+        &self,
+        path: &[&str],
+        if_version: Option<u64>,
+        body: String,
+    ) -> Result<Document, Trouble> {
+        let mut request = self.http.request(Method::PATCH, self.url(path));
+        if let Some(version) = if_version {
+            request = request.header("if-match", format!("\"{version}\""));
+        }
+        self.answer(request, body).await
+    }
+
     fn url(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut parts) = url.path_segments_mut() {
@@ -69,7 +83,10 @@ impl Client {
     }
 
     async fn send(&self, method: Method, url: Url, body: String) -> Result<Document, Trouble> {
-        let request = self.http.request(method, url);
+        self.answer(self.http.request(method, url), body).await
+    }
+
+    async fn answer(&self, request: RequestBuilder, body: String) -> Result<Document, Trouble> {
         let request = request.header("content-type", "application/json").body(body);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = response.status();

@@ -1,6 +1,8 @@
-//! Lists what fails, by its cause.
+//! Lists what fails, by its cause; changes all jobs of a cause.
 
+use crate::args::IncidentsCommand;
 use crate::client::Client;
+use crate::operations::{self, Order};
 use crate::output::{Output, table};
 use crate::trouble::Trouble;
 use serde_json::Value;
@@ -8,7 +10,21 @@ use serde_json::Value;
 /// How much of a message fits beside the rest.
 const MESSAGE_CHARS: usize = 60;
 
-pub(crate) async fn run(client: &Client, output: Output) -> Result<(), Trouble> {
+pub(crate) async fn run(
+    command: Option<IncidentsCommand>,
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    let (id, verb, order) = match &command {
+        None | Some(IncidentsCommand::List) => return list(client, output).await,
+        Some(IncidentsCommand::Hold { id, pace }) => (id, "hold", Order::new(pace)),
+        Some(IncidentsCommand::Release { id, pace }) => (id, "release", Order::new(pace)),
+        Some(IncidentsCommand::Redrive { id, care }) => (id, "redrive", Order::redrive(care)),
+    };
+    operations::order(&["incidents", id, verb], &order, client, output).await
+}
+
+async fn list(client: &Client, output: Output) -> Result<(), Trouble> {
     let page = client.get(&["incidents"], &[("limit", "1000")]).await?;
     let document = page.value;
     let items = document["items"].as_array().cloned().unwrap_or_default();

@@ -1,17 +1,27 @@
 //! Shows jobs, and changes them.
 
-use crate::args::List;
+use crate::args::{Edit, List, Paging, Which};
 use crate::client::Client;
 use crate::output::{Output, table};
 use crate::trouble::{Trouble, exit};
-use crate::why;
-use serde_json::Value;
+use crate::{submit, why};
+use serde_json::{Map, Value, json};
 
 /// Longer texts would push the other columns off the screen.
 const CELL_CHARS_MAX: usize = 40;
 
 pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), Trouble> {
-    let page = client.get(&["jobs"], &query(args)).await?;
+    let states = args.state.iter().map(|state| ("state", state.as_str()));
+    list_those(states.chain(query(&args.which, &args.paging)).collect(), client, output).await
+}
+
+/// Lists the jobs of a query.
+pub(crate) async fn list_those(
+    query: Vec<(&str, &str)>,
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    let page = client.get(&["jobs"], &query).await?;
     let items = page.value.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
     output.answer(page.text, || {
         let names = ["ID", "KIND", "STATE", "ATTEMPT", "DUE", "KEY", "FAILURE"];
@@ -67,20 +77,46 @@ pub(crate) async fn change(
     Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
-fn query(args: &List) -> Vec<(&str, &str)> {
-    let mut query = Vec::new();
-    query.extend(args.state.iter().map(|state| ("state", state.as_str())));
-    query.extend(args.kind.iter().map(|kind| ("kind", kind.as_str())));
+/// Changes what a job says.
+pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result<(), Trouble> {
+    let mut fields = Map::new();
+    let texts = [("due", &args.due), ("deadline", &args.deadline)];
+    for (name, value) in texts.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
+    {
+        let is_none = name == "deadline" && value == "none";
+        fields.insert(name.to_owned(), if is_none { Value::Null } else { json!(value) });
+    }
+    let numbers = [("priority", args.priority), ("attempts_max", args.attempts_max)];
+    fields.extend(
+        numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))),
+    );
+    let mut body = Value::Object(fields).to_string();
+    if let Some(payload) = &args.payload {
+        // As it is written: numbers and the order of fields are the callee's business.
+        let payload = submit::payload(payload)?;
+        let rest = body.split_off(1);
+        let comma = if rest == "}" { "" } else { "," };
+        body = format!("{{\"payload\":{}{comma}{rest}", payload.get());
+    }
+    let job = client.patch(&["jobs", &args.id], args.if_version, body).await?;
+    let value = job.value;
+    output.answer(job.text, || changed(&value));
+    Ok(())
+}
+
+/// The parameters that say which jobs.
+pub(crate) fn query<'a>(which: &'a Which, paging: &'a Paging) -> Vec<(&'a str, &'a str)> {
+    let mut query: Vec<_> = which.kind.iter().map(|kind| ("kind", kind.as_str())).collect();
     let single = [
-        ("tenant", &args.tenant),
-        ("category", &args.category),
-        ("q", &args.q),
-        ("due_after", &args.due_after),
-        ("due_before", &args.due_before),
-        ("created_after", &args.created_after),
-        ("created_before", &args.created_before),
-        ("limit", &args.limit),
-        ("cursor", &args.cursor),
+        ("tenant", &which.tenant),
+        ("category", &which.category),
+        ("q", &which.q),
+        ("due_after", &which.due_after),
+        ("due_before", &which.due_before),
+        ("created_after", &which.created_after),
+        ("created_before", &which.created_before),
+        ("limit", &paging.limit),
+        ("cursor", &paging.cursor),
     ];
     query.extend(single.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
     query
@@ -177,7 +213,7 @@ fn said(failure: &Value) -> String {
     words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ")
 }
 
-fn text(value: &Value, name: &str) -> String {
+pub(crate) fn text(value: &Value, name: &str) -> String {
     match &value[name] {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

@@ -11,12 +11,14 @@ mod jobs;
 mod why;
 mod kinds;
 mod incidents;
+mod dead;
+mod operations;
 mod doctor;
 mod notify;
 mod bench;
 mod migrate;
 
-use self::args::{Args, Command, JobsCommand, NotifyCommand};
+use self::args::{Args, Command, DeadCommand, JobsCommand, NotifyCommand, OperationsCommand};
 use self::output::Output;
 use self::trouble::{Trouble, exit};
 use clap::Parser;
@@ -53,7 +55,27 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             jobs::change("retry", &ids, &client()?, output).await
         }
         Command::Kinds => kinds::run(&client()?, output).await,
-        Command::Incidents => incidents::run(&client()?, output).await,
+        Command::Jobs(JobsCommand::Pause { ids }) => {
+            jobs::change("pause", &ids, &client()?, output).await
+        }
+        Command::Jobs(JobsCommand::Resume { ids }) => {
+            jobs::change("resume", &ids, &client()?, output).await
+        }
+        Command::Jobs(JobsCommand::Edit(edit)) => jobs::edit(&edit, &client()?, output).await,
+        Command::Dead(DeadCommand::List(list)) => dead::list(&list, &client()?, output).await,
+        Command::Dead(DeadCommand::Redrive(redrive)) => {
+            dead::redrive(&redrive, &client()?, output).await
+        }
+        Command::Incidents { command } => incidents::run(command, &client()?, output).await,
+        Command::Operations(OperationsCommand::List(paging)) => {
+            operations::list(&paging, &client()?, output).await
+        }
+        Command::Operations(OperationsCommand::Show { id }) => {
+            operations::show(&id, &client()?, output).await
+        }
+        Command::Operations(OperationsCommand::Abort { id }) => {
+            operations::abort(&id, &client()?, output).await
+        }
         Command::Notify(NotifyCommand::Test { config }) => {
             notify::test(config.as_deref(), output).await
         }

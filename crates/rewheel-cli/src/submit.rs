@@ -113,7 +113,7 @@ fn body(args: &Submit) -> Result<String, Trouble> {
 }
 
 /// Reads the input: itself, a file, or what is piped in.
-fn payload(given: &str) -> Result<Box<RawValue>, Trouble> {
+pub(crate) fn payload(given: &str) -> Result<Box<RawValue>, Trouble> {
     let unreadable = |what: &str, error: std::io::Error| {
         Trouble::usage(format!("the payload cannot be read from {what}: {error}"))
     };

@@ -15,7 +15,9 @@ use crate::rate::Rate;
 use crate::settings::KindSettings;
 use crate::submit::SubmitError;
 use rewheel::Backoff;
-use rewheel_core::store::{Answer, Change, Count, Insert, Inserted, StoreError, What};
+use rewheel_core::store::{
+    Answer, Change, Count, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
+};
 use rewheel_core::{Actor, Job, JobId, Keep, KindName, NewJob, Priority, State, Timestamp, When};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -346,6 +348,21 @@ impl Engine {
     pub async fn operation(&self, id: JobId) -> Answer<Option<Operation>> {
         let job = self.store().get(id).await?;
         Ok(job.as_ref().and_then(Operation::of))
+    }
+
+    /// Returns operations, the newest first.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    pub async fn operations(&self, page: &PageRequest) -> Answer<Page<Operation>> {
+        let filter = Filter { kinds: vec![kind()], ..Filter::default() };
+        let listed = self.store().list(&filter, page).await?;
+        let mut items = Vec::with_capacity(listed.items.len());
+        for job in &listed.items {
+            // A list is without payloads, which say how far they are.
+            items.extend(self.operation(job.id).await?);
+        }
+        Ok(Page { items, next: listed.next })
     }
 
     /// Stops an operation where it is. What it has changed stays changed.

@@ -1,5 +1,8 @@
 //! What an attempt leaves to the next one.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![expect(clippy::disallowed_methods, reason = "it ends with the test")]
+
 #[path = "support/still.rs"]
 mod still;
 

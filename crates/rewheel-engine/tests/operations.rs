@@ -1,5 +1,7 @@
 //! Many jobs that are changed by one order.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
 #[path = "support/still.rs"]
 mod still;
 

@@ -85,6 +85,49 @@ impl<'a> Fields<'a> {
         self.judge(name, parsed)
     }
 
+    /// Takes a field that is true or false; one that is `null` is not there.
+    pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
+        let raw = self.take(name).filter(|raw| raw.get() != "null")?;
+        let parsed = raw.get().parse::<bool>().map_err(|_| "must be true or false".to_owned());
+        self.judge(name, parsed)
+    }
+
+    /// Takes a field that is a list of whole numbers; one that is `null` is empty.
+    pub(crate) fn numbers(&mut self, name: &str) -> Vec<u32> {
+        let Some(raw) = self.take(name).filter(|raw| raw.get() != "null") else {
+            return Vec::new();
+        };
+        let parsed = serde_json::from_str::<Vec<u32>>(raw.get());
+        let parsed = parsed.map_err(|_| "must be a list of whole numbers".to_owned());
+        self.judge(name, parsed).unwrap_or_default()
+    }
+
+    /// Takes a field that is a string of some form, or a list of them; one that is `null` is empty.
+    pub(crate) fn texts<T, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        let Some(raw) = self.take(name).filter(|raw| raw.get() != "null") else {
+            return Vec::new();
+        };
+        let one = serde_json::from_str::<String>(raw.get()).map(|one| vec![one]);
+        let texts = one.or_else(|_| serde_json::from_str::<Vec<String>>(raw.get()));
+        let parsed = match texts {
+            Ok(texts) => {
+                let parsed: Result<Vec<T>, E> = texts.iter().map(|text| parse(text)).collect();
+                parsed.map_err(|error| error.to_string())
+            }
+            Err(_) => Err("must be a string, or a list of strings".to_owned()),
+        };
+        self.judge(name, parsed).unwrap_or_default()
+    }
+
+    /// Notes the mistakes that were found inside a field.
+    pub(crate) fn note(&mut self, errors: Vec<FieldError>) {
+        self.errors.extend(errors);
+    }
+
     /// Returns what went wrong so far.
     pub(crate) fn into_errors(self) -> Vec<FieldError> {
         self.errors

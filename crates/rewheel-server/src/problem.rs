@@ -30,6 +30,8 @@ pub enum Code {
     KeyReused,
     /// The config file says what this kind is.
     ManagedByConfig,
+    /// The job is not what it was when the client looked.
+    VersionChanged,
     /// The body, the payload or the batch is larger than the limit.
     TooLarge,
     /// A field is missing, unknown or has a bad value.
@@ -58,6 +60,7 @@ impl Code {
             Code::WrongState => "wrong_state",
             Code::KeyReused => "key_reused",
             Code::ManagedByConfig => "managed_by_config",
+            Code::VersionChanged => "version_changed",
             Code::TooLarge => "too_large",
             Code::InvalidField => "invalid_field",
             Code::UnknownKind => "unknown_kind",
@@ -76,6 +79,7 @@ impl Code {
             Code::NotFound => 404,
             Code::MethodNotAllowed => 405,
             Code::WrongState | Code::KeyReused | Code::ManagedByConfig => 409,
+            Code::VersionChanged => 412,
             Code::TooLarge => 413,
             Code::InvalidField | Code::UnknownKind => 422,
             Code::Internal => 500,
@@ -98,6 +102,7 @@ impl Code {
             | Code::WrongState
             | Code::KeyReused
             | Code::ManagedByConfig
+            | Code::VersionChanged
             | Code::TooLarge
             | Code::InvalidField
             | Code::UnknownKind

@@ -8,6 +8,7 @@ mod jobs;
 mod kinds;
 mod audit;
 mod incidents;
+mod operations;
 mod health;
 
 use crate::app::App;
@@ -16,7 +17,9 @@ use axum::Router;
 use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post};
+use rewheel_core::store::What;
 use rewheel_core::{Actor, KindChange};
+use rewheel_engine::BulkVerb;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -25,9 +28,19 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/jobs", post(submit::one).get(jobs::list))
         .route("/v1/jobs/batch", post(submit::batch))
-        .route("/v1/jobs/{id}", get(jobs::show))
-        .route("/v1/jobs/{id}/cancel", post(jobs::cancel))
-        .route("/v1/jobs/{id}/retry", post(jobs::retry))
+        .route("/v1/jobs/cancel", order(BulkVerb::Cancel))
+        .route("/v1/jobs/pause", order(BulkVerb::Pause))
+        .route("/v1/jobs/resume", order(BulkVerb::Resume))
+        .route("/v1/jobs/retry", order(BulkVerb::Retry))
+        .route("/v1/jobs/redrive", order(BulkVerb::Redrive))
+        .route("/v1/jobs/{id}", get(jobs::show).patch(jobs::edit))
+        .route("/v1/jobs/{id}/cancel", change(|| What::Cancel, "cancelled"))
+        .route("/v1/jobs/{id}/pause", change(|| What::Pause, "paused"))
+        .route("/v1/jobs/{id}/resume", change(|| What::Resume, "resumed"))
+        .route("/v1/jobs/{id}/retry", change(|| What::Retry, "retried"))
+        .route("/v1/operations", get(operations::list))
+        .route("/v1/operations/{id}", get(operations::show))
+        .route("/v1/operations/{id}/abort", post(operations::abort))
         .route("/v1/kinds", get(kinds::list))
         .route("/v1/kinds/{kind}", get(kinds::show).put(kinds::put))
         .route("/v1/kinds/{kind}/pause", change_kind(|| KindChange::Pause))
@@ -39,12 +52,30 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/kinds/{kind}/breaker/close", change_kind(|| KindChange::Close))
         .route("/v1/kinds/{kind}/breaker/reset", change_kind(|| KindChange::Reset))
         .route("/v1/incidents", get(incidents::list))
+        .route("/v1/incidents/{id}/hold", order_incident(BulkVerb::Pause))
+        .route("/v1/incidents/{id}/release", order_incident(BulkVerb::Resume))
+        .route("/v1/incidents/{id}/redrive", order_incident(BulkVerb::Redrive))
         .route("/v1/audit", get(audit::list))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .fallback(nothing_here)
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
         .with_state(app)
+}
+
+/// Changes the job that the path names.
+fn change(what: fn() -> What, done: &'static str) -> MethodRouter<Arc<App>> {
+    post(move |app, id, uri, body| jobs::change(app, id, uri, body, (what(), done)))
+}
+
+/// Changes the jobs that the body chooses.
+fn order(verb: BulkVerb) -> MethodRouter<Arc<App>> {
+    post(move |app, uri, body| operations::order(app, uri, body, verb))
+}
+
+/// Changes the jobs of the incident that the path names.
+fn order_incident(verb: BulkVerb) -> MethodRouter<Arc<App>> {
+    post(move |app, id, uri, body| operations::order_incident(app, id, uri, body, verb))
 }
 
 /// Changes the kind that the path names.

@@ -1,8 +1,10 @@
 //! Turns the JSON of a submit into jobs: the one place where they are parsed.
 
 mod batch;
+mod edit;
 
 pub use self::batch::parse_batch;
+pub(crate) use self::edit::parse_edit;
 
 use crate::fields::Fields;
 use crate::problem::{Code, FieldError, Problem};

@@ -12,6 +12,8 @@ mod kinds;
 mod audit;
 #[path = "rest/incidents.rs"]
 mod incidents;
+#[path = "rest/operations.rs"]
+mod operations;
 #[path = "rest/problems.rs"]
 mod problems;
 #[path = "rest/life.rs"]

@@ -3,7 +3,7 @@
 use super::{Finding, TextFile, numbered};
 
 const SUITE: &str = "crates/rewheel-testkit/src/conformance";
-const LIST: &str = "crates/rewheel-testkit/src/conformance.rs";
+const LIST: &str = "crates/rewheel-testkit/src/conformance/cases.rs";
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = cases(files);
@@ -67,7 +67,7 @@ mod tests {
     fn a_case_that_is_not_listed_is_found() {
         let suite = "crates/rewheel-testkit/src/conformance/claim.rs";
         let files = [
-            file("crates/rewheel-testkit/src/conformance.rs", "claim {\n    takes_one,\n}\n"),
+            file("crates/rewheel-testkit/src/conformance/cases.rs", "claim {\n    takes_one,\n}\n"),
             file(suite, "pub async fn takes_one(s: &S) {}\npub async fn takes_two(s: &S) {}\n"),
         ];
         assert_eq!(places(&check(&files)), [format!("{suite}:2")]);

@@ -1,18 +1,20 @@
 //! Shows jobs, and changes one for a person.
 
+use super::body::SMALL_BYTES_MAX;
 use super::query::{self, Parameters};
 use super::{Page, body, who};
 use crate::app::App;
 use crate::job_document::JobDocument;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, FieldError, Problem};
+use crate::submit::parse_edit;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::Uri;
-use axum::http::header::ETAG;
+use axum::http::header::{ETAG, IF_MATCH};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::store::{Change, Changed, What};
-use rewheel_core::{JobId, Keep, KindName, State as JobState, Timestamp};
+use rewheel_core::{JobId, Keep, KindName, State as JobState, Timestamp, Version};
 use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,56 +54,86 @@ pub(super) async fn show(
     Ok(([(ETAG, etag)], Json(document)).into_response())
 }
 
-/// `POST /v1/jobs/{id}/cancel`
-pub(super) async fn cancel(
-    state: State<Arc<App>>,
-    id: Path<String>,
-    uri: Uri,
-    body: Body,
-) -> Result<Response, Problem> {
-    change(state, id, &uri, body, (What::Cancel, "cancelled")).await
-}
-
-/// `POST /v1/jobs/{id}/retry`
-pub(super) async fn retry(
-    state: State<Arc<App>>,
-    id: Path<String>,
-    uri: Uri,
-    body: Body,
-) -> Result<Response, Problem> {
-    change(state, id, &uri, body, (What::Retry, "retried")).await
-}
-
-async fn change(
+/// `POST /v1/jobs/{id}/{cancel,pause,resume,retry}`
+pub(super) async fn change(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    uri: &Uri,
+    uri: Uri,
     body: Body,
     (what, done): (What, &str),
 ) -> Result<Response, Problem> {
-    Parameters::read(uri, &[])?.finish()?;
+    Parameters::read(&uri, &[])?.finish()?;
     body::read_nothing(body).await?;
-    let id = parse_id(&id)?;
+    let change = Change::new(parse_id(&id)?, what);
+    obey(&app, change, done).await
+}
+
+/// `PATCH /v1/jobs/{id}`
+pub(super) async fn edit(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let bytes_max = app.engine_for_work()?.settings().payload_bytes_max;
+    let text = body::read(body, bytes_max.saturating_add(SMALL_BYTES_MAX)).await?;
+    let edit = parse_edit(&text, bytes_max)?;
+    let if_version = match headers.get(IF_MATCH) {
+        Some(tag) => if_match(tag)?,
+        None => None,
+    };
+    let change = Change { job: parse_id(&id)?, what: What::Edit(Box::new(edit)), if_version };
+    obey(&app, change, "edited").await
+}
+
+/// The version that an `If-Match` asks for; `None` for any.
+fn if_match(tag: &HeaderValue) -> Result<Option<Version>, Problem> {
+    let text = tag.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let version = text.trim_matches('"').parse().map(Version::new);
+    version.map(Some).map_err(|_| {
+        Problem::new(Code::BadQuery, "the header If-Match is not a version of this job")
+            .hint("use the ETag of GET /v1/jobs/{id} as it is")
+    })
+}
+
+async fn obey(app: &App, change: Change, done: &str) -> Result<Response, Problem> {
+    let id = change.job;
     let engine = app.engine_for_work()?;
-    let before = document(&app, id).await?.ok_or_else(|| not_found(id))?;
+    let before = document(app, id).await?.ok_or_else(|| not_found(id))?;
     let keep = Keep { job: engine.settings().keep_ended, key: engine.settings().keep_keys };
-    let changed = engine.store().change(&[Change::new(id, what)], &who(), keep).await?;
+    let changed = engine.store().change(&[change], &who(), keep).await?;
     let state = match changed.first() {
         Some(Changed::Applied { state, .. } | Changed::Unchanged { state, .. }) => *state,
         Some(Changed::Wanted { .. }) => JobState::Leased,
         Some(Changed::WrongState(state)) => return Err(wrong_state(done, *state)),
         Some(Changed::NeedsDeadline) => {
-            return Err(Problem::new(Code::WrongState, "its deadline has passed")
-                .hint("submit it again with a later deadline"));
+            let why = "its deadline has passed, or comes before it is due";
+            return Err(Problem::new(Code::WrongState, why)
+                .hint("PATCH it with a later deadline first, or with null for none"));
+        }
+        Some(Changed::VersionChanged(version)) => {
+            let detail = format!("the job is at version {version} by now");
+            return Err(Problem::new(Code::VersionChanged, detail)
+                .hint("look at it again, then repeat the change with its new ETag"));
+        }
+        Some(Changed::TooLarge { bytes_max }) => {
+            let why = format!("is larger than the {bytes_max} bytes that the store takes");
+            return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/payload", why)]));
         }
         Some(Changed::NotFound) => return Err(not_found(id)),
-        Some(Changed::VersionChanged(_) | Changed::TooLarge { .. }) | None => {
+        None => {
             return Err(Problem::new(Code::Internal, "the store did not say what became of it"));
         }
     };
     // A job that is not kept after its end is gone by now.
-    let after = document(&app, id).await?.unwrap_or_else(|| before.ended_as(state));
-    Ok(Json(after).into_response())
+    let after = document(app, id).await?.unwrap_or_else(|| before.ended_as(state));
+    let etag = format!("\"{}\"", after.version());
+    Ok(([(ETAG, etag)], Json(after)).into_response())
 }
 
 /// Describes a job with its history.
@@ -117,7 +149,7 @@ pub(super) async fn document(app: &App, id: JobId) -> Result<Option<JobDocument>
 fn wrong_state(done: &str, state: JobState) -> Problem {
     let problem = Problem::new(Code::WrongState, format!("a job that is {state} cannot be {done}"));
     match state {
-        JobState::Leased => problem.hint("it runs, or is about to: let it end first"),
+        JobState::Leased => problem.hint("it runs, or is about to: let it end, or pause it first"),
         JobState::Succeeded | JobState::Failed | JobState::Cancelled => {
             problem.hint("it has ended: submit another")
         }

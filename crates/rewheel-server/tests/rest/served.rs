@@ -74,6 +74,10 @@ impl Api {
         Answer::of(self.request(Method::PUT, path).body(body.to_owned())).await
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: &str) -> Answer {
+        Answer::of(self.request(Method::PATCH, path).body(body.to_owned())).await
+    }
+
     /// Submits a job of the kind `mail`, and returns its id.
     pub(crate) async fn submit(&self, more: &str) -> String {
         let body = format!(r#"{{"kind":"mail","payload":{{"to":"a"}}{more}}}"#);

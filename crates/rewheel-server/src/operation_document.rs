@@ -1,0 +1,72 @@
+//! Describes a bulk operation on the wire.
+
+use crate::rfc3339;
+use rewheel_core::store::Count;
+use rewheel_engine::{Operation, Preview};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How far an order was carried out.
+#[derive(Debug, Serialize)]
+pub(crate) struct OperationDocument {
+    id: String,
+    verb: &'static str,
+    state: &'static str,
+    total: u64,
+    done: u64,
+    failed: u64,
+    /// Why jobs could not be changed, and how many for each reason.
+    refused: BTreeMap<String, u64>,
+    /// Why it ended before its end.
+    reason: Option<String>,
+    canary: Option<Step>,
+    by: String,
+    created: String,
+    finished: Option<String>,
+}
+
+/// The step of the canary that is being waited for.
+#[derive(Debug, Serialize)]
+struct Step {
+    step: usize,
+    steps: usize,
+}
+
+/// What an order would change.
+#[derive(Debug, Serialize)]
+pub(crate) struct PreviewDocument {
+    count: u64,
+    /// Whether all were counted; otherwise there are more.
+    complete: bool,
+    sample: Vec<String>,
+}
+
+impl OperationDocument {
+    pub(crate) fn new(operation: &Operation) -> OperationDocument {
+        OperationDocument {
+            id: operation.id.to_string(),
+            verb: operation.verb.as_str(),
+            state: operation.state.as_str(),
+            total: operation.total,
+            done: operation.done,
+            failed: operation.failed,
+            refused: operation.refused.clone(),
+            reason: operation.reason.clone(),
+            canary: operation.step.map(|(step, steps)| Step { step, steps }),
+            by: operation.by.to_string(),
+            created: rfc3339::text(operation.created),
+            finished: operation.finished.map(rfc3339::text),
+        }
+    }
+}
+
+impl PreviewDocument {
+    pub(crate) fn new(preview: &Preview) -> PreviewDocument {
+        let (count, complete) = match preview.count {
+            Count::Exactly(count) => (count, true),
+            Count::AtLeast(count) => (count, false),
+        };
+        let sample = preview.sample.iter().map(ToString::to_string).collect();
+        PreviewDocument { count, complete, sample }
+    }
+}
