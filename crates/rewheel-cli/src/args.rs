@@ -295,6 +295,10 @@ pub(crate) struct Redrive {
     #[arg(long, value_name = "ID")]
     pub(crate) incident: Option<String>,
 
+    /// Every dead letter
+    #[arg(long)]
+    pub(crate) all: bool,
+
     #[command(flatten)]
     pub(crate) care: Care,
 }

@@ -20,6 +20,10 @@ pub(crate) async fn redrive(
     output: Output,
 ) -> Result<(), Trouble> {
     let filter = filter(args);
+    if args.ids.is_empty() && filter.is_empty() {
+        let message = "say which dead letters: name them, or choose them by an option";
+        return Err(Trouble::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
+    }
     if args.ids.is_empty() {
         let order = Order::redrive(&args.care).about(filter);
         return operations::order(&["jobs", "redrive"], &order, client, output).await;
@@ -49,5 +53,8 @@ fn filter(args: &Redrive) -> Map<String, Value> {
     ];
     let single = single.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     filter.extend(single.map(|(name, value)| (name.to_owned(), json!(value))));
+    if args.all {
+        filter.insert("state".to_owned(), json!("dead"));
+    }
     filter
 }

@@ -107,6 +107,10 @@ async fn redrive(store: impl Fn(&Path) -> String) {
 
     let (code, out, _) = served.run(folder, &["dead", "redrive", "--kind", "parcel", "--dry-run"]);
     assert!(code == 0 && out.starts_with("412 jobs would be changed\namong them:\n"), "{out}");
+    let (code, _, err) = served.run(folder, &["dead", "redrive"]);
+    assert!(code == 2 && err.contains("hint: --kind, --incident, …, or --all"), "{err}");
+    let (_, out, _) = served.run(folder, &["dead", "redrive", "--all", "--dry-run"]);
+    assert!(out.starts_with("412 jobs"), "{out}");
     let (_, out, _) = served.run(folder, &["dead", "list", "--kind", "parcel", "--limit", "3"]);
     assert_eq!(out.lines().filter(|line| line.contains("rejected 404")).count(), 3, "{out}");
 

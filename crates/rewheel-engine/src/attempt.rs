@@ -2,7 +2,7 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::kinds::KindEntry;
-use crate::park;
+use crate::park::{self, Evidence, Target};
 use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
@@ -32,6 +32,19 @@ pub(crate) async fn run(
         let _ = shared.to_dispatch.send(Command::Place);
         return;
     }
+    let target = match call(&waiting, &kind) {
+        Ok(target) => target,
+        Err((wait, failure)) => {
+            let decision = Decision::Snooze { after: wait };
+            let settlement = settlement(&shared, &waiting, &kind, decision, failure);
+            let _ = shared.to_settle.send(Finished { waiting, settlement, places });
+            return;
+        }
+    };
+    if target.is_some() {
+        // It says nothing about the others.
+        places.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
+    }
     let started = shared.clock.now();
     let bytes_max = shared.settings.payload_bytes_max;
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
@@ -47,9 +60,39 @@ pub(crate) async fn run(
         // Nothing is wrong with its dependency.
         kind.load.succeeded(shared.settings.places);
     }
+    if let Some(target) = target.filter(|_| !told) {
+        target.note(&report);
+    }
     park::note(&shared, &waiting.job.lane.kind, &kind, places.evidence.take(), spoke);
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
+    let mut settlement = settlement(&shared, &waiting, &kind, decision, failure(report));
+    settlement.ran = Ran { started_ago: took, duration: took };
+    // The other side ends only with the engine.
+    let _ = shared.to_settle.send(Finished { waiting, settlement, places });
+}
+
+/// Begins the call of an attempt whose kind calls different ones, or says why it is not made.
+fn call(
+    waiting: &Waiting,
+    kind: &KindEntry,
+) -> Result<Option<Target>, (Duration, Option<Failure>)> {
+    let Some(health) = &kind.health else { return Ok(None) };
+    let runner = kind.runner.as_ref();
+    let Some(target) = runner.and_then(|runner| runner.target(&waiting.job)) else {
+        return Ok(None);
+    };
+    let refused = |wait| (wait, park::left_alone(&waiting.job, &target));
+    health.targets.begin(&target).map(Some).map_err(refused)
+}
+
+fn settlement(
+    shared: &Shared,
+    waiting: &Waiting,
+    kind: &KindEntry,
+    decision: Decision,
+    failure: Option<Failure>,
+) -> Settlement {
     let keep_job = match decision {
         Decision::Succeed => kind.settings.keep_succeeded,
         Decision::Retry { .. }
@@ -60,16 +103,14 @@ pub(crate) async fn run(
         | Decision::Cancel => shared.settings.keep_ended,
     };
     let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
-    let settlement = Settlement {
-        lease,
+    Settlement {
+        lease: waiting.lease(),
         decision,
-        ran: Ran { started_ago: took, duration: took },
-        failure: failure(report),
+        ran: Ran { started_ago: Duration::ZERO, duration: Duration::ZERO },
+        failure,
         hold: timeout + shared.settings.grace,
         keep: Keep { job: keep_job, key: shared.settings.keep_keys },
-    };
-    // The other side ends only with the engine.
-    let _ = shared.to_settle.send(Finished { waiting, settlement, places });
+    }
 }
 
 /// A takeover counts against a suspect only from here on, so this must be durable first. A store

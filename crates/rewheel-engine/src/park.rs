@@ -7,8 +7,12 @@
 //! that succeeds.
 
 mod load;
+mod target;
 
 pub(crate) use self::load::{Load, Queued, Running};
+pub(crate) use self::target::{Target, left_alone};
+
+use self::target::Targets;
 
 use crate::kinds::KindEntry;
 use crate::notify::Notice;
@@ -35,6 +39,8 @@ const RIGHT_IDLE_MAX: Duration = rewheel::seconds(60);
 pub(crate) struct Health {
     settings: BreakerSettings,
     breaker: CircuitBreaker,
+    /// The same for each target, where its jobs have different ones.
+    pub(crate) targets: Targets,
     /// What the latest failure said.
     why: Mutex<String>,
 }
@@ -52,9 +58,9 @@ impl Health {
             .probes_max(1)
             .named(kind.to_string())
             .clock(clock)
-            .random(random)
-            .build();
-        Health { settings, breaker, why: Mutex::default() }
+            .random(random);
+        let targets = Targets::new(breaker.clone(), settings.open_for, random);
+        Health { settings, breaker: breaker.build(), targets, why: Mutex::default() }
     }
 
     pub(crate) fn state(&self) -> BreakerState {

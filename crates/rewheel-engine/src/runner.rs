@@ -19,6 +19,14 @@ pub trait Runner: Send + Sync {
     /// Runs one attempt. The engine adds the attempt timeout, the deadline and a guard against
     /// panics; when they strike, the future is dropped.
     fn run(&self, context: JobContext) -> Reporting;
+
+    /// Names whom an attempt of this job calls, where jobs of one kind call different ones: a host,
+    /// a region. In a kind with a breaker each of them has its own then, and one that is down does
+    /// not park the kind for the others.
+    fn target(&self, job: &Job) -> Option<String> {
+        let _ = job;
+        None
+    }
 }
 
 /// A kind of job that is a type of this program.

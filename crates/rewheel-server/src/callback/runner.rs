@@ -81,6 +81,10 @@ impl Runner for CallbackRunner {
     fn run(&self, context: JobContext) -> Reporting {
         self.call(context.job(), context.attempt(), context.ends_in(), context.cancel())
     }
+
+    fn target(&self, job: &Job) -> Option<String> {
+        self.callback.url.host_of(job)
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the callee compares it with its own clock")]

@@ -13,11 +13,16 @@ const URL_BYTES_MAX: usize = 8 * 1024;
 /// What stands for every value while a template is checked.
 const SAMPLE: &str = "x";
 
+/// Another, to see where it would lead elsewhere.
+const OTHER: &str = "y";
+
 /// A URL with places that each job fills in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UrlTemplate {
     parts: Vec<Part>,
     address: Option<IpAddr>,
+    /// Whether jobs fill in where it leads to.
+    has_hosts: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +53,23 @@ impl UrlTemplate {
     /// Reads a template; says what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<UrlTemplate, String> {
         let parts = parse_parts(text)?;
-        let mut template = UrlTemplate { parts, address: None };
+        let mut template = UrlTemplate { parts, address: None, has_hosts: false };
         let sample = template.fill(|_| Ok::<_, String>(SAMPLE.to_owned()))?;
         let url = parse_url(&sample)?;
         template.address = address::of_host(&url);
+        let other = template.fill(|_| Ok::<_, String>(OTHER.to_owned()))?;
+        template.has_hosts = parse_url(&other).is_ok_and(|other| other.origin() != url.origin());
         Ok(template)
+    }
+
+    /// Returns the host that a job goes to, where jobs go to different ones.
+    pub(super) fn host_of(&self, job: &Job) -> Option<String> {
+        if !self.has_hosts {
+            return None;
+        }
+        let url = self.render(job).ok()?;
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        Some(format!("{}{port}", url.host_str()?))
     }
 
     /// Returns the address that every job goes to, where the template spells one out.

@@ -88,7 +88,12 @@ fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
             went(failure),
             duration::text(delay.unwrap_or_default())
         ),
-        None => "its runner asked for more time; no attempt was used up".to_owned(),
+        None => match &job.failure {
+            Some(failure) if failure.category() == Category::CircuitOpen => {
+                format!("{}; it waits, and no attempt was used up", failure.message())
+            }
+            Some(_) | None => "its runner asked for more time; no attempt was used up".to_owned(),
+        },
     }
 }
 

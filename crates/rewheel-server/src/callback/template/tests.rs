@@ -148,3 +148,17 @@ fn a_template_that_cannot_work_is_refused() {
         assert!(error.starts_with(why), "{template}: {error}");
     }
 }
+
+#[test]
+fn jobs_that_go_to_different_hosts_are_told_apart() {
+    let host = |template: &str, tenant: &str| {
+        let template = UrlTemplate::parse(template).unwrap();
+        template.host_of(&job(Some(tenant), br#"{"host":"a.example"}"#))
+    };
+    let of = |host: &str| Some(host.to_owned());
+    assert_eq!(host("https://pay.example/{tenant}", "acme"), None);
+    assert_eq!(host("https://{tenant}.pay.example/hook", "acme"), of("acme.pay.example"));
+    assert_eq!(host("https://{payload.host}:8443/{id}", "acme"), of("a.example:8443"));
+    // What makes no URL is refused when it is called.
+    assert_eq!(host("https://{payload.none}/", "acme"), None);
+}

@@ -1,0 +1,63 @@
+//! Leaves one target of many alone while it is down.
+//!
+//! A kind whose jobs go to different hosts is not parked because one of them is down. Each host has a
+//! breaker of its own, in each holder: what it refuses is put back for as long as it is open, uses up
+//! no attempt, and says why.
+
+use super::speaks;
+use rewheel::{Category, CircuitBreakerBuilder, KeyedCircuitBreaker, OwnedPermit, Random};
+use rewheel_core::{Failure, Job, Report};
+use std::time::Duration;
+
+/// Targets of one kind that are remembered: those that work are forgotten first.
+const TARGETS_MAX: usize = 10_000;
+
+/// The breakers of a kind's targets.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    breakers: KeyedCircuitBreaker<String>,
+    open_for: Duration,
+    random: Random,
+}
+
+/// The right to call a target.
+#[derive(Debug)]
+pub(crate) struct Target(OwnedPermit);
+
+impl Targets {
+    pub(super) fn new(
+        breaker: CircuitBreakerBuilder,
+        open_for: Duration,
+        random: &Random,
+    ) -> Targets {
+        Targets { breakers: breaker.keyed(TARGETS_MAX), open_for, random: random.clone() }
+    }
+
+    /// Begins to call a target, or says how long to leave it alone.
+    pub(crate) fn begin(&self, target: &str) -> Result<Target, Duration> {
+        self.breakers.get(target).acquire_owned().map(Target).map_err(|refused| {
+            // Those that wait come back one by one: the first finds out for the others.
+            let spread = u64::try_from(self.open_for.as_millis()).unwrap_or(u64::MAX).max(1);
+            let later = Duration::from_millis(self.random.next() % spread);
+            refused.retry_in.unwrap_or_default() + later
+        })
+    }
+}
+
+impl Target {
+    /// Takes note of what the attempt says about its target.
+    pub(crate) fn note(self, report: &Report) {
+        match speaks(report) {
+            Some(Ok(())) => self.0.success(),
+            Some(Err(_)) => self.0.failure(),
+            None => {}
+        }
+    }
+}
+
+/// What is kept of an attempt that was not made. Said once: a target that is down for days must not fill the job's history.
+pub(crate) fn left_alone(job: &Job, target: &str) -> Option<Failure> {
+    let message = format!("{target} is left alone: too many attempts failed there");
+    let failure = Failure::new(Category::CircuitOpen, None, &message);
+    (job.failure.as_ref() != Some(&failure)).then_some(failure)
+}

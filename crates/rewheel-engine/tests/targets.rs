@@ -1,0 +1,103 @@
+//! Jobs of one kind that call different hosts, one of which is down.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
+use rewheel::{Backoff, Category, Verdict, millis, seconds};
+use rewheel_core::store::{Filter, KindStore, PageRequest, ReadStore, Store};
+use rewheel_core::{Failure, Job, Report, State};
+use rewheel_engine::{
+    BreakerSettings, Engine, EngineSettings, JobContext, KindSettings, Reporting, Runner,
+};
+use rewheel_stores::MemoryStore;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// Calls the host that the payload names. One of them may be down.
+#[derive(Clone, Default)]
+struct Hosts {
+    is_down: Arc<AtomicBool>,
+    calls: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Hosts {
+    fn calls(&self, host: &str) -> usize {
+        self.calls.lock().unwrap().get(host).copied().unwrap_or_default()
+    }
+}
+
+impl Runner for Hosts {
+    fn run(&self, context: JobContext) -> Reporting {
+        let host = String::from_utf8_lossy(context.payload()).into_owned();
+        let is_down = host == "down" && self.is_down.load(Ordering::SeqCst);
+        *self.calls.lock().unwrap().entry(host).or_default() += 1;
+        Box::pin(async move {
+            tokio::time::sleep(millis(10)).await;
+            let failure = Failure::new(Category::Io, None, "connection refused");
+            if is_down { Report::Failed { verdict: Verdict::Retry, failure } } else { Report::Done }
+        })
+    }
+
+    fn target(&self, job: &Job) -> Option<String> {
+        Some(String::from_utf8_lossy(job.payload.as_deref()?).into_owned())
+    }
+}
+
+async fn waiting(store: &MemoryStore) -> Vec<Job> {
+    let filter = Filter { states: vec![State::Scheduled, State::Leased], ..Filter::default() };
+    store.list(&filter, &PageRequest::first(1_000)).await.unwrap().items
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested {
+    let (store, hosts) = (store(), Hosts::default());
+    hosts.is_down.store(true, Ordering::SeqCst);
+    let breaker = BreakerSettings { window: 10, failure_ratio: 0.5, open_for: seconds(5) };
+    let settings = KindSettings {
+        breaker: Some(breaker),
+        attempts_max: 100,
+        backoff: Backoff::fixed(seconds(1)),
+        ..KindSettings::default()
+    };
+    let runner = hosts.clone();
+    let engine = Engine::builder(Arc::new(store.clone()) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("hook", settings)
+        .runners(move |_, _| Some(Arc::new(runner.clone())))
+        .start()
+        .await?;
+    for number in 0..120 {
+        let host = if number % 2 == 0 { "down" } else { "up" };
+        engine.submit_raw("hook", host.as_bytes().to_vec()).await?;
+    }
+    tokio::time::sleep(seconds(2)).await;
+    assert_eq!(hosts.calls("up"), 60);
+    let jobs = waiting(&store).await;
+    assert_eq!(jobs.len(), 60);
+
+    // What found it down by itself says so, the others say what keeps them; for minutes there are a few probes only.
+    let before = hosts.calls("down");
+    tokio::time::sleep(seconds(120)).await;
+    let probes = hosts.calls("down") - before;
+    assert!((10..=30).contains(&probes), "{probes} calls in two minutes");
+    let held = waiting(&store).await.into_iter().find(|job| job.attempt == 0).unwrap();
+    let failure = held.failure.unwrap();
+    assert_eq!(failure.category(), Category::CircuitOpen);
+    assert_eq!(failure.message(), "down is left alone: too many attempts failed there");
+    assert_eq!(store.attempts(held.id).await?.len(), 1, "it is said once");
+    assert_eq!(store.kinds().await?[0].parked, None);
+    engine.submit_raw("hook", b"up".to_vec()).await?;
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(hosts.calls("up"), 61);
+
+    hosts.is_down.store(false, Ordering::SeqCst);
+    tokio::time::sleep(seconds(25)).await;
+    assert_eq!(waiting(&store).await, []);
+    Ok(())
+}
