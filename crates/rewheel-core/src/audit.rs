@@ -3,6 +3,7 @@
 use crate::id::JobId;
 use crate::limits::Limits;
 use crate::name::KindName;
+use crate::redact::redact;
 use crate::timestamp::Timestamp;
 use std::fmt;
 use std::sync::Arc;
@@ -68,11 +69,12 @@ pub struct AuditEntry {
 pub struct Facts(Vec<(String, Option<String>)>);
 
 impl Facts {
-    /// Adds a fact; `None` is a value that is not set.
+    /// Adds a fact; `None` is a value that is not set. What looks like a secret is left out: the log is
+    /// read by more people than may know it.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<impl fmt::Display>) -> Facts {
         let value = value.map(|value| {
-            let mut text = value.to_string();
+            let mut text = redact(&value.to_string());
             if let Some((cut, _)) =
                 text.char_indices().find(|(at, c)| at + c.len_utf8() > Limits::MESSAGE_BYTES_MAX)
             {

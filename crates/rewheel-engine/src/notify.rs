@@ -36,7 +36,6 @@
 
 mod event;
 mod notice;
-mod redact;
 mod route;
 mod settings;
 mod gate;

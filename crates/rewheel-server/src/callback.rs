@@ -18,4 +18,5 @@ pub(crate) use self::template::parse_url;
 pub use self::address::{Allow, RefusedAddress};
 pub use self::client::Clients;
 pub use self::runner::CallbackRunner;
+pub(crate) use self::settings::masked;
 pub use self::settings::{Callback, CallbackError};

@@ -1,5 +1,6 @@
 //! A kind as the outside sees it, and as it is written.
 
+use crate::callback::masked;
 use crate::fields::Fields;
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
@@ -72,7 +73,8 @@ impl KindDocument {
     /// Describes a kind.
     pub fn new(kind: &Kind, tally: Option<&Tally>, runnable: Runnable) -> KindDocument {
         // Written by a newer release, perhaps: what this one knows of it are the defaults.
-        let settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
+        let mut settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
+        settings.callback.iter_mut().for_each(masked);
         let count = |state| tally.and_then(|tally| tally.jobs.get(&state)).copied().unwrap_or(0);
         KindDocument {
             kind: kind.name.to_string(),

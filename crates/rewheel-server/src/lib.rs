@@ -10,6 +10,7 @@ pub mod config;
 pub mod problem;
 pub mod rfc3339;
 mod fields;
+mod signature;
 mod bulk;
 pub mod submit;
 pub mod job_document;

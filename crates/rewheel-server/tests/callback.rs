@@ -280,6 +280,35 @@ async fn the_request_is_what_the_wire_says() {
     assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value)));
 }
 
+/// Every secret signs what is sent, so that the callee can exchange one for another.
+#[tokio::test]
+async fn each_secret_signs() {
+    use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    use hmac::{Hmac, KeyInit, Mac};
+    let (shared, seed) = ([5; 24], [7; 32]);
+    let callee = Callee::answering(|| StatusCode::OK).await;
+    let mut settings = callee.settings();
+    let text = |prefix: &str, bytes: &[u8]| format!("{prefix}{}", STANDARD.encode(bytes));
+    settings["secrets"] = json!([text("whsec_", &shared), text("whsk_", &seed)]);
+    assert_eq!(call_once(&settings).await, Report::Done);
+    let seen = callee.seen.lock().unwrap()[0].clone();
+    let header = |name: &str| seen.headers[name].to_str().unwrap();
+    let signed = format!("{}.{}.", header("webhook-id"), header("webhook-timestamp"));
+    let signed = [signed.as_bytes(), &seen.body].concat();
+    let signatures: Vec<&str> = header("webhook-signature").split(' ').collect();
+    let decoded = |index: usize, version: &str| {
+        STANDARD.decode(signatures[index].strip_prefix(version).unwrap()).unwrap()
+    };
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&shared).unwrap();
+    mac.update(&signed);
+    assert!(mac.verify_slice(&decoded(0, "v1,")).is_ok());
+    let public = Ed25519KeyPair::from_seed_unchecked(&seed).unwrap().public_key().as_ref().to_vec();
+    let public = UnparsedPublicKey::new(&ED25519, &public);
+    assert!(public.verify(&signed, &decoded(1, "v1a,")).is_ok());
+    assert_eq!(signatures.len(), 2);
+}
+
 #[tokio::test]
 async fn what_a_job_does_not_have_is_not_sent() {
     let callee = Callee::answering(|| "ok").await;

@@ -1,8 +1,7 @@
 //! What people are told.
 
 use super::event::{Event, Severity};
-use super::redact::redact;
-use rewheel_core::{HolderId, JobId, KindName, Tenant, Timestamp};
+use rewheel_core::{HolderId, JobId, KindName, Tenant, Timestamp, redact};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

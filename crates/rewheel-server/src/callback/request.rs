@@ -43,6 +43,16 @@ pub(super) fn request(callback: &Callback, job: &Job, now: Now) -> Result<Reques
         request.headers_mut().entry(CONTENT_TYPE).or_insert(json);
         *request.body_mut() = Some(job.payload.clone().unwrap_or_default().into());
     }
+    if !callback.secrets.is_empty() {
+        let body = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();
+        let (id, seconds) = (job.id.to_string(), unix_seconds(now.at));
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let signed: Vec<String> =
+            callback.secrets.iter().map(|secret| secret.sign(&id, seconds, body)).collect();
+        if let Ok(value) = HeaderValue::try_from(signed.join(" ")) {
+            request.headers_mut().insert(HeaderName::from_static("webhook-signature"), value);
+        }
+    }
     Ok(request)
 }
 

@@ -2,6 +2,7 @@
 
 use super::address::Allow;
 use super::template::UrlTemplate;
+use crate::signature::Secret;
 use ipnet::IpNet;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -18,6 +19,12 @@ const HEADERS_MAX: usize = 32;
 
 /// A few networks; more is a firewall's work.
 const ALLOW_MAX: usize = 32;
+
+/// The old one and the new one while they are exchanged, and some more.
+const SECRETS_MAX: usize = 8;
+
+/// What stands for a value that is not shown.
+pub(crate) const MASKED: &str = "***";
 
 /// The methods that carry work to somebody.
 const METHODS: [Method; 5] =
@@ -59,6 +66,8 @@ pub struct Callback {
     pub(super) success: StatusSet,
     pub(super) allow: Allow,
     pub(super) retry_after_max: Option<Duration>,
+    /// Each of them signs.
+    pub(super) secrets: Vec<Secret>,
 }
 
 /// The names of the wire, before any of the values is looked at: an error inside a value can then
@@ -72,6 +81,7 @@ struct Fields {
     success: Option<Value>,
     allow: Option<Value>,
     retry_after_max: Option<Value>,
+    secrets: Option<Value>,
 }
 
 impl Callback {
@@ -121,6 +131,12 @@ impl Callback {
                 }
                 None => None,
             },
+            secrets: match &fields.secrets {
+                Some(secrets) => {
+                    parse_secrets(&typed::<Vec<String>>("secrets", secrets)?, variable)?
+                }
+                None => Vec::new(),
+            },
         })
     }
 
@@ -133,6 +149,19 @@ impl Callback {
     pub fn allow(&self) -> &Allow {
         &self.allow
     }
+}
+
+/// Hides what proves who sends: secrets, and headers that are not taken from the environment.
+pub(crate) fn masked(settings: &mut Value) {
+    let hide = |value: &mut Value| {
+        if value.as_str().is_some_and(|text| !text.contains("${")) {
+            *value = Value::from(MASKED);
+        }
+    };
+    let secrets = settings.get_mut("secrets").and_then(Value::as_array_mut);
+    secrets.into_iter().flatten().for_each(hide);
+    let headers = settings.get_mut("headers").and_then(Value::as_object_mut);
+    headers.into_iter().flatten().for_each(|(_, value)| hide(value));
 }
 
 /// Finds the field that nobody knows: serde only tells its name.
@@ -179,6 +208,11 @@ fn parse_headers(
             .map_err(|_| wrong("is not the name of a header".to_owned()))?;
         if is_taken(&name) {
             return Err(wrong("cannot be set: every callback has its own".to_owned()));
+        }
+        if value == MASKED {
+            return Err(wrong(
+                "is masked in answers: say what it is, or take it from `${NAME}`".to_owned(),
+            ));
         }
         let value = substitute(value, variable).map_err(wrong)?;
         let mut value = HeaderValue::try_from(value)
@@ -240,6 +274,20 @@ fn parse_allow(networks: &[String]) -> Result<Allow, CallbackError> {
     let networks: Result<Vec<IpNet>, CallbackError> =
         networks.iter().enumerate().map(parse).collect();
     Ok(Allow::new(networks?))
+}
+
+fn parse_secrets(
+    secrets: &[String],
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Secret>, CallbackError> {
+    if secrets.len() > SECRETS_MAX {
+        return Err(CallbackError::of("secrets", format!("must be at most {SECRETS_MAX}")));
+    }
+    let parse = |(index, text): (usize, &String)| {
+        let secret = substitute(text, variable).and_then(|text| Secret::parse(&text));
+        secret.map_err(|why| CallbackError::within("secrets", index, why))
+    };
+    secrets.iter().enumerate().map(parse).collect()
 }
 
 fn parse_retry_after_max(text: &str) -> Result<Duration, CallbackError> {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::time::SystemTime;
 
 /// Where to, in whose language, signed with what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) to: To,
     pub(super) url: Url,

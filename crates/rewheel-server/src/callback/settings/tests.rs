@@ -43,7 +43,7 @@ fn only_the_url_is_required() {
 
 #[test]
 fn what_is_not_known_is_named() {
-    for field in ["failover", "secrets", "urls"] {
+    for field in ["failover", "secret", "urls"] {
         let mut settings = json!({"url": "https://pay.example"});
         settings[field] = json!([]);
         refuse(settings, &format!("{field}: unknown field `{field}`"));
@@ -68,6 +68,14 @@ fn a_wrong_value_is_named_with_its_field() {
     refuse(with("headers", json!({"webhook-id": "a"})), "headers.webhook-id: cannot be set");
     refuse(with("headers", json!({"Rewheel-Fence": "9"})), "headers.Rewheel-Fence: cannot be set");
     refuse(with("headers", json!({"a": "${b"})), "headers.a: has a `${` without its `}`");
+    refuse(with("headers", json!({"a": "***"})), "headers.a: is masked in answers");
+    refuse(with("secrets", json!("whsec_x")), "secrets: invalid type");
+    refuse(with("secrets", json!(["***"])), "secrets.0: must be `whsec_` or `whsk_`");
+    refuse(with("secrets", json!(["whsec_aGk="])), "secrets.0: is too short");
+    refuse(
+        with("secrets", json!(["${NOPE}"])),
+        "secrets.0: environment variable `NOPE` is not set",
+    );
     refuse(with("success", json!([])), "success: is empty");
     refuse(with("success", json!("2xx")), "success: invalid type");
     refuse(with("success", json!(["2xx", "6xx"])), "success.1: `6xx` is no set");
@@ -95,6 +103,22 @@ fn a_literal_address_is_checked_at_once() {
     refuse(json!({"url": "http://[::1]/"}), "url: ::1 is refused (loopback)");
     refuse(json!({"url": "http://0x7f.1/{id}"}), "url: 127.0.0.1 is refused (loopback)");
     assert!(parse(&json!({"url": "http://0x7f.1/", "allow": ["127.0.0.1"]})).is_ok());
+}
+
+#[test]
+fn what_proves_who_sends_is_masked_unless_it_is_named_only() {
+    let mut settings = json!({
+        "url": "https://pay.example",
+        "headers": {"authorization": "Bearer ${PAY_TOKEN}", "x-key": "hunter2"},
+        "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "${PAY_SECRET}"],
+    });
+    super::masked(&mut settings);
+    assert_eq!(
+        settings["headers"],
+        json!({"authorization": "Bearer ${PAY_TOKEN}", "x-key": "***"})
+    );
+    assert_eq!(settings["secrets"], json!(["***", "${PAY_SECRET}"]));
+    assert_eq!(settings["url"], "https://pay.example");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     check_route(&format!("{slack}\nsecret = \"s\""), "6: notify.route.1.secret: slack signs");
     check_route(
         "to = \"webhook\"\nurl = \"https://a.example\"\nsecret = \"s\"",
-        "6: notify.route.1.secret: must be `whsec_` and base64",
+        "6: notify.route.1.secret: must be `whsec_` or `whsk_` and base64",
     );
     let events = "events = [\"dead_letter\", \"dead\"]";
     check_route(

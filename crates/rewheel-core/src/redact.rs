@@ -26,9 +26,10 @@ const NAMES: [&str; 15] = [
 ];
 
 /// What the tokens of well-known services begin with.
-const PREFIXES: [&str; 15] = [
+const PREFIXES: [&str; 16] = [
     "rw_",
     "whsec_",
+    "whsk_",
     "sk_live_",
     "sk_test_",
     "rk_live_",
@@ -51,7 +52,13 @@ const TOKEN_CHARS_MIN: usize = 12;
 const SCHEMED_CHARS_MIN: usize = 8;
 
 /// Returns the text with `***` in place of what looks like a secret.
-pub(super) fn redact(text: &str) -> String {
+///
+/// ```
+/// use rewheel_core::redact;
+///
+/// assert_eq!(redact("GET https://ops:hunter2@bank.example: 401"), "GET https://***@bank.example: 401");
+/// ```
+pub fn redact(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -91,7 +98,7 @@ fn secret(rest: &str) -> Option<Found> {
         return named(rest, word);
     }
     let is_token = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
-    let length = span(rest, |c| is_word(c) || c == '.');
+    let length = span(rest, |c| is_word(c) || ".+/=".contains(c));
     (is_token && length >= TOKEN_CHARS_MIN).then_some(Found { before: 0, hidden: length })
 }
 
@@ -179,6 +186,7 @@ mod tests {
         check("key rw_0123456789abcdef failed", "key *** failed");
         check("eyJhbGciOiJI.eyJzdWIi.c2ln: expired", "***: expired");
         check("AKIAIOSFODNN7EXAMPLE", "***");
+        check(r#"{"a":["whsec_MfKQ9r8G+/KYqrTwjUPD8I==","b"]}"#, r#"{"a":["***","b"]}"#);
     }
 
     #[test]

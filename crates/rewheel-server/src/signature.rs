@@ -1,0 +1,128 @@
+//! Signs what is sent, as Standard Webhooks has it.
+
+use aws_lc_rs::signature::Ed25519KeyPair;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes of an ed25519 key: the seed, alone or with the public key behind it.
+const SEED_BYTES: usize = 32;
+
+/// Secrets shorter than this can be guessed.
+const SECRET_BYTES_MIN: usize = 16;
+
+/// What proves that a message is ours.
+#[derive(Clone)]
+pub(crate) enum Secret {
+    /// `whsec_`: whoever receives has it, too.
+    Shared(Vec<u8>),
+    /// `whsk_`: whoever receives has the public half only.
+    Private(Arc<Ed25519KeyPair>),
+}
+
+impl Secret {
+    /// Reads a secret; says what is wrong with it, but not what it is.
+    pub(crate) fn parse(text: &str) -> Result<Secret, String> {
+        let (prefix, rest) = text.split_once('_').unwrap_or_default();
+        let bytes = STANDARD.decode(rest).map_err(|_| wrong())?;
+        match prefix {
+            "whsec" if bytes.len() < SECRET_BYTES_MIN => {
+                Err(format!("is too short: at least {SECRET_BYTES_MIN} bytes cannot be guessed"))
+            }
+            "whsec" => Ok(Secret::Shared(bytes)),
+            "whsk" => {
+                let key = match bytes.split_at_checked(SEED_BYTES) {
+                    Some((seed, [])) => Ed25519KeyPair::from_seed_unchecked(seed),
+                    Some((seed, public)) => Ed25519KeyPair::from_seed_and_public_key(seed, public),
+                    None => return Err("is no ed25519 key: it has 32 bytes, or 64".to_owned()),
+                };
+                let key =
+                    key.map_err(|_| "is no ed25519 key: it has 32 bytes, or 64".to_owned())?;
+                Ok(Secret::Private(Arc::new(key)))
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// Signs a message: its id, its time in seconds, its body.
+    pub(crate) fn sign(&self, id: &str, unix_seconds: i64, body: &[u8]) -> String {
+        let text = [format!("{id}.{unix_seconds}.").as_bytes(), body].concat();
+        match self {
+            Secret::Shared(key) => format!("v1,{}", hmac(key, &text)),
+            Secret::Private(key) => format!("v1a,{}", STANDARD.encode(key.sign(&text).as_ref())),
+        }
+    }
+}
+
+fn wrong() -> String {
+    "must be `whsec_` or `whsk_` and base64, as Standard Webhooks has it".to_owned()
+}
+
+/// Signs a text with a key that both sides know.
+pub(crate) fn hmac(key: &[u8], text: &[u8]) -> String {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key).expect("a key of this code may have any length");
+    mac.update(text);
+    STANDARD.encode(mac.finalize().into_bytes())
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+    use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    #[test]
+    fn a_shared_secret_signs_as_the_specification_has_it() {
+        // The example of the specification's own test vectors.
+        let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let signed =
+            secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn a_private_secret_is_verified_by_its_public_half() {
+        use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+        let seed = [7; 32];
+        let public =
+            Ed25519KeyPair::from_seed_unchecked(&seed).unwrap().public_key().as_ref().to_vec();
+        let alone = Secret::parse(&format!("whsk_{}", STANDARD.encode(seed))).unwrap();
+        let both = [&seed[..], &public].concat();
+        let both = Secret::parse(&format!("whsk_{}", STANDARD.encode(both))).unwrap();
+        let signed = alone.sign("msg_1", 17, b"\xff body");
+        assert_eq!(signed, both.sign("msg_1", 17, b"\xff body"));
+        let bytes = STANDARD.decode(signed.strip_prefix("v1a,").unwrap()).unwrap();
+        let verifier = UnparsedPublicKey::new(&ED25519, &public);
+        assert!(verifier.verify(b"msg_1.17.\xff body", &bytes).is_ok());
+        assert!(verifier.verify(b"msg_1.18.\xff body", &bytes).is_err());
+    }
+
+    #[test]
+    fn what_is_no_secret_is_refused_without_being_told() {
+        for bad in [
+            "",
+            "hunter2",
+            "whsec_",
+            "whsec_?",
+            "whsec_aGk=",
+            "whsk_aGk=",
+            "rw_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        ] {
+            let why = Secret::parse(bad).unwrap_err();
+            assert!(bad.is_empty() || !why.contains(bad) || bad == "whsec_", "{why}");
+        }
+        let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        assert_eq!(format!("{secret:?}"), "Secret(***)");
+    }
+}
