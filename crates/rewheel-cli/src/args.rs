@@ -38,6 +38,10 @@ pub(crate) enum Command {
     Jobs(JobsCommand),
     /// List the kinds, and how many jobs each has
     Kinds,
+    /// List who runs jobs
+    Holders,
+    /// Show how it goes: jobs by state, places, what was decided
+    Stats,
     /// Look at dead letters, and put them back to work
     #[command(subcommand)]
     Dead(DeadCommand),

@@ -10,6 +10,7 @@ mod submit;
 mod jobs;
 mod why;
 mod kinds;
+mod fleet;
 mod incidents;
 mod dead;
 mod operations;
@@ -55,6 +56,8 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             jobs::change("retry", &ids, &client()?, output).await
         }
         Command::Kinds => kinds::run(&client()?, output).await,
+        Command::Holders => fleet::holders(&client()?, output).await,
+        Command::Stats => fleet::stats(&client()?, output).await,
         Command::Jobs(JobsCommand::Pause { ids }) => {
             jobs::change("pause", &ids, &client()?, output).await
         }

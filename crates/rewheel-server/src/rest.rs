@@ -6,6 +6,7 @@ mod query;
 mod submit;
 mod jobs;
 mod kinds;
+mod fleet;
 mod audit;
 mod incidents;
 mod operations;
@@ -55,6 +56,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/incidents/{id}/hold", order_incident(BulkVerb::Pause))
         .route("/v1/incidents/{id}/release", order_incident(BulkVerb::Resume))
         .route("/v1/incidents/{id}/redrive", order_incident(BulkVerb::Redrive))
+        .route("/v1/holders", get(fleet::holders))
+        .route("/v1/stats", get(fleet::stats))
         .route("/v1/audit", get(audit::list))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

@@ -1,0 +1,51 @@
+//! Shows who runs jobs, and how it goes.
+
+use crate::client::Client;
+use crate::jobs::text;
+use crate::output::{Output, table};
+use crate::trouble::Trouble;
+use serde_json::Value;
+
+pub(crate) async fn holders(client: &Client, output: Output) -> Result<(), Trouble> {
+    let page = client.get(&["holders"], &[("limit", "1000")]).await?;
+    let items = page.value["items"].as_array().cloned().unwrap_or_default();
+    output.answer(page.text, || {
+        let names = ["ID", "NAME", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
+        let fields = ["id", "name", "state", "lease_ttl", "joined", "renewed", "died"];
+        table(&names, items.iter().map(|item| fields.map(|field| text(item, field)).to_vec()))
+    });
+    Ok(())
+}
+
+pub(crate) async fn stats(client: &Client, output: Output) -> Result<(), Trouble> {
+    let stats = client.get(&["stats"], &[]).await?;
+    output.answer(stats.text, || described(&stats.value));
+    Ok(())
+}
+
+fn described(stats: &Value) -> String {
+    let (jobs, here) = (&stats["jobs"], &stats["here"]);
+    let states = ["scheduled", "leased", "paused", "dead"];
+    let mut rows: Vec<Vec<String>> =
+        states.iter().map(|state| vec![(*state).to_owned(), text(jobs, state)]).collect();
+    rows.push(vec!["oldest due".to_owned(), text(stats, "oldest_due")]);
+    rows.push(vec!["holders alive".to_owned(), text(&stats["holders"], "alive")]);
+    let number = |name: &str| here[name].as_u64().unwrap_or_default();
+    let used = number("places").saturating_sub(number("places_free"));
+    rows.push(vec!["places used".to_owned(), format!("{used} of {}", here["places"])]);
+    rows.push(vec!["waiting here".to_owned(), text(here, "waiting")]);
+    let mut parts = vec![table(&[], rows)];
+    let list = |name: &str| here[name].as_array().filter(|list| !list.is_empty());
+    if let Some(decisions) = list("decisions") {
+        let row =
+            |one: &Value| ["decision", "category", "count"].map(|name| text(one, name)).to_vec();
+        parts.push(table(&["DECIDED HERE", "CATEGORY", "COUNT"], decisions.iter().map(row)));
+    }
+    if let Some(notices) = list("notices") {
+        let names = ["notifier", "sent", "suppressed", "failed", "summaries"];
+        let row = |one: &Value| names.map(|name| text(one, name)).to_vec();
+        let heads = ["NOTIFIER", "SENT", "SUPPRESSED", "FAILED", "SUMMARIES"];
+        parts.push(table(&heads, notices.iter().map(row)));
+    }
+    parts.join("\n\n")
+}

@@ -1,0 +1,112 @@
+//! Shows who runs jobs, and how it goes.
+
+use super::Page;
+use super::query::Parameters;
+use crate::app::App;
+use crate::problem::Problem;
+use crate::rfc3339;
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use rewheel::duration;
+use rewheel_core::{Holder, State as JobState};
+use serde::Serialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Whoever may run jobs, or may no longer.
+#[derive(Debug, Serialize)]
+struct HolderDocument {
+    id: String,
+    name: String,
+    state: &'static str,
+    /// Whether it is the one that answers.
+    here: bool,
+    lease_ttl: String,
+    renewals: u64,
+    joined: String,
+    renewed: String,
+    died: Option<String>,
+}
+
+impl HolderDocument {
+    fn new(holder: &Holder, is_here: bool) -> HolderDocument {
+        HolderDocument {
+            id: holder.id.to_string(),
+            name: holder.name.clone(),
+            state: match (holder.died, holder.expired) {
+                (Some(_), _) => "dead",
+                (None, true) => "silent",
+                (None, false) => "alive",
+            },
+            here: is_here,
+            lease_ttl: duration::text(holder.lease_ttl).to_string(),
+            renewals: holder.renewals,
+            joined: rfc3339::text(holder.joined),
+            renewed: rfc3339::text(holder.renewed),
+            died: holder.died.map(rfc3339::text),
+        }
+    }
+}
+
+/// `GET /v1/holders`: who lives, then who died of late, the latest first.
+pub(super) async fn holders(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+    let mut parameters = Parameters::read(&uri, &["limit"])?;
+    let limit = parameters.limit();
+    parameters.finish()?;
+    let engine = app.engine()?;
+    let mut holders = engine.store().holders().await?;
+    holders.sort_by_key(|holder| {
+        let ended = holder.died.unwrap_or(holder.joined).as_millis();
+        (holder.died.is_some(), std::cmp::Reverse(ended), holder.id)
+    });
+    let here = engine.status().holder;
+    let describe = |holder: &Holder| HolderDocument::new(holder, holder.id == here);
+    let items: Vec<_> = holders.iter().take(limit).map(describe).collect();
+    Ok(Json(Page { items, next: None }).into_response())
+}
+
+/// `GET /v1/stats`: all jobs by state, and what this server has done since it started.
+pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let engine = app.engine()?;
+    let tallies = engine.store().tally().await?;
+    let holders = engine.store().holders().await?;
+    let count = |state| -> u64 { tallies.iter().filter_map(|tally| tally.jobs.get(&state)).sum() };
+    let oldest = tallies.iter().filter_map(|tally| tally.oldest_due).min();
+    let alive = holders.iter().filter(|holder| holder.died.is_none() && !holder.expired).count();
+    let status = engine.status();
+    let decisions: Vec<_> = engine
+        .decisions()
+        .iter()
+        .map(|one| {
+            let category = one.category.map(rewheel::Category::as_str);
+            json!({ "decision": one.decision, "category": category, "count": one.count })
+        })
+        .collect();
+    let notices: Vec<_> = engine
+        .notify_counts()
+        .iter()
+        .map(|one| {
+            json!({
+                "notifier": one.name, "sent": one.sent, "suppressed": one.suppressed,
+                "failed": one.failed, "summaries": one.summaries,
+            })
+        })
+        .collect();
+    let document = json!({
+        "jobs": {
+            "scheduled": count(JobState::Scheduled), "leased": count(JobState::Leased),
+            "paused": count(JobState::Paused), "dead": count(JobState::Dead),
+        },
+        "oldest_due": oldest.map(rfc3339::text),
+        "holders": { "alive": alive },
+        "here": {
+            "holder": status.holder.to_string(), "doubtful": status.doubtful, "stopping": status.stopping,
+            "places": status.places, "places_free": status.places_free, "waiting": status.waiting,
+            "decisions": decisions, "notices": notices,
+        },
+    });
+    Ok(Json(document).into_response())
+}

@@ -1,0 +1,28 @@
+//! Looking at who runs jobs, and how it goes.
+
+use crate::served::{config, served};
+use serde_json::json;
+
+#[tokio::test]
+async fn who_runs_and_how_it_goes_is_told() {
+    served(config(), async |api| {
+        api.submit(r#","delay":"1h""#).await;
+        let holders = api.get("/v1/holders").await;
+        assert_eq!(holders.status, 200, "{holders:?}");
+        let holder = &holders.body["items"][0];
+        assert_eq!((&holder["state"], &holder["here"]), (&json!("alive"), &json!(true)));
+        assert_eq!((&holder["lease_ttl"], &holder["died"]), (&json!("10s"), &json!(null)));
+        let stats = api.get("/v1/stats").await.body;
+        assert_eq!(stats["jobs"], json!({"scheduled": 1, "leased": 0, "paused": 0, "dead": 0}));
+        assert_eq!(
+            (&stats["holders"]["alive"], &stats["here"]["holder"]),
+            (&json!(1), &holder["id"])
+        );
+        assert_eq!(stats["here"]["places"], stats["here"]["places_free"]);
+        assert!(stats["oldest_due"].is_string() && stats["here"]["decisions"] == json!([]));
+        for bad in ["/v1/holders?limit=0", "/v1/stats?all=1"] {
+            assert_eq!(api.get(bad).await.problem(), "bad_query");
+        }
+    })
+    .await;
+}
