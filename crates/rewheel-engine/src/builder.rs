@@ -3,6 +3,7 @@
 use crate::claim::Claims;
 use crate::dispatch::Dispatch;
 use crate::engine::{Engine, new_kind};
+use crate::events::Log;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
@@ -195,9 +196,11 @@ impl EngineBuilder {
             }
         }
         store.put_kinds(&named, &Actor::new("engine")).await?;
+        let events = Arc::<Log>::default();
         // Their kind begins to exist with the first of them.
         let keep = Keep { job: self.settings.keep_ended, key: self.settings.keep_keys };
-        handlers.insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep)));
+        handlers
+            .insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep, &events)));
         let parts = Parts {
             store,
             unsure,
@@ -208,6 +211,7 @@ impl EngineBuilder {
             handlers,
             source: self.source,
             desk: telling.as_ref().map(Telling::desk),
+            events,
         };
         start(parts, telling).await
     }

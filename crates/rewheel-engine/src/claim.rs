@@ -2,7 +2,7 @@
 
 use crate::shared::{Command, Shared, Waiting};
 use rewheel_core::store::{Claim, LaneHead, Leased, StoreError, Visit, Watch};
-use rewheel_core::{KindName, Lane, Limits, Tenant};
+use rewheel_core::{KindName, Lane, Limits, State, Tenant};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -246,6 +246,9 @@ async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed
         })
         .collect();
     if count > 0 {
+        let (from, to) = (Some(State::Scheduled), State::Leased);
+        let leased = jobs.iter().map(|waiting| &waiting.job);
+        shared.events.tell(leased.map(|job| (job.id, &job.lane.kind, from, to)));
         let _ = shared.to_dispatch.send(Command::Leased(jobs));
     }
     call.end();

@@ -137,6 +137,7 @@ async fn sweep(shared: &Shared, by: HolderId) {
             Ok(events) => {
                 events.iter().for_each(tell);
                 shared.notify_of(&events);
+                shared.events.tell_of(&events);
                 if events.len() < Limits::BATCH_MAX {
                     return;
                 }
@@ -155,6 +156,7 @@ async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
     events.iter().for_each(tell);
     shared.notify_of(&events);
+    shared.events.tell_of(&events);
     Ok(events.len())
 }
 

@@ -28,6 +28,7 @@ mod park;
 mod rate;
 mod tenants;
 mod counts;
+mod events;
 mod heartbeat;
 mod housekeeping;
 mod guard;
@@ -41,6 +42,7 @@ pub use self::builder::{EngineBuilder, StartError};
 pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
+pub use self::events::{JobHappened, Listener, Missed};
 pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };

@@ -2,6 +2,7 @@
 
 use crate::calls::Calls;
 use crate::counts::Counts;
+use crate::events::Log;
 use crate::kinds::KindEntry;
 use crate::notify::Desk;
 use crate::park::{Evidence, Probed, Queued, Running};
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     /// What was decided.
     pub(crate) decided: Counts,
+    /// What happened, for whoever listens.
+    pub(crate) events: Arc<Log>,
     /// Not there without notifiers.
     pub(crate) desk: Option<Arc<Desk>>,
     holder: Mutex<HolderId>,
@@ -144,6 +147,7 @@ pub(crate) struct Parts {
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) desk: Option<Arc<Desk>>,
+    pub(crate) events: Arc<Log>,
 }
 
 impl Shared {
@@ -177,6 +181,7 @@ impl Shared {
             sweep: Notify::new(),
             calls: Calls::new(parts.unsure),
             decided: Counts::default(),
+            events: parts.events,
             desk: parts.desk,
             holder: Mutex::new(holder),
             held: Mutex::default(),

@@ -7,7 +7,7 @@ use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
     Because, Fence, Job, JobId, Key, KindName, NameError, NewJob, Priority, PriorityError,
-    ShardKey, Status, Tenant, Timestamp, Version, When,
+    ShardKey, State, Status, Tenant, Timestamp, Version, When,
 };
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -249,6 +249,12 @@ pub(crate) async fn insert(
     let call = direct.is_some().then(|| shared.calls.begin());
     let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
     let answers = shared.store.insert(&asked).await?;
+    let stored = insert.jobs.iter().zip(&answers).filter_map(|(job, answer)| match answer {
+        Inserted::Created { leased: None, .. } => Some((job.id, &job.kind, None, State::Scheduled)),
+        Inserted::Created { leased: Some(_), .. } => Some((job.id, &job.kind, None, State::Leased)),
+        Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
+    });
+    shared.events.tell(stored);
     if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
         && let Some((job, now)) = leased_to(direct, new, answer)
     {

@@ -5,8 +5,11 @@ use crate::problem::{Code, Problem};
 use rewheel::Random;
 use rewheel_core::{KindName, Timestamp};
 use rewheel_engine::{Engine, KindSettings};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// Listeners to events of one server. Each is a connection, and looks at every event.
+pub(crate) const LISTENERS_MAX: usize = 1_000;
 
 /// The server as its request handlers see it.
 #[derive(Debug)]
@@ -14,7 +17,8 @@ pub(crate) struct App {
     config: Config,
     /// Not there while the server starts.
     engine: OnceLock<Engine>,
-    is_stopping: AtomicBool,
+    is_stopping: watch::Sender<bool>,
+    listeners: Arc<Semaphore>,
     random: Random,
 }
 
@@ -23,7 +27,8 @@ impl App {
         App {
             config,
             engine: OnceLock::new(),
-            is_stopping: AtomicBool::new(false),
+            is_stopping: watch::Sender::new(false),
+            listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             random: Random::thread(),
         }
     }
@@ -40,7 +45,17 @@ impl App {
 
     /// Takes no more jobs from now on.
     pub(crate) fn stop(&self) {
-        self.is_stopping.store(true, Ordering::Release);
+        self.is_stopping.send_replace(true);
+    }
+
+    /// Returns something that hears when the server is about to end.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.is_stopping.subscribe()
+    }
+
+    /// Makes room for one who listens to events, if there is any.
+    pub(crate) fn listener(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.listeners).try_acquire_owned().ok()
     }
 
     /// Returns the engine, once it has started.
@@ -53,7 +68,7 @@ impl App {
 
     /// Returns the engine, unless it is about to end.
     pub(crate) fn engine_for_work(&self) -> Result<&Engine, Problem> {
-        if self.is_stopping.load(Ordering::Acquire) {
+        if *self.is_stopping.borrow() {
             return Err(Problem::new(Code::ShuttingDown, "the server is shutting down")
                 .hint("nothing was written; repeat the request elsewhere, or in a moment"));
         }

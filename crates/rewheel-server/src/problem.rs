@@ -38,6 +38,8 @@ pub enum Code {
     InvalidField,
     /// Nobody has named the kind.
     UnknownKind,
+    /// The tenant may have no more live jobs.
+    Throttled,
     /// The server is at fault.
     Internal,
     /// The store does not answer.
@@ -64,6 +66,7 @@ impl Code {
             Code::TooLarge => "too_large",
             Code::InvalidField => "invalid_field",
             Code::UnknownKind => "unknown_kind",
+            Code::Throttled => "throttled",
             Code::Internal => "internal",
             Code::StoreUnavailable => "store_unavailable",
             Code::ShuttingDown => "shutting_down",
@@ -82,6 +85,7 @@ impl Code {
             Code::VersionChanged => 412,
             Code::TooLarge => 413,
             Code::InvalidField | Code::UnknownKind => 422,
+            Code::Throttled => 429,
             Code::Internal => 500,
             Code::StoreUnavailable | Code::ShuttingDown => 503,
             Code::DiskFull => 507,
@@ -91,7 +95,7 @@ impl Code {
     /// Returns after how many seconds asking again may help.
     pub const fn retry_after(self) -> Option<u32> {
         match self {
-            Code::StoreUnavailable => Some(1),
+            Code::StoreUnavailable | Code::Throttled => Some(1),
             // Another start, or another node behind the same address, takes longer than a blink.
             Code::ShuttingDown => Some(5),
             Code::BadJson

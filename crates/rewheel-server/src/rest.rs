@@ -7,6 +7,7 @@ mod submit;
 mod jobs;
 mod kinds;
 mod fleet;
+mod events;
 mod audit;
 mod incidents;
 mod operations;
@@ -58,6 +59,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/incidents/{id}/redrive", order_incident(BulkVerb::Redrive))
         .route("/v1/holders", get(fleet::holders))
         .route("/v1/stats", get(fleet::stats))
+        .route("/v1/events", get(events::listen))
         .route("/v1/audit", get(audit::list))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

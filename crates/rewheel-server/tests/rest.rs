@@ -12,6 +12,8 @@ mod kinds;
 mod audit;
 #[path = "rest/incidents.rs"]
 mod incidents;
+#[path = "rest/events.rs"]
+mod events;
 #[path = "rest/fleet.rs"]
 mod fleet;
 #[path = "rest/operations.rs"]

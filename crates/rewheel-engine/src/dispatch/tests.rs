@@ -33,6 +33,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
             handlers: BTreeMap::new(),
             source: None,
             desk: None,
+            events: Arc::default(),
         },
         to_dispatch,
         to_settle,

@@ -2,8 +2,8 @@
 
 use super::{Bulk, BulkVerb, Operation, OperationState, Selection};
 use crate::rate::Rate;
-use rewheel_core::store::{Change, Cursor};
-use rewheel_core::{Actor, Job, JobId, Timestamp, Version, When};
+use rewheel_core::store::{Change, Changed, Cursor};
+use rewheel_core::{Actor, Job, JobId, KindName, State, Timestamp, Version, When};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,6 +52,7 @@ pub(super) struct Document {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
     id: String,
+    kind: String,
     version: u64,
 }
 
@@ -117,7 +118,11 @@ impl Document {
 
     /// Notes which jobs come next, and where to read on behind them.
     pub(super) fn intend(&mut self, jobs: &[Job], next: Option<Cursor>) {
-        let subject = |job: &Job| Subject { id: job.id.to_string(), version: job.version.get() };
+        let subject = |job: &Job| Subject {
+            id: job.id.to_string(),
+            kind: job.lane.kind.to_string(),
+            version: job.version.get(),
+        };
         self.pending = jobs.iter().map(subject).collect();
         self.cursor = next.map(|next| next.to_string());
         self.is_read = next.is_none();
@@ -137,6 +142,23 @@ impl Document {
             Some(Change { job: subject.id.parse().ok()?, what: verb.what(deadline), if_version })
         };
         self.pending.iter().filter_map(change).collect()
+    }
+
+    /// What became of the jobs that came next, as far as they were changed.
+    pub(super) fn told(&self, answers: &[Changed]) -> Vec<(JobId, KindName, State)> {
+        let told = |(subject, answer): (&Subject, &Changed)| match answer {
+            Changed::Applied { state, .. } => {
+                Some((subject.id.parse().ok()?, KindName::parse(&subject.kind).ok()?, *state))
+            }
+            Changed::Wanted { .. }
+            | Changed::Unchanged { .. }
+            | Changed::WrongState(_)
+            | Changed::VersionChanged(_)
+            | Changed::NeedsDeadline
+            | Changed::TooLarge { .. }
+            | Changed::NotFound => None,
+        };
+        self.pending.iter().zip(answers).filter_map(told).collect()
     }
 
     /// How many jobs the current step of the canary has; `None` once all of them went well.

@@ -3,6 +3,7 @@
 use super::canary::{self, Health};
 use super::document::Document;
 use crate::checkpoint::CheckpointError;
+use crate::events::Log;
 use crate::runner::{JobContext, Reporting, Runner};
 use rewheel::Category;
 use rewheel_core::store::{Changed, Store, StoreError};
@@ -26,6 +27,7 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Operator {
     store: Arc<dyn Store>,
     keep: Keep,
+    events: Arc<Log>,
 }
 
 /// What follows a step.
@@ -41,8 +43,8 @@ enum Next {
 }
 
 impl Operator {
-    pub(crate) fn new(store: &Arc<dyn Store>, keep: Keep) -> Operator {
-        Operator { store: Arc::clone(store), keep }
+    pub(crate) fn new(store: &Arc<dyn Store>, keep: Keep, events: &Arc<Log>) -> Operator {
+        Operator { store: Arc::clone(store), keep, events: Arc::clone(events) }
     }
 
     async fn work(self, context: JobContext) -> Result<(), Report> {
@@ -125,6 +127,10 @@ impl Operator {
                     }
                 }
             }
+        }
+        if self.events.is_open() {
+            let told = order.told(&answers);
+            self.events.tell(told.iter().map(|(job, kind, to)| (*job, kind, None, *to)));
         }
         order.pending.clear();
         Ok(match order.rate {

@@ -130,6 +130,11 @@ async fn obey(app: &App, change: Change, done: &str) -> Result<Response, Problem
             return Err(Problem::new(Code::Internal, "the store did not say what became of it"));
         }
     };
+    if let Some(Changed::Applied { state, .. }) = changed.first()
+        && let Ok(kind) = KindName::parse(before.kind())
+    {
+        engine.tell_changed(id, &kind, before.state().parse().ok(), *state);
+    }
     // A job that is not kept after its end is gone by now.
     let after = document(app, id).await?.unwrap_or_else(|| before.ended_as(state));
     let etag = format!("\"{}\"", after.version());

@@ -1,0 +1,233 @@
+//! Tells whoever listens what happens to jobs, after it is durable.
+
+use crate::engine::Engine;
+use rewheel_core::{JobEvent, JobId, KindName, State, Timestamp};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// Events that are remembered, for listeners that are slow or come back.
+const KEPT_MAX: usize = 10_000;
+
+/// Numbers of one millisecond. An engine that starts again goes on with larger ones.
+const SEQ_PER_MILLI: u64 = 1_000;
+
+/// A job changed its state by this engine's doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobHappened {
+    /// Grows from one to the next, also over restarts.
+    pub seq: u64,
+    /// Which job.
+    pub job: JobId,
+    /// Of what kind.
+    pub kind: KindName,
+    /// What it was; `None` where it is new, or nobody looked.
+    pub from: Option<State>,
+    /// What it is.
+    pub to: State,
+    /// When, by this machine's clock: it decides nothing.
+    pub at: Timestamp,
+}
+
+/// What happens to jobs, from some moment on. Best effort: whoever is too slow, or comes back too late, misses some and is told so.
+///
+/// ```
+/// # use rewheel_core::{Report, State};
+/// # use rewheel_engine::Engine;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+///     .raw_handler("work", |_| async { Report::Done })
+///     .start()
+///     .await?;
+/// let mut events = engine.events(None);
+/// engine.submit_raw("work", Vec::new()).await?;
+/// loop {
+///     let event = events.next().await.expect("nothing was missed");
+///     if event.to == State::Succeeded {
+///         break;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Listener {
+    log: Arc<Log>,
+    /// The last one that was told.
+    after: u64,
+}
+
+/// Events were forgotten before they were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("events up to {up_to} were missed")]
+pub struct Missed {
+    /// The last one that is gone.
+    pub up_to: u64,
+}
+
+/// The latest events of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// Whether anybody ever listened: before that nothing is written down.
+    is_open: AtomicBool,
+    kept: Mutex<Kept>,
+    news: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    events: VecDeque<Arc<JobHappened>>,
+    /// The number of the last event that is not kept, or never was.
+    gone: u64,
+    last: u64,
+}
+
+impl Log {
+    /// Returns whether somebody may want to know.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
+    /// Writes down what happened. Nothing is made where nobody ever listened.
+    pub(crate) fn tell<'k>(
+        &self,
+        events: impl IntoIterator<Item = (JobId, &'k KindName, Option<State>, State)>,
+    ) {
+        if !self.is_open() {
+            return;
+        }
+        let at = now();
+        {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            for (job, kind, from, to) in events {
+                kept.last = (kept.last + 1).max(first_seq(at));
+                let seq = kept.last;
+                let event = JobHappened { seq, job, kind: kind.clone(), from, to, at };
+                kept.events.push_back(Arc::new(event));
+                if kept.events.len() > KEPT_MAX {
+                    kept.gone = kept.events.pop_front().map_or(kept.gone, |event| event.seq);
+                }
+            }
+        }
+        self.news.notify_waiters();
+    }
+
+    pub(crate) fn tell_of(&self, events: &[JobEvent]) {
+        self.tell(events.iter().map(|event| (event.job, &event.kind, Some(event.from), event.to)));
+    }
+
+    fn open(&self) -> u64 {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_open.swap(true, Ordering::Relaxed) {
+            kept.last = first_seq(now());
+            kept.gone = kept.last;
+        }
+        kept.last
+    }
+
+    /// Returns the first event behind `after`.
+    fn behind(&self, after: u64) -> Result<Option<Arc<JobHappened>>, Missed> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if after < kept.gone {
+            return Err(Missed { up_to: kept.gone });
+        }
+        let place = kept.events.partition_point(|event| event.seq <= after);
+        Ok(kept.events.get(place).cloned())
+    }
+}
+
+fn first_seq(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millis()).unwrap_or_default().saturating_mul(SEQ_PER_MILLI)
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is told to people, and decides nothing")]
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = since.unwrap_or_default().as_millis();
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}
+
+impl Listener {
+    /// Waits for the next event.
+    ///
+    /// Cancel safe: an event that was not returned is returned next time.
+    ///
+    /// # Errors
+    /// Says that some were missed, and goes on behind those.
+    pub async fn next(&mut self) -> Result<Arc<JobHappened>, Missed> {
+        loop {
+            // Before looking, so that what comes in between wakes it.
+            let news = self.log.news.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            match self.log.behind(self.after) {
+                Ok(Some(event)) => {
+                    self.after = event.seq;
+                    return Ok(event);
+                }
+                Ok(None) => news.await,
+                Err(missed) => {
+                    self.after = missed.up_to;
+                    return Err(missed);
+                }
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Listens to what this engine does to jobs from now on, or from behind an event that was heard
+    /// before. What other engines do is theirs to tell.
+    pub fn events(&self, after: Option<u64>) -> Listener {
+        let log = Arc::clone(&self.shared().events);
+        let last = log.open();
+        Listener { after: after.unwrap_or(last).min(last), log }
+    }
+
+    /// Tells whoever listens that a person changed a job.
+    pub fn tell_changed(&self, job: JobId, kind: &KindName, from: Option<State>, to: State) {
+        self.shared().events.tell([(job, kind, from, to)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT_MAX, Listener, Log, Missed};
+    use rewheel::Random;
+    use rewheel_core::{JobId, KindName, State, Timestamp};
+    use std::sync::Arc;
+
+    fn tell(log: &Log, count: usize) {
+        let kind = KindName::parse("work").unwrap();
+        let job = JobId::new(Timestamp::from_millis(0), &Random::seeded(1));
+        let one = (job, &kind, Some(State::Leased), State::Succeeded);
+        log.tell(std::iter::repeat_n(one, count));
+    }
+
+    #[tokio::test]
+    async fn what_happens_is_told_in_order_and_after_a_break() {
+        let log = Arc::new(Log::default());
+        tell(&log, 3);
+        let mut listener = Listener { after: log.open(), log: Arc::clone(&log) };
+        tell(&log, 3);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            seen.push(listener.next().await.unwrap().seq);
+        }
+        assert!(seen.is_sorted() && seen[0] < seen[1] && seen[1] < seen[2]);
+        let mut again = Listener { after: seen[0], log: Arc::clone(&log) };
+        assert_eq!(again.next().await.unwrap().seq, seen[1]);
+    }
+
+    #[tokio::test]
+    async fn who_is_too_slow_is_told_what_was_missed() {
+        let log = Arc::new(Log::default());
+        let mut listener = Listener { after: log.open(), log: Arc::clone(&log) };
+        tell(&log, KEPT_MAX + 5);
+        let Err(Missed { up_to }) = listener.next().await else { panic!("nothing was missed") };
+        let next = listener.next().await.unwrap();
+        assert_eq!(next.seq, up_to + 1);
+    }
+}

@@ -1,0 +1,92 @@
+//! Tells what happens to jobs, as it happens.
+
+use super::query::Parameters;
+use crate::app::{App, LISTENERS_MAX};
+use crate::problem::{Code, Problem};
+use crate::rfc3339;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use rewheel_core::{JobId, KindName};
+use rewheel_engine::{JobHappened, Listener};
+use serde_json::json;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// What a listener wants to hear.
+#[derive(Debug)]
+struct Wish {
+    kinds: Vec<KindName>,
+    job: Option<JobId>,
+}
+
+impl Wish {
+    fn has(&self, event: &JobHappened) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && self.job.is_none_or(|job| job == event.job)
+    }
+}
+
+/// `GET /v1/events`
+pub(super) async fn listen(
+    State(app): State<Arc<App>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let mut parameters = Parameters::read(&uri, &["kind", "job", "after"])?;
+    let kinds = parameters.all("kind", KindName::parse);
+    let job = parameters.one("job", str::parse::<JobId>);
+    let after = parameters
+        .one("after", |text| text.parse::<u64>().map_err(|_| "must be the id of an event"));
+    parameters.finish()?;
+    let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse());
+    let after = match last {
+        Some(Ok(last)) => Some(last),
+        Some(Err(_)) => {
+            return Err(Problem::new(Code::BadQuery, "the header Last-Event-ID is no event's id"));
+        }
+        None => after,
+    };
+    let engine = app.engine()?;
+    let room = app.listener().ok_or_else(|| {
+        Problem::new(Code::Throttled, format!("{LISTENERS_MAX} listen to events already"))
+            .hint("ask again in a moment, or another server")
+    })?;
+    let stopping = app.stopping();
+    let start = (engine.events(after), Wish { kinds, job }, room, stopping);
+    let events = stream::unfold(start, |(mut listener, wish, room, mut stopping)| async move {
+        let event = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => return None,
+            event = next(&mut listener, &wish) => event,
+        };
+        Some((Ok::<_, Infallible>(event), (listener, wish, room, stopping)))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+async fn next(listener: &mut Listener, wish: &Wish) -> Event {
+    loop {
+        match listener.next().await {
+            Ok(event) if wish.has(&event) => return document(&event),
+            Ok(_) => {}
+            Err(missed) => {
+                let data = json!({ "up_to": missed.up_to.to_string() }).to_string();
+                return Event::default().event("missed").id(missed.up_to.to_string()).data(data);
+            }
+        }
+    }
+}
+
+fn document(event: &JobHappened) -> Event {
+    let data = json!({
+        "job": event.job.to_string(),
+        "kind": event.kind.as_str(),
+        "from": event.from.map(rewheel_core::State::as_str),
+        "to": event.to.as_str(),
+        "at": rfc3339::text(event.at),
+    });
+    Event::default().event("job").id(event.seq.to_string()).data(data.to_string())
+}
