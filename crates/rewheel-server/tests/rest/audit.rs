@@ -1,6 +1,8 @@
 //! Looking at who did what.
 
 use crate::served::{config, served};
+use rewheel::{millis, seconds};
+use rewheel_server::rfc3339;
 use serde_json::json;
 
 #[tokio::test]
@@ -33,6 +35,40 @@ async fn what_people_do_is_written_down() {
             let answer = api.get(&format!("/v1/audit?{bad}")).await;
             assert_eq!((answer.status, &answer.body["code"]), (400, &json!("bad_query")), "{bad}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_ended_a_job_is_written_down_for_people() {
+    let mut config = config();
+    config.engine.housekeeping = millis(100);
+    served(config, async |api| {
+        let other = api.submit("").await;
+        let other = api.get(&format!("/v1/jobs/{other}")).await.body["created"].clone();
+        let now = rfc3339::parse(other.as_str().unwrap_or_default()).expect("an instant");
+        let soon = rfc3339::text(now.plus(millis(500)));
+        let id = api.submit(&format!(r#","deadline":"{soon}""#)).await;
+        let path = format!("/v1/jobs/{id}");
+        let wait = async {
+            while api.get(&path).await.body["state"] != "dead" {
+                tokio::time::sleep(millis(20)).await;
+            }
+        };
+        assert!(tokio::time::timeout(seconds(20), wait).await.is_ok(), "it does not die");
+
+        let line = api.get(&format!("/v1/audit?job={id}")).await.body["items"][0].clone();
+        assert_eq!((&line["what"], &line["who"]), (&json!("dead"), &json!("engine")));
+        assert_eq!((&line["job"], &line["kind"]), (&json!(id), &json!("mail")));
+        assert_eq!(line["before"], json!({"state": "scheduled"}));
+        let after = json!({
+            "state": "dead", "category": "deadline",
+            "message": "its deadline passed before it succeeded",
+        });
+        assert_eq!(line["after"], after);
+        let shown = api.get(&path).await.body["audit"].clone();
+        assert_eq!(shown.as_array().map(Vec::len), Some(1), "{shown}");
+        assert_eq!((&shown[0]["what"], &shown[0]["after"]), (&line["what"], &after));
     })
     .await;
 }
