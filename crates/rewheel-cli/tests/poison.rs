@@ -9,27 +9,23 @@
 #[path = "chaos/node.rs"]
 #[expect(dead_code, reason = "other tests harm nodes in other ways")]
 mod node;
+#[path = "support/fleet.rs"]
+mod fleet;
 
-use self::node::Node;
+use self::fleet::{Fleet, until};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
-use rewheel::{millis, seconds};
 use rewheel_core::store::{Change, Filter, PageRequest, Store, What};
 use rewheel_core::{Actor, Job, Keep, KindName, State as JobState};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 const WAITING: usize = 1_000;
 const CAP: u32 = 3;
-
-/// For what takes a second or two, on a machine that is busy.
-const PATIENCE: Duration = seconds(20);
 
 /// Whom jobs call, and who is told of the dead.
 struct World {
@@ -104,72 +100,10 @@ async fn tell(State(told): State<Arc<Mutex<Vec<Value>>>>, Json(notice): Json<Val
     told.lock().unwrap().push(notice);
 }
 
-/// Waits for something that must come.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !is_so().await {
-            tokio::time::sleep(millis(20)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "{what}: not after {PATIENCE:?}");
-}
-
-/// A few nodes, each of which is started again when it was killed.
-struct Fleet<'a> {
-    config: &'a Path,
-    nodes: Vec<Node>,
-    client: reqwest::Client,
-}
-
-impl Fleet<'_> {
-    async fn start(config: &Path, count: usize) -> Fleet<'_> {
-        let client = reqwest::Client::builder().no_proxy().timeout(seconds(5)).build().unwrap();
-        let mut fleet = Fleet { config, nodes: Vec::new(), client };
-        for index in 0..count {
-            let node = fleet.node(index).await;
-            fleet.nodes.push(node);
-        }
-        fleet
-    }
-
-    async fn node(&self, index: usize) -> Node {
-        Node::start(self.config, &index.to_string(), &[]).await
-    }
-
-    async fn get(&self, path: &str) -> Value {
-        let url = format!("{}{path}", self.nodes[0].url);
-        let answer = self.client.get(url).send().await.unwrap();
-        serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
-    }
-
-    async fn post(&self, path: &str, body: Value) -> Value {
-        let url = format!("{}{path}", self.nodes[0].url);
-        let answer = self.client.post(url).body(body.to_string()).send().await.unwrap();
-        assert!(answer.status().is_success(), "{answer:?}");
-        serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
-    }
-
-    /// How many of the thousand are with somebody.
-    async fn held(&self) -> usize {
-        let kinds = self.get("/v1/kinds").await;
-        let kinds = kinds["items"].as_array().unwrap();
-        let steady = kinds.iter().find(|kind| kind["kind"] == "steady").unwrap();
-        usize::try_from(steady["jobs"]["leased"].as_u64().unwrap()).unwrap()
-    }
-
-    /// Kills a node, while the thousand wait in the fleet, and starts it again.
-    async fn kill(&mut self, name: &str) {
-        until("all are held", async || self.held().await == WAITING).await;
-        let index: usize = name.parse().unwrap();
-        self.nodes[index].kill().await;
-        self.nodes[index] = self.node(index).await;
-    }
-
-    async fn stop(self) {
-        for mut node in self.nodes {
-            assert!(node.terminate().await.success(), "{:?}", node.said());
-        }
-    }
+/// Kills a node, while the thousand wait in the fleet.
+async fn kill(fleet: &mut Fleet, name: &str) {
+    until("all are held", async || fleet.kind("steady").await["jobs"]["leased"] == WAITING).await;
+    fleet.kill(name).await;
 }
 
 async fn steady(store: &dyn Store) -> Vec<Job> {
@@ -180,7 +114,7 @@ async fn steady(store: &dyn Store) -> Vec<Job> {
 }
 
 /// Returns the poison's document once it is dead, with how many processes it killed.
-async fn kill_until_dead(world: &mut World, fleet: &mut Fleet<'_>) -> (Value, u32) {
+async fn kill_until_dead(world: &mut World, fleet: &mut Fleet) -> (Value, u32) {
     let job = json!({"kind": "steady", "payload": {}, "delay": "1h"});
     fleet.post("/v1/jobs/batch", json!({"jobs": vec![job; WAITING]})).await;
     let poison = fleet.post("/v1/jobs", json!({"kind": "poison", "payload": {}})).await;
@@ -189,7 +123,7 @@ async fn kill_until_dead(world: &mut World, fleet: &mut Fleet<'_>) -> (Value, u3
     loop {
         tokio::select! {
             name = world.poisoned.recv() => {
-                fleet.kill(&name.unwrap()).await;
+                kill(fleet, &name.unwrap()).await;
                 killed += 1;
             }
             () = until("it runs, or is dead", async || fleet.get(&path).await["state"] == "dead") => {
