@@ -1,10 +1,6 @@
 //! A job that kills whichever process runs it, beside a thousand that wait in the same process.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test of real processes, in real time"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 #[path = "chaos/node.rs"]
 #[expect(dead_code, reason = "other tests harm nodes in other ways")]

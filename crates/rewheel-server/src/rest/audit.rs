@@ -47,7 +47,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
         limit: parameters.limit(),
     };
     parameters.finish()?;
-    let (entries, next) = find(app.engine()?.store().as_ref(), &wanted, before).await?;
+    let (entries, next) =
+        find(app.engine()?.store().as_ref(), &wanted, before, Limits::SCAN_MAX).await?;
     let items: Vec<Line> = entries.iter().map(Line::new).collect();
     Ok(Json(Page { items, next: next.map(|seq| seq.to_string()) }).into_response())
 }
@@ -61,6 +62,7 @@ async fn find(
     store: &dyn Store,
     wanted: &Wanted,
     mut before: Option<u64>,
+    scan_max: usize,
 ) -> Result<(Vec<AuditEntry>, Option<u64>), Problem> {
     // One more than asked for tells whether there is more.
     let at_once = if wanted.is_all() { wanted.limit + 1 } else { Limits::PAGE_MAX };
@@ -76,7 +78,7 @@ async fn find(
             let next = found.last().map(|entry| entry.seq);
             return Ok((found, next));
         }
-        if is_last || looked_at >= Limits::SCAN_MAX {
+        if is_last || looked_at >= scan_max {
             return Ok((found, before.filter(|_| !is_last)));
         }
     }
@@ -104,5 +106,32 @@ impl Line {
             job: entry.job.map(|job| job.to_string()),
             kind: entry.kind.as_ref().map(ToString::to_string),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Wanted, find};
+    use rewheel_core::store::KindStore;
+    use rewheel_core::{Actor, KindChange, KindName, NewKind};
+    use rewheel_stores::MemoryStore;
+
+    #[tokio::test]
+    async fn a_search_looks_at_a_bounded_number_of_entries_and_goes_on() {
+        let (store, name) = (MemoryStore::new(), KindName::parse("mail").unwrap());
+        let kind = NewKind { name: name.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+        store.put_kinds(&[kind], &Actor::new("first")).await.unwrap();
+        let many = Actor::new("many");
+        for _ in 0..Limits::PAGE_MAX {
+            store.change_kind(&name, &KindChange::Pause, &many).await.unwrap();
+            store.change_kind(&name, &KindChange::Resume, &many).await.unwrap();
+        }
+        let whos = vec!["first".to_owned()];
+        let wanted = Wanted { job: None, whats: vec![], kinds: vec![], whos, limit: 10 };
+        let (found, next) = find(&store, &wanted, None, Limits::PAGE_MAX).await.unwrap();
+        assert_eq!((found.len(), next), (0, Some(Limits::PAGE_MAX as u64 + 2)));
+        let (found, next) = find(&store, &wanted, next, 10 * Limits::PAGE_MAX).await.unwrap();
+        assert_eq!((found.len(), next), (1, None));
+        assert_eq!(found[0].what, "put kind");
     }
 }
