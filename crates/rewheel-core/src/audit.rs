@@ -1,5 +1,9 @@
 //! Who changed what.
 
+mod fate;
+
+pub use self::fate::{AuditNote, Fate};
+
 use crate::id::JobId;
 use crate::limits::Limits;
 use crate::name::KindName;
@@ -29,6 +33,16 @@ impl Actor {
             kept.push(character);
         }
         Actor(Arc::from(kept))
+    }
+
+    /// A holder, by what people call it.
+    pub fn of_holder(name: &str) -> Actor {
+        Actor::new(&format!("holder:{name}"))
+    }
+
+    /// The engine, where it does not matter which of its holders it was.
+    pub fn engine() -> Actor {
+        Actor::new("engine")
     }
 
     /// Returns the text.

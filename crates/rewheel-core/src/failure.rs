@@ -91,7 +91,7 @@ impl fmt::Display for Failure {
     }
 }
 
-fn clean(text: &str, bytes_max: usize) -> String {
+pub(crate) fn clean(text: &str, bytes_max: usize) -> String {
     let mut kept = String::with_capacity(text.len().min(bytes_max));
     for character in text.chars().filter(|character| *character != '\0') {
         if kept.len() + character.len_utf8() > bytes_max {

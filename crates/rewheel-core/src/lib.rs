@@ -25,7 +25,7 @@ mod event;
 mod incident;
 pub mod store;
 
-pub use self::audit::{Actor, AuditEntry, Facts};
+pub use self::audit::{Actor, AuditEntry, AuditNote, Facts, Fate};
 pub use self::decision::{Because, Decision, GiveUp, History, Policy, Report, decide};
 pub use self::event::JobEvent;
 pub use self::failure::Failure;

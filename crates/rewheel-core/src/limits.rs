@@ -62,6 +62,9 @@ impl Limits {
     /// A name of a token or a command.
     pub const ACTOR_BYTES_MAX: usize = 128;
 
+    /// What the audit log repeats of a failure's message: enough to know it by. The whole of it is with the job.
+    pub const AUDIT_MESSAGE_BYTES_MAX: usize = 256;
+
     /// One page of a list, as in the wire's `limit`.
     pub const PAGE_MAX: usize = 1_000;
 

@@ -195,7 +195,7 @@ impl EngineBuilder {
                 named.push(new_kind(name, &KindSettings::default()));
             }
         }
-        store.put_kinds(&named, &Actor::new("engine")).await?;
+        store.put_kinds(&named, &Actor::engine()).await?;
         let events = Arc::<Log>::default();
         // Their kind begins to exist with the first of them.
         let keep = Keep { job: self.settings.keep_ended, key: self.settings.keep_keys };

@@ -2,7 +2,7 @@
 
 use crate::shared::{Shared, Waiting};
 use rewheel::{CancelToken, Moment};
-use rewheel_core::store::{Prune, StoreError};
+use rewheel_core::store::{Prune, Pruned, StoreError};
 use rewheel_core::{HolderId, JobEvent, Lease, Limits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,10 @@ impl Housekeeping {
         }
         let prune =
             Prune { limit: Limits::BATCH_MAX, audit_older_than: self.shared.settings.keep_audit };
-        while store.prune(&prune).await?.finished == Limits::BATCH_MAX as u64 {}
+        // A batch that was full may have left some: jobs, or what the log says of those that died.
+        let is_full =
+            |pruned: Pruned| pruned.finished.max(pruned.audit) == Limits::BATCH_MAX as u64;
+        while is_full(store.prune(&prune).await?) {}
         if self.shared.audits_itself() {
             // Old ones only: the young would be looked at one by one each time.
             self.audit(self.shared.settings.statement_timeout).await?;

@@ -173,7 +173,7 @@ pub(crate) struct Parking {
 
 impl Parking {
     pub(crate) fn new(shared: Arc<Shared>) -> Parking {
-        let by = Actor::new(&format!("holder:{}", shared.settings.name));
+        let by = Actor::of_holder(&shared.settings.name);
         Parking {
             shared,
             by,

@@ -220,8 +220,19 @@ impl AuditDocument {
     }
 }
 
+/// Facts that are instants, which the log keeps as milliseconds.
+const INSTANTS: [&str; 3] = ["due", "deadline", "parked"];
+
 fn facts(facts: &Facts) -> serde_json::Value {
-    facts.iter().map(|(name, value)| (name.to_owned(), serde_json::Value::from(value))).collect()
+    facts.iter().map(|(name, value)| (name.to_owned(), fact(name, value))).collect()
+}
+
+fn fact(name: &str, value: Option<&str>) -> serde_json::Value {
+    let millis = value.filter(|_| INSTANTS.contains(&name)).and_then(|text| text.parse().ok());
+    match millis {
+        Some(millis) => rfc3339::text(Timestamp::from_millis(millis)).into(),
+        None => value.into(),
+    }
 }
 
 /// The bytes as they were given. What a handler in Rust reads with another codec is no JSON, and

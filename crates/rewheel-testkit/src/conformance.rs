@@ -19,6 +19,7 @@ pub mod kinds;
 pub mod evidence;
 pub mod list;
 pub mod history;
+pub mod audit;
 pub mod books;
 pub mod announce;
 pub mod watch;

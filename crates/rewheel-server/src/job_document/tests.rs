@@ -3,7 +3,9 @@
 use super::{Failure, Job, JobDocument, Status, Timestamp};
 use rewheel::{Category, Random};
 use rewheel_core::store::AttemptRecord;
-use rewheel_core::{Because, Fence, HolderId, JobId, KindName, Lane, Priority, Version};
+use rewheel_core::{
+    Actor, AuditEntry, Because, Facts, Fence, HolderId, JobId, KindName, Lane, Priority, Version,
+};
 use rewheel_engine::KindSettings;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -131,4 +133,31 @@ fn a_wait_is_explained() {
     });
     assert_eq!(shown["attempts"], json!([attempt]));
     assert_eq!(shown["audit"], json!([]));
+}
+
+#[test]
+fn the_log_tells_instants_as_everybody_does() {
+    let facts = |due: i64, text: &str| {
+        Facts::default()
+            .with("due", Some(due))
+            .with("deadline", None::<i64>)
+            .with("payload", Some(text))
+            .with("fence", Some(1_500))
+    };
+    let entry = AuditEntry {
+        seq: 1,
+        at: NOW,
+        who: Actor::new("token:ops"),
+        what: "edit".to_owned(),
+        job: None,
+        kind: None,
+        before: facts(1_500, "1500"),
+        after: Facts::default().with("due", Some("soon")),
+    };
+    let shown = serde_json::to_value(super::AuditDocument::new(&entry)).unwrap();
+    let before = json!({
+        "due": "1970-01-01T00:00:01.500Z", "deadline": null, "payload": "1500", "fence": "1500",
+    });
+    assert_eq!(shown["before"], before);
+    assert_eq!(shown["after"], json!({"due": "soon"}));
 }

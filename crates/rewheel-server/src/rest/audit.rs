@@ -9,7 +9,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use rewheel_core::{AuditEntry, JobId};
+use rewheel_core::store::Store;
+use rewheel_core::{AuditEntry, JobId, KindName, Limits};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -22,22 +23,80 @@ struct Line {
     kind: Option<String>,
 }
 
-/// `GET /v1/audit`: the latest first, of all or of one job.
+/// Which entries are asked for; nothing said of what, kind or who is all of them.
+struct Wanted {
+    job: Option<JobId>,
+    whats: Vec<String>,
+    kinds: Vec<KindName>,
+    whos: Vec<String>,
+    limit: usize,
+}
+
+/// `GET /v1/audit`: the latest first, of all or of one job, by what, kind and who.
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
-    let mut parameters = Parameters::read(&uri, &["limit", "cursor", "job"])?;
-    let limit = parameters.limit();
+    let known = ["limit", "cursor", "job", "what", "kind", "who"];
+    let mut parameters = Parameters::read(&uri, &known)?;
     let before = parameters.one("cursor", |text| {
         text.parse::<u64>().map_err(|_| "is not one that an answer named as `next`")
     });
-    let job = parameters.one("job", |text| text.parse::<JobId>());
+    let wanted = Wanted {
+        job: parameters.one("job", |text| text.parse::<JobId>()),
+        whats: parameters.all("what", word),
+        kinds: parameters.all("kind", KindName::parse),
+        whos: parameters.all("who", word),
+        limit: parameters.limit(),
+    };
     parameters.finish()?;
-    // One more than asked for tells whether there is more.
-    let mut entries = app.engine()?.store().audit(job, before, limit + 1).await?;
-    let has_more = entries.len() > limit;
-    entries.truncate(limit);
-    let next = entries.last().filter(|_| has_more).map(|last| last.seq.to_string());
+    let (entries, next) =
+        find(app.engine()?.store().as_ref(), &wanted, before, Limits::SCAN_MAX).await?;
     let items: Vec<Line> = entries.iter().map(Line::new).collect();
-    Ok(Json(Page { items, next }).into_response())
+    Ok(Json(Page { items, next: next.map(|seq| seq.to_string()) }).into_response())
+}
+
+fn word(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() { Err("must not be empty") } else { Ok(text.to_owned()) }
+}
+
+/// Looks at a bounded number of entries, and returns where to go on if there may be more.
+async fn find(
+    store: &dyn Store,
+    wanted: &Wanted,
+    mut before: Option<u64>,
+    scan_max: usize,
+) -> Result<(Vec<AuditEntry>, Option<u64>), Problem> {
+    // One more than asked for tells whether there is more.
+    let at_once = if wanted.is_all() { wanted.limit + 1 } else { Limits::PAGE_MAX };
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    loop {
+        let page = store.audit(wanted.job, before, at_once).await?;
+        let is_last = page.len() < at_once;
+        looked_at += page.len();
+        before = page.last().map(|entry| entry.seq).or(before);
+        found.extend(page.into_iter().filter(|entry| wanted.matches(entry)));
+        if found.len() > wanted.limit {
+            found.truncate(wanted.limit);
+            let next = found.last().map(|entry| entry.seq);
+            return Ok((found, next));
+        }
+        if is_last || looked_at >= scan_max {
+            return Ok((found, before.filter(|_| !is_last)));
+        }
+    }
+}
+
+impl Wanted {
+    fn is_all(&self) -> bool {
+        self.whats.is_empty() && self.kinds.is_empty() && self.whos.is_empty()
+    }
+
+    fn matches(&self, entry: &AuditEntry) -> bool {
+        let has = |wanted: &[String], text: &str| {
+            wanted.is_empty() || wanted.iter().any(|one| one == text)
+        };
+        let is_of_kind = self.kinds.is_empty()
+            || entry.kind.as_ref().is_some_and(|kind| self.kinds.contains(kind));
+        has(&self.whats, &entry.what) && has(&self.whos, entry.who.as_str()) && is_of_kind
+    }
 }
 
 impl Line {
@@ -47,5 +106,32 @@ impl Line {
             job: entry.job.map(|job| job.to_string()),
             kind: entry.kind.as_ref().map(ToString::to_string),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Wanted, find};
+    use rewheel_core::store::KindStore;
+    use rewheel_core::{Actor, KindChange, KindName, NewKind};
+    use rewheel_stores::MemoryStore;
+
+    #[tokio::test]
+    async fn a_search_looks_at_a_bounded_number_of_entries_and_goes_on() {
+        let (store, name) = (MemoryStore::new(), KindName::parse("mail").unwrap());
+        let kind = NewKind { name: name.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
+        store.put_kinds(&[kind], &Actor::new("first")).await.unwrap();
+        let many = Actor::new("many");
+        for _ in 0..Limits::PAGE_MAX {
+            store.change_kind(&name, &KindChange::Pause, &many).await.unwrap();
+            store.change_kind(&name, &KindChange::Resume, &many).await.unwrap();
+        }
+        let whos = vec!["first".to_owned()];
+        let wanted = Wanted { job: None, whats: vec![], kinds: vec![], whos, limit: 10 };
+        let (found, next) = find(&store, &wanted, None, Limits::PAGE_MAX).await.unwrap();
+        assert_eq!((found.len(), next), (0, Some(Limits::PAGE_MAX as u64 + 2)));
+        let (found, next) = find(&store, &wanted, next, 10 * Limits::PAGE_MAX).await.unwrap();
+        assert_eq!((found.len(), next), (1, None));
+        assert_eq!(found[0].what, "put kind");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::world::{Row, World};
 use rewheel_core::store::DeadLetter;
-use rewheel_core::{Cause, Failure, JobEvent, JobId, Keep, State, Status, Timestamp};
+use rewheel_core::{Cause, Failure, Fate, JobEvent, JobId, Keep, State, Status, Timestamp};
 use std::time::Duration;
 
 impl World {
@@ -18,12 +18,15 @@ impl World {
     }
 
     fn miss_deadline(&mut self, id: JobId, now: Timestamp) -> JobEvent {
+        let failure = Failure::of_deadline();
+        let fate = self.jobs[&id].fate(State::Dead, Cause::Deadline);
+        self.note_fate(id, &Fate { failure: Some(&failure), ..fate }, None, now);
         let event = self.write(id, |row| {
             let holder = row.holder();
             if holder.is_some() {
                 row.job.fence = row.job.fence.next();
             }
-            row.job.failure = Some(Failure::of_deadline());
+            row.job.failure = Some(failure);
             JobEvent {
                 job: id,
                 kind: row.job.lane.kind.clone(),

@@ -3,7 +3,7 @@
 use super::Weakness;
 use super::world::{Row, SettledBy, World};
 use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
-use rewheel_core::{HolderId, Keep, Lease, State, Timestamp, Wanted};
+use rewheel_core::{Cause, Fate, HolderId, Keep, Lease, State, Timestamp, Wanted};
 use std::time::Duration;
 
 impl World {
@@ -36,6 +36,10 @@ impl World {
             });
         }
         self.is_reason_to_look |= to == State::Scheduled;
+        let decision = &settlement.decision;
+        let failure = decision.failure().or(settlement.failure.as_ref());
+        let fate = Fate { failure, ..self.jobs[&lease.job].fate(to, Cause::Settle) };
+        self.note_fate(lease.job, &fate, Some(holder), now);
         self.let_go(lease.job, to, settlement.keep, now);
         Settled::Applied(Outcome::LetGo(to))
     }
@@ -55,6 +59,8 @@ impl World {
         self.write(lease.job, |row| {
             row.settled = Some(SettledBy { holder, fence: lease.fence, kept: false });
         });
+        let fate = self.jobs[&lease.job].fate(to, Cause::GiveBack);
+        self.note_fate(lease.job, &fate, Some(holder), now);
         self.let_go(lease.job, to, keep, now);
         self.is_reason_to_look = true;
         Settled::Applied(Outcome::LetGo(to))

@@ -4,7 +4,7 @@ use super::Weakness;
 use super::world::{Row, World};
 use rewheel_core::store::Answer;
 use rewheel_core::{
-    Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp, Wanted,
+    Cause, Failure, Fate, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp, Wanted,
 };
 
 /// A lease that is taken away.
@@ -25,7 +25,7 @@ impl World {
         self.must_be_alive(by)?;
         let taken = self.jobs.values().filter_map(|row| self.taken(row, now));
         let taken: Vec<Taken> = taken.take(limit).collect();
-        Ok(taken.into_iter().map(|taken| self.take_over(&taken, keep, now)).collect())
+        Ok(taken.into_iter().map(|taken| self.take_over(&taken, by, keep, now)).collect())
     }
 
     /// Whether nobody acts on the job any more, though it is leased.
@@ -36,25 +36,31 @@ impl World {
         is_free.then_some(Taken { job: row.job.id, holder, wanted })
     }
 
-    fn take_over(&mut self, taken: &Taken, keep: Keep, now: Timestamp) -> JobEvent {
+    fn take_over(&mut self, taken: &Taken, by: HolderId, keep: Keep, now: Timestamp) -> JobEvent {
         let kind = self.jobs[&taken.job].job.lane.kind.clone();
         let takeovers_max = self.kinds[&kind].kind.takeovers_max;
-        let to = self.write(taken.job, |row| {
+        let fate = self.jobs[&taken.job].fate(State::Scheduled, Cause::Takeover);
+        let (to, counted) = self.write(taken.job, |row| {
             let counts = row.started == Some(row.job.fence);
             row.job.takeovers += 1;
             row.job.takeovers_counted += u32::from(counts);
             // Whoever had it may still come back and name the old one.
             row.job.fence = row.job.fence.next();
             let counted = row.job.takeovers_counted;
-            match taken.wanted {
+            let to = match taken.wanted {
                 Some(wanted) => wanted.state(),
                 None if counts && counted >= takeovers_max => {
                     row.job.failure = Some(Failure::of_takeovers(counted));
                     State::Dead
                 }
                 None => State::Scheduled,
-            }
+            };
+            (to, counted)
         });
+        let failure = (to == State::Dead).then(|| Failure::of_takeovers(counted));
+        let (takeovers, failure) = (fate.takeovers + 1, failure.as_ref());
+        let fate = Fate { to, takeovers, takeovers_counted: counted, failure, ..fate };
+        self.note_fate(taken.job, &fate, Some(by), now);
         self.let_go(taken.job, to, keep, now);
         self.is_reason_to_look = true;
         JobEvent {

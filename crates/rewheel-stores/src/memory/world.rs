@@ -2,8 +2,8 @@
 
 use rewheel_core::store::{AttemptRecord, StoreError};
 use rewheel_core::{
-    Actor, AuditEntry, Facts, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind, KindName, Lane,
-    State, Status, Tenant, Timestamp, Wanted,
+    Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
+    KindName, Lane, State, Status, Tenant, Timestamp, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -136,6 +136,21 @@ impl Row {
         wanted
     }
 
+    /// What the engine is about to make of the job.
+    pub(super) fn fate(&self, to: State, cause: Cause) -> Fate<'static> {
+        Fate {
+            cause,
+            from: self.job.state(),
+            to,
+            holder: self.holder(),
+            fence: self.job.fence,
+            wanted: self.wanted(),
+            takeovers: self.job.takeovers,
+            takeovers_counted: self.job.takeovers_counted,
+            failure: None,
+        }
+    }
+
     fn place(&self) -> Option<Place> {
         let place = (self.job.due, self.inserted, self.job.id);
         (self.job.state() == State::Scheduled).then_some(place)
@@ -240,6 +255,29 @@ impl World {
             before: note.before,
             after: note.after,
         });
+    }
+
+    /// Notes what became of a job that is still there, by a holder or by whichever of the engine's.
+    pub(super) fn note_fate(
+        &mut self,
+        job: JobId,
+        fate: &Fate<'_>,
+        by: Option<HolderId>,
+        now: Timestamp,
+    ) {
+        for note in fate.notes() {
+            let who = by.map_or_else(Actor::engine, |holder| self.actor(holder));
+            let kind = self.jobs[&job].job.lane.kind.clone();
+            let (what, before, after) = (note.what, note.before, note.after);
+            self.note(Note { who: &who, what, job: Some(job), kind, before, after }, now);
+        }
+    }
+
+    fn actor(&self, holder: HolderId) -> Actor {
+        match self.holders.get(&holder) {
+            Some(known) => Actor::of_holder(&known.name),
+            None => Actor::of_holder(&holder.to_string()),
+        }
     }
 
     /// Writes down what the verb that ran did to the books.

@@ -1,5 +1,6 @@
 //! What each verb does to the database.
 
+mod audit;
 pub(super) mod change;
 pub(super) mod claim;
 pub(super) mod insert;

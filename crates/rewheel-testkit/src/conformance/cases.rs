@@ -386,6 +386,13 @@ macro_rules! store_conformance {
                 logs_what_was_done_to_a_kind,
                 pages_the_log_from_its_end,
             }
+            audit {
+                notes_a_takeover, notes_a_takeover_from_the_living, notes_every_takeover_of_a_node,
+                notes_who_killed_its_holders, notes_an_end_that_is_no_success,
+                notes_nothing_of_what_goes_well, notes_that_a_wish_was_obeyed,
+                notes_a_missed_deadline, notes_an_end_once, notes_what_ended_badly_of_a_flush,
+                notes_an_end_of_what_is_not_kept, takes_from_those_whom_nobody_knows,
+            }
             books {
                 begin_empty,
                 balance_after_every_verb,

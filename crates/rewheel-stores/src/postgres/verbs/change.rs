@@ -5,14 +5,14 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, read_job, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CANCEL_DEAD, DROP_DEAD, EDIT_DEAD, EDIT_LIVE, GET_FINISHED, INSERT_AUDIT, INSERT_LEDGER,
-    LOCK_DEAD, LOCK_LIVE, REDRIVE, SETTLE_FIND, Sql,
+    CANCEL_DEAD, DROP_DEAD, EDIT_DEAD, EDIT_LIVE, GET_FINISHED, INSERT_LEDGER, LOCK_DEAD,
+    LOCK_LIVE, REDRIVE, SETTLE_FIND, Sql,
 };
+use super::audit::{Line, audit};
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::writes::{Live, Writes};
-use crate::audit::document;
 use rewheel_core::store::{Answer, Change, Changed, What};
-use rewheel_core::{Actor, Facts, Job, JobId, Keep, KindName, State, Timestamp, Wanted};
+use rewheel_core::{Actor, Job, JobId, Keep, State, Timestamp, Wanted};
 
 impl PostgresStore {
     /// All of them in one transaction: many small ones would wait for the disk each.
@@ -67,8 +67,8 @@ async fn one(
     write(session, &before, &after, &change.what, (now, keep)).await?;
     let (old, new) = change.what.facts(&before, &after);
     let (what, kind) = (change.what.as_str(), &before.lane.kind);
-    let line = Line { what, job: Some(before.id), kind, before: old, after: new };
-    audit(session, now, by, line).await?;
+    let line = Line { who: by, what, job: Some(before.id), kind, before: &old, after: &new };
+    audit(session, now, &[line]).await?;
     let version = before.version.next();
     Ok(match after.status.wanted() {
         Some(_) => Changed::Wanted { version },
@@ -179,31 +179,4 @@ async fn cancel_dead(
         writes.end_key(lane, key.to_string(), job.id, State::Cancelled, now.plus(keep.key));
     }
     writes.flush(session, now, None).await
-}
-
-/// A line of the audit log.
-pub(super) struct Line<'a> {
-    pub(super) what: &'a str,
-    pub(super) job: Option<JobId>,
-    pub(super) kind: &'a KindName,
-    pub(super) before: Facts,
-    pub(super) after: Facts,
-}
-
-pub(super) async fn audit(
-    session: &Session<'_>,
-    now: Timestamp,
-    by: &Actor,
-    line: Line<'_>,
-) -> Result<(), Trouble> {
-    let params: [Param<'_>; 7] = [
-        &now.as_millis(),
-        &by.as_str(),
-        &line.what,
-        &line.job.map(uuid),
-        &line.kind.as_str(),
-        &document(&line.before),
-        &document(&line.after),
-    ];
-    session.execute(&INSERT_AUDIT, &params).await.map(drop)
 }

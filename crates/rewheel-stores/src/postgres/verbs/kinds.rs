@@ -5,7 +5,7 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned};
 use super::super::session::{Param, Session};
 use super::super::statements::{CHANGE_KIND, KINDS, LOCK_KIND, PUT_KIND};
-use super::change::{Line, audit};
+use super::audit::{Line, audit};
 use crate::suspects;
 use rewheel_core::store::{Answer, StoreError};
 use rewheel_core::{
@@ -78,8 +78,9 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
         let params: [Param<'_>; 3] =
             [&kind.name.as_str(), &kind.settings, &i64::from(kind.takeovers_max)];
         session.execute(&PUT_KIND, &params).await?;
-        let line = Line { what: "put kind", job: None, kind: &kind.name, before: old, after: new };
-        audit(session, now, by, line).await?;
+        let (what, kind) = ("put kind", &kind.name);
+        let line = Line { who: by, what, job: None, kind, before: &old, after: &new };
+        audit(session, now, &[line]).await?;
         changed = true;
     }
     Ok(changed)
@@ -143,7 +144,8 @@ async fn change_kind(
     ];
     session.execute(&CHANGE_KIND, &params).await?;
     let (old, new) = (before.doings(), after.doings());
-    let line = Line { what: change.as_str(), job: None, kind: name, before: old, after: new };
-    audit(session, locked.now, by, line).await?;
+    let (what, kind) = (change.as_str(), name);
+    let line = Line { who: by, what, job: None, kind, before: &old, after: &new };
+    audit(session, locked.now, &[line]).await?;
     Ok((KindChanged::Applied(after), true))
 }

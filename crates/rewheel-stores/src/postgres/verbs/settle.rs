@@ -6,10 +6,13 @@ use super::super::place::Taken;
 use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::session::Session;
 use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
+use super::audit::actor;
 use super::claim::columns;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement};
-use rewheel_core::{Decision, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted};
+use rewheel_core::{
+    Actor, Cause, Decision, Fate, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
+};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -161,6 +164,8 @@ async fn give_back(
             if state.is_live() {
                 writes.let_go(live, state, None, by, None);
             } else {
+                let fate = live.fate(Cause::GiveBack, state, Some(holder));
+                writes.note(&live, &fate, &settler.who);
                 writes.end(live, state, None, by, (settler.now, keep));
             }
             Settled::Applied(Outcome::LetGo(state))
@@ -176,6 +181,8 @@ struct Settler {
     /// None: nobody is known by this name, so that nothing can be its own.
     number: Option<i32>,
     alive: bool,
+    /// What the audit log calls it.
+    who: Actor,
     now: Timestamp,
     held: HashMap<JobId, Live>,
     seen: HashMap<JobId, Seen>,
@@ -201,6 +208,7 @@ impl Settler {
             now: instant(row.try_get(0)?),
             number: row.try_get(1)?,
             alive: row.try_get::<_, Option<bool>>(2)?.unwrap_or(false),
+            who: actor(id, row.try_get(3)?),
             held: HashMap::new(),
             seen: HashMap::new(),
         })
@@ -259,6 +267,8 @@ impl Settler {
                 Outcome::LetGo(state)
             }
             (state @ (State::Succeeded | State::Failed | State::Dead | State::Cancelled), _) => {
+                let fate = live.fate(Cause::Settle, state, Some(self.id));
+                writes.note(&live, &Fate { failure, ..fate }, &self.who);
                 writes.end(live, state, failure.cloned(), by, (self.now, settled.keep));
                 Outcome::LetGo(state)
             }

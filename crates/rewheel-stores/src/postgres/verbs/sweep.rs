@@ -7,9 +7,10 @@ use super::super::session::{Param, Session};
 use super::super::statements::{
     DEADLINES, DEADLINES_LOOK, FIND_HOLDER, SHELVE, SWEEP, SWEEP_LOOK, TAKEOVERS_MAX,
 };
+use super::audit::actor;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, StoreError};
-use rewheel_core::{Cause, Failure, HolderId, JobEvent, Keep, Lane, State, Timestamp};
+use rewheel_core::{Actor, Cause, Failure, Fate, HolderId, JobEvent, Keep, Lane, State, Timestamp};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio_postgres::Row;
@@ -107,6 +108,7 @@ async fn sweep(
     if !row.try_get::<_, Option<bool>>(2)?.unwrap_or(false) {
         return Err(StoreError::HolderDead(by).into());
     }
+    let who = actor(by, row.try_get(3)?);
     let rows = session.query(&SWEEP, &[&now.as_millis(), &count(limit as u64)]).await?;
     let taken = read_taken(&rows)?;
     if taken.is_empty() {
@@ -129,11 +131,13 @@ async fn sweep(
             None => State::Scheduled,
         };
         events.push(event(&live, kind, to, Cause::Takeover, holder, now));
+        let failure = (to == State::Dead).then(|| Failure::of_takeovers(counted));
+        let fate = live.fate(Cause::Takeover, to, holder);
+        writes.note(&live, &Fate { failure: failure.as_ref(), ..fate }, &who);
         if to.is_live() {
             live.fence = live.fence.next();
             writes.let_go(live, to, None, None, None);
         } else {
-            let failure = (to == State::Dead).then(|| Failure::of_takeovers(counted));
             writes.end(live, to, failure, None, (now, keep));
         }
     }
@@ -152,6 +156,7 @@ async fn deadlines(
         session.query(&DEADLINES, &[&now.as_millis(), &leased, &count(limit as u64)]).await?;
     let late = read_taken(&rows)?;
     let lanes = names(session, &late).await?;
+    let who = Actor::engine();
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(late.len());
     for (live, holder) in late {
@@ -163,8 +168,10 @@ async fn deadlines(
             holder,
             now,
         ));
-        let failure = Some(Failure::of_deadline());
-        writes.end(live, State::Dead, failure, None, (now, Keep::default()));
+        let failure = Failure::of_deadline();
+        let fate = live.fate(Cause::Deadline, State::Dead, holder);
+        writes.note(&live, &Fate { failure: Some(&failure), ..fate }, &who);
+        writes.end(live, State::Dead, Some(failure), None, (now, Keep::default()));
     }
     writes.flush(session, now, None).await?;
     Ok(events)

@@ -9,8 +9,11 @@ use super::super::session::{Param, Session};
 use super::super::statements::{
     DROP_JOBS, END_DEAD, END_FINISHED, END_KEYS, INSERT_ATTEMPTS, INSERT_LEDGER, KEEP_LEASE, LET_GO,
 };
+use super::audit::{Noted, write_notes};
 use rewheel_core::store::Settlement;
-use rewheel_core::{Failure, Fence, HolderId, JobId, Keep, Lane, State, Timestamp, Wanted};
+use rewheel_core::{
+    Actor, Cause, Failure, Fate, Fence, HolderId, JobId, Keep, Lane, State, Timestamp, Wanted,
+};
 use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -49,6 +52,21 @@ impl Live {
             key: row.try_get(10)?,
         })
     }
+
+    /// What the engine is about to make of it.
+    pub(super) fn fate(&self, cause: Cause, to: State, holder: Option<HolderId>) -> Fate<'static> {
+        Fate {
+            cause,
+            from: self.state,
+            to,
+            holder,
+            fence: self.fence,
+            wanted: self.wanted,
+            takeovers: self.takeovers,
+            takeovers_counted: self.takeovers_counted,
+            failure: None,
+        }
+    }
 }
 
 /// Who settled a job, and under which fence.
@@ -64,6 +82,7 @@ pub(super) struct Writes<'a> {
     dropped: Vec<Uuid>,
     keys: Vec<(i32, String, JobId, State, Timestamp)>,
     attempts: Vec<(&'a Settlement, &'a Failure, u32)>,
+    noted: Vec<Noted>,
 }
 
 struct LetGo<'a> {
@@ -151,6 +170,13 @@ impl<'a> Writes<'a> {
         self.attempts.push((settlement, failure, attempt));
     }
 
+    /// What somebody makes of a job may have to be noted.
+    pub(super) fn note(&mut self, live: &Live, fate: &Fate<'_>, who: &Actor) {
+        let (job, lane) = (live.id, live.lane);
+        let noted = fate.notes().map(|note| Noted { who: who.clone(), job, lane, note });
+        self.noted.extend(noted);
+    }
+
     /// A job that is not in the hot table ends for good, and its key with it.
     pub(super) fn end_key(
         &mut self,
@@ -183,7 +209,8 @@ impl<'a> Writes<'a> {
                 [&now.as_millis(), &0_i64, &count(self.dropped.len() as u64)];
             session.execute(&INSERT_LEDGER, &line).await?;
         }
-        write_keys(session, &self.keys).await
+        write_keys(session, &self.keys).await?;
+        write_notes(session, &self.noted, now).await
     }
 }
 

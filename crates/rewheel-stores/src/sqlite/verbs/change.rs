@@ -3,12 +3,12 @@
 use super::super::error::Trouble;
 use super::super::row::Payload;
 use super::super::transaction::Transaction;
+use super::audit::{Line, audit};
 use super::ending::{Ending, Live, end, end_key};
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::read::get;
-use crate::audit::document;
 use rewheel_core::store::{Change, Changed, What};
-use rewheel_core::{Actor, Facts, Job, JobId, Keep, Key, KindName, State, Timestamp, Wanted};
+use rewheel_core::{Actor, Job, Keep, Key, State, Timestamp, Wanted};
 use rusqlite::types::ToSql;
 
 pub(in super::super) fn change(
@@ -117,6 +117,7 @@ fn cancel_live(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<()
             lane: row.get(1)?,
             key: row.get(2)?,
             attempt: job.attempt,
+            fence: job.fence,
             takeovers: job.takeovers,
             takeovers_counted: job.takeovers_counted,
         })
@@ -145,27 +146,4 @@ fn cancel_dead(tx: &mut Transaction<'_, '_>, job: &Job, keep: Keep) -> Result<()
         }
         None => Ok(()),
     }
-}
-
-/// A line of the audit log.
-pub(super) struct Line<'a> {
-    pub(super) what: &'a str,
-    pub(super) job: Option<JobId>,
-    pub(super) kind: &'a KindName,
-    pub(super) before: Facts,
-    pub(super) after: Facts,
-}
-
-pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Result<(), Trouble> {
-    let values = (
-        tx.now.as_millis(),
-        by.as_str(),
-        line.what,
-        line.job.map(JobId::to_bytes),
-        line.kind.as_str(),
-        document(&line.before),
-        document(&line.after),
-    );
-    tx.execute(include_str!("../sql/insert_audit.sql"), values)?;
-    Ok(())
 }

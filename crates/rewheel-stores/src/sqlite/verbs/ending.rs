@@ -2,7 +2,7 @@
 
 use super::super::error::Trouble;
 use super::super::transaction::{Transaction, tenant_text};
-use rewheel_core::{Failure, JobId, Keep, Lane, State, Timestamp};
+use rewheel_core::{Cause, Failure, Fate, Fence, JobId, Keep, Lane, State, Timestamp};
 use rusqlite::types::ToSql;
 
 /// A row of the hot table that is about to leave it.
@@ -12,10 +12,29 @@ pub(super) struct Live {
     pub(super) id: JobId,
     pub(super) lane: i64,
     pub(super) key: Option<String>,
+    /// Under which it was, before it is taken from whoever had it.
+    pub(super) fence: Fence,
     /// The counters that it leaves with.
     pub(super) attempt: u32,
     pub(super) takeovers: u32,
     pub(super) takeovers_counted: u32,
+}
+
+impl Live {
+    /// What the engine makes of it, having taken it from a holder or not.
+    pub(super) fn fate(&self, cause: Cause, from: State, to: State) -> Fate<'static> {
+        Fate {
+            cause,
+            from,
+            to,
+            holder: None,
+            fence: self.fence,
+            wanted: None,
+            takeovers: self.takeovers,
+            takeovers_counted: self.takeovers_counted,
+            failure: None,
+        }
+    }
 }
 
 /// How it ends.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// What the holder has of the jobs it settles, by id.
-pub(super) struct Held(HashMap<JobId, (Fence, Live, Option<Wanted>)>);
+pub(super) struct Held(HashMap<JobId, (Live, Option<Wanted>)>);
 
 impl Held {
     pub(super) fn find(
@@ -33,21 +33,21 @@ impl Held {
                 lane: row.get(3)?,
                 attempt: row.get(5)?,
                 key: row.get(6)?,
+                fence: Fence::new(unsigned(row.get(1)?)),
                 takeovers: row.get(7)?,
                 takeovers_counted: row.get(8)?,
             };
-            let fence = Fence::new(unsigned(row.get(1)?));
-            held.insert(id, (fence, live, wanted(row.get(4)?)?));
+            held.insert(id, (live, wanted(row.get(4)?)?));
         }
         Ok(Held(held))
     }
 
     /// Takes a job whose lease is the one that is named. The guard of every settle.
     pub(super) fn take(&mut self, lease: Lease) -> Option<(Live, Option<Wanted>)> {
-        if self.0.get(&lease.job)?.0 != lease.fence {
+        if self.0.get(&lease.job)?.0.fence != lease.fence {
             return None;
         }
-        self.0.remove(&lease.job).map(|(_, live, wanted)| (live, wanted))
+        self.0.remove(&lease.job)
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{instant, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
-use super::change::{Line, audit};
+use super::audit::{Line, audit};
 use crate::suspects;
 use rewheel_core::store::StoreError;
 use rewheel_core::{

@@ -4,11 +4,12 @@ use super::super::error::Trouble;
 use super::super::row::{instant, millis, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
+use super::audit::Auditor;
 use super::ending::{Ending, Live, end, texts};
 use super::held::{Held, Successes};
 use rewheel_core::store::{Outcome, Settled, Settlement};
 use rewheel_core::{
-    Decision, Failure, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
+    Cause, Decision, Failure, Fate, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
 };
 use rusqlite::types::ToSql;
 
@@ -50,6 +51,8 @@ pub(in super::super) fn give_back(
         } else {
             let settled_by = Some(settler.number);
             end(tx, &live, &Ending { state, failure: None, settled_by, keep })?;
+            let fate = live.fate(Cause::GiveBack, State::Leased, state);
+            settler.note(tx, &live, Fate { wanted, ..fate })?;
         }
         answers.push(Settled::Applied(Outcome::LetGo(state)));
     }
@@ -73,6 +76,7 @@ struct Settler {
     alive: bool,
     held: Held,
     successes: Successes,
+    auditor: Auditor,
 }
 
 impl Settler {
@@ -86,7 +90,8 @@ impl Settler {
         let Some(number) = number else { return Ok(None) };
         let held = Held::find(tx, number, leases)?;
         let successes = Successes::of(number);
-        Ok(Some(Settler { id, number, alive: alive.is_some(), held, successes }))
+        let (alive, auditor) = (alive.is_some(), Auditor::of_holder(id));
+        Ok(Some(Settler { id, number, alive, held, successes, auditor }))
     }
 
     fn settle(
@@ -118,10 +123,21 @@ impl Settler {
                 let settled_by = Some(self.number);
                 let keep = settled.keep;
                 end(tx, &live, &Ending { state, failure, settled_by, keep })?;
+                let fate = live.fate(Cause::Settle, State::Leased, state);
+                self.note(tx, &live, Fate { wanted, failure, ..fate })?;
                 Outcome::LetGo(state)
             }
         };
         Ok(Settled::Applied(outcome))
+    }
+
+    fn note(
+        &mut self,
+        tx: &mut Transaction<'_, '_>,
+        live: &Live,
+        fate: Fate<'_>,
+    ) -> Result<(), Trouble> {
+        self.auditor.note(tx, live, &Fate { holder: Some(self.id), ..fate })
     }
 
     fn keep_lease(

@@ -1,12 +1,13 @@
 //! Frees what the dead had, ends what is too late.
 
 use super::super::error::Trouble;
-use super::super::row::{column, millis, wanted};
+use super::super::row::{column, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
+use super::audit::Auditor;
 use super::ending::{Ending, Live, end};
 use rewheel_core::store::StoreError;
-use rewheel_core::{Cause, Failure, HolderId, JobEvent, JobId, Keep, State, Wanted};
+use rewheel_core::{Cause, Failure, Fate, Fence, HolderId, JobEvent, JobId, Keep, State, Wanted};
 use std::time::Duration;
 
 pub(in super::super) fn sweep(
@@ -19,10 +20,11 @@ pub(in super::super) fn sweep(
         return Err(StoreError::HolderDead(by).into());
     }
     let mut events = Vec::new();
+    let mut auditor = Auditor::of_holder(by);
     for (number, holder, alive) in holding(tx)? {
         let until = if alive { tx.now.as_millis() } else { i64::MAX };
         for taken in find_taken(tx, number, until, limit - events.len())? {
-            events.push(free(tx, taken, holder, keep)?);
+            events.push(free(tx, taken, holder, &mut auditor, keep)?);
         }
         if events.len() >= limit {
             break;
@@ -71,6 +73,7 @@ fn find_taken(
             takeovers: row.get(5)?,
             takeovers_counted: row.get(6)?,
             key: row.get(8)?,
+            fence: Fence::new(unsigned(row.get(9)?)),
         };
         let started = row.get::<_, Option<bool>>(7)?.unwrap_or(false);
         taken.push(Taken { live, wanted: wanted(row.get(3)?)?, started });
@@ -82,6 +85,7 @@ fn free(
     tx: &mut Transaction<'_, '_>,
     taken: Taken,
     holder: Option<HolderId>,
+    auditor: &mut Auditor,
     keep: Keep,
 ) -> Result<JobEvent, Trouble> {
     let Taken { mut live, wanted, started } = taken;
@@ -96,14 +100,16 @@ fn free(
         None if poison => State::Dead,
         None => State::Scheduled,
     };
+    let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
+    let failure = failure.as_ref();
     if state.is_live() {
         let values = (live.seq, state.as_str(), live.takeovers, live.takeovers_counted);
         tx.execute(include_str!("../sql/take_over.sql"), values)?;
     } else {
-        let failure = (state == State::Dead).then(|| Failure::of_takeovers(live.takeovers_counted));
-        let ending = Ending { state, failure: failure.as_ref(), settled_by: None, keep };
-        end(tx, &live, &ending)?;
+        end(tx, &live, &Ending { state, failure, settled_by: None, keep })?;
     }
+    let fate = live.fate(Cause::Takeover, State::Leased, state);
+    auditor.note(tx, &live, &Fate { holder, wanted, failure, ..fate })?;
     Ok(JobEvent {
         job: live.id,
         kind: lane.kind,
@@ -136,19 +142,28 @@ pub(in super::super) fn deadlines(
                 takeovers: row.get(5)?,
                 takeovers_counted: row.get(6)?,
                 key: None,
+                fence: Fence::new(unsigned(row.get(8)?)),
             };
             let state: String = row.get(3)?;
             let holder = row.get::<_, Option<[u8; 16]>>(7)?.map(HolderId::from_bytes);
-            found.push((live, state.parse().unwrap_or(State::Scheduled), holder));
+            found.push((
+                live,
+                state.parse().unwrap_or(State::Scheduled),
+                holder,
+                wanted(row.get(9)?)?,
+            ));
         }
     }
     let failure = Failure::of_deadline();
+    let mut auditor = Auditor::of_engine();
     let mut events = Vec::with_capacity(found.len());
-    for (live, from, holder) in found {
+    for (live, from, holder, wanted) in found {
         let to = State::Dead;
         let ending =
             Ending { state: to, failure: Some(&failure), settled_by: None, keep: Keep::default() };
         end(tx, &live, &ending)?;
+        let fate = live.fate(Cause::Deadline, from, to);
+        auditor.note(tx, &live, &Fate { holder, wanted, failure: Some(&failure), ..fate })?;
         let kind = tx.lane_of(live.lane)?.kind;
         let (job, cause, at) = (live.id, Cause::Deadline, tx.now);
         events.push(JobEvent { job, kind, from, to, cause, holder, at });

@@ -1,0 +1,195 @@
+//! A job that kills whichever process runs it, beside a thousand that wait in the same process.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "chaos/node.rs"]
+#[expect(dead_code, reason = "other tests harm nodes in other ways")]
+mod node;
+#[path = "support/fleet.rs"]
+mod fleet;
+
+use self::fleet::{Fleet, until};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use axum::{Json, Router};
+use rewheel_core::store::{Change, Filter, PageRequest, Store, What};
+use rewheel_core::{Actor, Job, Keep, KindName, State as JobState};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+const WAITING: usize = 1_000;
+const CAP: u32 = 3;
+
+/// Whom jobs call, and who is told of the dead.
+struct World {
+    url: String,
+    /// Who runs the poison, as soon as they do.
+    poisoned: mpsc::UnboundedReceiver<String>,
+    told: Arc<Mutex<Vec<Value>>>,
+    _serving: JoinSet<()>,
+}
+
+impl World {
+    async fn start() -> World {
+        let (name, poisoned) = mpsc::unbounded_channel();
+        let told = Arc::new(Mutex::default());
+        let app = Router::new()
+            .route("/poison", post(poison).with_state(name))
+            .route("/steady", post(async || "done"))
+            .route("/told", post(tell).with_state(Arc::clone(&told)));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { axum::serve(listener, app).await.unwrap() });
+        World { url, poisoned, told, _serving: serving }
+    }
+
+    fn told(&self) -> Vec<Value> {
+        self.told.lock().unwrap().clone()
+    }
+
+    fn config(&self, store: &str) -> String {
+        let url = &self.url;
+        let kind = |name: &str| {
+            format!(
+                r#"
+                [kinds.{name}]
+                runner = "callback"
+                takeovers_max = {CAP}
+                [kinds.{name}.callback]
+                url = "{url}/{name}"
+                allow = ["127.0.0.0/8"]
+                headers = {{ x-node = "${{NODE}}" }}
+                "#
+            )
+        };
+        // Far ahead: what is due in an hour waits in the wheels.
+        format!(
+            r#"
+            [store]
+            url = "{store}"
+            [engine]
+            lease_ttl = "1s"
+            housekeeping = "500ms"
+            horizon = "2h"
+            [[notify.route]]
+            to = "webhook"
+            url = "{url}/told"
+            events = ["dead_letter"]
+            {}{}"#,
+            kind("poison"),
+            kind("steady"),
+        )
+    }
+}
+
+/// Says who runs it, and never answers: the process is gone before that.
+async fn poison(State(name): State<mpsc::UnboundedSender<String>>, headers: HeaderMap) {
+    name.send(headers["x-node"].to_str().unwrap().to_owned()).unwrap();
+    std::future::pending::<()>().await;
+}
+
+async fn tell(State(told): State<Arc<Mutex<Vec<Value>>>>, Json(notice): Json<Value>) {
+    told.lock().unwrap().push(notice);
+}
+
+/// Kills a node, while the thousand wait in the fleet.
+async fn kill(fleet: &mut Fleet, name: &str) {
+    until("all are held", async || fleet.kind("steady").await["jobs"]["leased"] == WAITING).await;
+    fleet.kill(name).await;
+}
+
+async fn steady(store: &dyn Store) -> Vec<Job> {
+    let filter = Filter { kinds: vec![KindName::parse("steady").unwrap()], ..Filter::default() };
+    let mut jobs = store.list(&filter, &PageRequest::first(WAITING)).await.unwrap().items;
+    jobs.sort_by_key(|job| job.id);
+    jobs
+}
+
+/// Returns the poison's document once it is dead, with how many processes it killed.
+async fn kill_until_dead(world: &mut World, fleet: &mut Fleet) -> (Value, u32) {
+    let job = json!({"kind": "steady", "payload": {}, "delay": "1h"});
+    fleet.post("/v1/jobs/batch", json!({"jobs": vec![job; WAITING]})).await;
+    let poison = fleet.post("/v1/jobs", json!({"kind": "poison", "payload": {}})).await;
+    let path = format!("/v1/jobs/{}", poison["id"].as_str().unwrap());
+    let mut killed = 0;
+    loop {
+        tokio::select! {
+            name = world.poisoned.recv() => {
+                kill(fleet, &name.unwrap()).await;
+                killed += 1;
+            }
+            () = until("it runs, or is dead", async || fleet.get(&path).await["state"] == "dead") => {
+                return (fleet.get(&path).await, killed);
+            }
+        }
+    }
+}
+
+async fn poison_beside_a_thousand(url: &str, nodes: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("rewheel.toml");
+    let mut world = World::start().await;
+    std::fs::write(&config, world.config(url)).unwrap();
+    let mut fleet = Fleet::start(&config, nodes).await;
+
+    let (poison, killed) = kill_until_dead(&mut world, &mut fleet).await;
+    // The first crash makes it a suspect, and only the starts of suspects are recorded.
+    assert_eq!((killed, &poison["takeovers"]), (CAP + 1, &json!(CAP + 1)));
+    assert_eq!(poison["failure"]["code"], "takeovers");
+    assert_eq!(poison["attempt"], 0, "a crash uses up no attempt");
+    let audit = poison["audit"].as_array().unwrap();
+    let whats: Vec<&str> = audit.iter().map(|line| line["what"].as_str().unwrap()).collect();
+    assert_eq!(whats, ["dead", "takeover", "takeover", "takeover", "takeover"]);
+    until("somebody is told", async || !world.told().is_empty()).await;
+    fleet.stop().await;
+
+    let store = rewheel_stores::connect(url).await.unwrap();
+    let beside = steady(&*store).await;
+    assert_eq!(beside.len(), WAITING);
+    for job in &beside {
+        assert_eq!((job.state(), job.takeovers_counted, job.attempt), (JobState::Scheduled, 0, 0));
+    }
+    let taken: u32 = beside.iter().map(|job| job.takeovers).sum();
+    assert!(taken as usize >= WAITING, "only {taken} takeovers: they were not beside it");
+    let now: Vec<Change> = beside.iter().map(|job| Change::new(job.id, What::Retry)).collect();
+    store.change(&now, &Actor::new("test"), Keep::default()).await.unwrap();
+    store.close().await.unwrap();
+
+    // Another start is another one who looks for dead letters that nobody was told of.
+    let fleet = Fleet::start(&config, nodes).await;
+    until("the thousand are done", async || {
+        let list = fleet.get("/v1/jobs?kind=steady&state=succeeded&limit=1000").await;
+        list["items"].as_array().unwrap().len() == WAITING
+    })
+    .await;
+    fleet.stop().await;
+    let told = world.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["job"], &told[0]["reason"]), (&poison["id"], &json!("takeovers")));
+    assert_eq!(told[0]["severity"], "critical");
+    let store = rewheel_stores::connect(url).await.unwrap();
+    for job in steady(&*store).await {
+        assert_eq!((job.state(), job.takeovers_counted, job.attempt), (JobState::Succeeded, 0, 1));
+    }
+    assert_eq!(store.books().await.unwrap().missing(), 0);
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poison_job_is_dead_at_its_cap_and_charges_nobody_on_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("poison.db").display());
+    // A file has one node at a time.
+    poison_beside_a_thousand(&url, 1).await;
+}
+
+#[cfg(feature = "test-postgres")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poison_job_is_dead_at_its_cap_and_charges_nobody_on_postgres() {
+    let schema = rewheel_testkit::Schema::fresh();
+    poison_beside_a_thousand(schema.url(), 2).await;
+}
