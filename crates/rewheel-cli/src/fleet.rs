@@ -10,8 +10,8 @@ pub(crate) async fn holders(client: &Client, output: Output) -> Result<(), Troub
     let page = client.get(&["holders"], &[("limit", "1000")]).await?;
     let items = page.value["items"].as_array().cloned().unwrap_or_default();
     output.answer(page.text, || {
-        let names = ["ID", "NAME", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
-        let fields = ["id", "name", "state", "lease_ttl", "joined", "renewed", "died"];
+        let names = ["ID", "NAME", "ROLE", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
+        let fields = ["id", "name", "role", "state", "lease_ttl", "joined", "renewed", "died"];
         table(&names, items.iter().map(|item| fields.map(|field| text(item, field)).to_vec()))
     });
     Ok(())

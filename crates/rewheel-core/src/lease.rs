@@ -14,6 +14,32 @@ pub struct Lease {
     pub fence: Fence,
 }
 
+/// What a holder is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// An engine. What the fleet shares, it shares among engines: rates, and whether a dependency is
+    /// down.
+    #[default]
+    Engine,
+    /// A worker elsewhere, to which a server hands jobs.
+    Worker,
+}
+
+impl Role {
+    /// Returns the name used in SQL and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::Engine => "engine",
+            Role::Worker => "worker",
+        }
+    }
+
+    /// Reads what [`Role::as_str`] wrote; what nobody knows is taken for an engine.
+    pub fn of(text: &str) -> Role {
+        if text == Role::Worker.as_str() { Role::Worker } else { Role::Engine }
+    }
+}
+
 /// A holder about to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewHolder {
@@ -21,6 +47,8 @@ pub struct NewHolder {
     pub id: HolderId,
     /// What people call it; need not be unique.
     pub name: String,
+    /// What it is.
+    pub role: Role,
     /// How long it may be silent.
     pub lease_ttl: Duration,
 }
@@ -32,6 +60,8 @@ pub struct Holder {
     pub id: HolderId,
     /// What people call it.
     pub name: String,
+    /// What it is.
+    pub role: Role,
     /// How long it may be silent.
     pub lease_ttl: Duration,
     /// Grows at every renewal.
@@ -56,13 +86,14 @@ pub struct Holder {
 ///
 /// ```
 /// use rewheel::Random;
-/// use rewheel_core::{Holder, HolderId, Timestamp, Vigil};
+/// use rewheel_core::{Holder, HolderId, Role, Timestamp, Vigil};
 /// use std::time::Duration;
 ///
 /// let at = Timestamp::from_millis(0);
 /// let silent = Holder {
 ///     id: HolderId::new(at, &Random::seeded(1)),
 ///     name: "node-2".to_owned(),
+///     role: Role::Engine,
 ///     lease_ttl: Duration::from_secs(15),
 ///     renewals: 4,
 ///     joined: at,
@@ -145,7 +176,7 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
-    use super::{Holder, HolderId, Timestamp, Vigil};
+    use super::{Holder, HolderId, Role, Timestamp, Vigil};
     use rewheel::Random;
     use std::time::Duration;
 
@@ -156,6 +187,7 @@ mod tests {
         Holder {
             id: HolderId::new(at, &Random::seeded(7)),
             name: "other".to_owned(),
+            role: Role::Engine,
             lease_ttl: TTL,
             renewals,
             joined: at,

@@ -4,7 +4,7 @@ use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::{Burial, StoreError};
-use rewheel_core::{HolderId, NewHolder, Vigil};
+use rewheel_core::{Holder, HolderId, NewHolder, Role, Vigil};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,7 +143,8 @@ impl Heartbeat {
                 return;
             }
         };
-        self.shared.set_living(holders.iter().filter(|holder| holder.died.is_none()).count());
+        let is_engine = |holder: &&Holder| holder.died.is_none() && holder.role == Role::Engine;
+        self.shared.set_living(holders.iter().filter(is_engine).count());
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.vigil.renewed(now, &others) {
@@ -164,5 +165,6 @@ impl Heartbeat {
 }
 
 pub(crate) fn new_holder(id: HolderId, shared: &Shared) -> NewHolder {
-    NewHolder { id, name: shared.settings.name.clone(), lease_ttl: shared.settings.lease_ttl }
+    let lease_ttl = shared.settings.lease_ttl;
+    NewHolder { id, name: shared.settings.name.clone(), role: Role::Engine, lease_ttl }
 }

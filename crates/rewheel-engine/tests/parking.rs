@@ -184,7 +184,12 @@ async fn where_a_prober_dies_another_probes_within_a_lease_life() -> Tested {
     // Somebody takes the right to probe, and is never heard of again.
     let ghost = rewheel_core::HolderId::from_bytes([7; 16]);
     let lease_ttl = EngineSettings::default().lease_ttl;
-    let joining = rewheel_core::NewHolder { id: ghost, name: "ghost".to_owned(), lease_ttl };
+    let joining = rewheel_core::NewHolder {
+        id: ghost,
+        name: "ghost".to_owned(),
+        role: rewheel_core::Role::Engine,
+        lease_ttl,
+    };
     store.join(&joining).await?;
     let generation = kind(&store).await.generation;
     let name = KindName::parse("charge")?;

@@ -36,7 +36,7 @@ use world::World;
 ///     Claim, Insert, KindStore, LeaseStore, Outcome, ReadStore, Settled, Settlement, SubmitStore,
 ///     Visit, WorkStore,
 /// };
-/// use rewheel_core::{Actor, HolderId, JobId, KindName, NewHolder, NewJob, NewKind, State};
+/// use rewheel_core::{Actor, HolderId, JobId, KindName, NewHolder, NewJob, NewKind, Role, State};
 /// use rewheel_stores::MemoryStore;
 /// use std::time::Duration;
 ///
@@ -53,7 +53,7 @@ use world::World;
 ///     store.insert(&Insert::new(std::slice::from_ref(&job))).await?;
 ///
 ///     let holder = HolderId::new(now, &random);
-///     let new = NewHolder { id: holder, name: "node-1".to_owned(), lease_ttl: seconds(15) };
+///     let new = NewHolder { id: holder, name: "node-1".to_owned(), role: Role::Engine, lease_ttl: seconds(15) };
 ///     store.join(&new).await?;
 ///     let visits = [Visit {
 ///         lane: job.lane(),

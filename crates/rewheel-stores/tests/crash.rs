@@ -90,7 +90,14 @@ async fn submit_until_killed(file: &Path) -> Tested {
     let random = Random::thread();
     let holder = HolderId::new(Timestamp::from_millis(0), &random);
     let lease_ttl = Duration::from_secs(60);
-    store.join(&NewHolder { id: holder, name: "crash".to_owned(), lease_ttl }).await?;
+    store
+        .join(&NewHolder {
+            id: holder,
+            name: "crash".to_owned(),
+            role: rewheel_core::Role::Engine,
+            lease_ttl,
+        })
+        .await?;
     let lane = Lane { kind: kind(), tenant: None, priority: Priority::DEFAULT };
     let visits = [Visit {
         lane,

@@ -7,7 +7,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, State, Timestamp,
+    NewHolder, NewJob, NewKind, Priority, Role, State, Timestamp,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -81,7 +81,8 @@ impl Subject {
     /// Brings a holder to life.
     pub async fn holder(&self) -> HolderId {
         let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &self.random);
-        let holder = NewHolder { id, name: "suite".to_owned(), lease_ttl: LEASE_TTL };
+        let holder =
+            NewHolder { id, name: "suite".to_owned(), role: Role::Engine, lease_ttl: LEASE_TTL };
         self.store.join(&holder).await.unwrap();
         id
     }

@@ -10,7 +10,7 @@ use rewheel_core::store::{
     SubmitStore, What,
 };
 use rewheel_core::{
-    Actor, HolderId, Keep, KindName, NewHolder, NewJob, NewKind, Timestamp, Version,
+    Actor, HolderId, Keep, KindName, NewHolder, NewJob, NewKind, Role, Timestamp, Version,
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -74,7 +74,7 @@ impl Outage {
 
 fn holder() -> NewHolder {
     let id = HolderId::new(Timestamp::from_millis(0), &Random::seeded(7));
-    NewHolder { id, name: "test".to_owned(), lease_ttl: seconds(15) }
+    NewHolder { id, name: "test".to_owned(), role: Role::Engine, lease_ttl: seconds(15) }
 }
 
 fn new_job(random: &Random) -> NewJob {

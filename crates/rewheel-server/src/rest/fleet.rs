@@ -20,6 +20,7 @@ use std::sync::Arc;
 struct HolderDocument {
     id: String,
     name: String,
+    role: &'static str,
     state: &'static str,
     /// Whether it is the one that answers.
     here: bool,
@@ -35,6 +36,7 @@ impl HolderDocument {
         HolderDocument {
             id: holder.id.to_string(),
             name: holder.name.clone(),
+            role: holder.role.as_str(),
             state: match (holder.died, holder.expired) {
                 (Some(_), _) => "dead",
                 (None, true) => "silent",

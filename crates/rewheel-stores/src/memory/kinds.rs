@@ -47,8 +47,7 @@ impl World {
     ) -> KindChanged {
         let Some(row) = self.kinds.get(name) else { return KindChanged::NotFound };
         let old = row.kind.clone();
-        let living: Vec<HolderId> =
-            self.holders.keys().copied().filter(|holder| self.is_alive(*holder)).collect();
+        let living: Vec<HolderId> = self.engines();
         let Some(kind) = change.apply(&old, now, &living) else {
             return KindChanged::Refused(old);
         };

@@ -2,7 +2,7 @@
 
 use super::world::{Row, World};
 use rewheel_core::store::{Answer, Burial, Renewed, StoreError, WantedJob};
-use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Timestamp};
+use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 
 impl World {
     pub(super) fn join(&mut self, new: &NewHolder, now: Timestamp) -> Answer<Timestamp> {
@@ -13,6 +13,7 @@ impl World {
         let holder = Holder {
             id: new.id,
             name: new.name.clone(),
+            role: new.role,
             lease_ttl: new.lease_ttl,
             renewals: 0,
             joined: now,
@@ -31,6 +32,12 @@ impl World {
         holder.renewals += 1;
         holder.renewed = now;
         Ok(Renewed { at: now, renewals: holder.renewals, wanted })
+    }
+
+    /// Every engine that is alive.
+    pub(super) fn engines(&self) -> Vec<HolderId> {
+        let is_one = |holder: &&Holder| holder.role == Role::Engine && holder.died.is_none();
+        self.holders.values().filter(is_one).map(|holder| holder.id).collect()
     }
 
     fn wanted(&self, by: HolderId) -> Vec<WantedJob> {

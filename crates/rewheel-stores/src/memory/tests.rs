@@ -69,7 +69,12 @@ impl History {
 
     async fn join(&mut self) {
         let id = HolderId::new(Timestamp::from_millis(0), &self.random);
-        let new = NewHolder { id, name: "test".to_owned(), lease_ttl: SECOND };
+        let new = NewHolder {
+            id,
+            name: "test".to_owned(),
+            role: rewheel_core::Role::Engine,
+            lease_ttl: SECOND,
+        };
         self.store.join(&new).await.unwrap();
         self.holders.push(id);
     }

@@ -7,8 +7,11 @@ use rusqlite::Connection;
 const APPLICATION_ID: i32 = 0x5277_686c;
 
 /// What each version of the tables adds to the one before it. Never edited once released.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_jobs.sql"), include_str!("migrations/0002_parking.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_jobs.sql"),
+    include_str!("migrations/0002_parking.sql"),
+    include_str!("migrations/0004_roles.sql"),
+];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find
 /// it done.

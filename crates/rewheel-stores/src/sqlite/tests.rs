@@ -27,7 +27,12 @@ fn a_renewal_writes_one_row_however_many_jobs_are_held() {
     let new = NewKind { name: kind.clone(), settings: "{}".to_owned(), takeovers_max: 3 };
     kinds::put_kinds(&mut tx, &[new], &Actor::new("test")).unwrap();
     let lease_ttl = Duration::from_secs(15);
-    let joining = NewHolder { id: holder, name: "node".to_owned(), lease_ttl };
+    let joining = NewHolder {
+        id: holder,
+        name: "node".to_owned(),
+        role: rewheel_core::Role::Engine,
+        lease_ttl,
+    };
     lease::join(&tx, &joining).unwrap();
     let jobs = (0..JOBS).map(|_| NewJob::new(JobId::new(now, &random), kind.clone(), vec![1]));
     let (if_refused, sent) = (IfRefused::StoreOthers, Sent::First);

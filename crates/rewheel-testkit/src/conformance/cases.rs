@@ -339,7 +339,8 @@ macro_rules! store_conformance {
             }
             evidence {
                 one_suspect_of_several_holders_parks_nothing, two_suspects_park_a_kind,
-                the_only_holder_parks_alone, a_suspicion_dies_with_its_holder, a_suspicion_is_taken_back,
+                the_only_holder_parks_alone,
+                a_worker_has_no_say, a_suspicion_dies_with_its_holder, a_suspicion_is_taken_back,
                 a_person_parks_a_kind_for_good, a_person_keeps_a_kind_from_parking,
             }
             list {

@@ -1,7 +1,8 @@
 //! What holders and people say about the dependency of a kind.
 
 use crate::Subject;
-use rewheel_core::{HolderId, KindChange, KindChanged};
+use crate::subject::LEASE_TTL;
+use rewheel_core::{HolderId, KindChange, KindChanged, NewHolder, Role, Timestamp};
 
 fn suspect(holder: HolderId) -> KindChange {
     KindChange::Suspect { holder, reason: "no answer".to_owned() }
@@ -42,6 +43,20 @@ pub async fn the_only_holder_parks_alone(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
     assert!(subject.apply_kind("charge", suspect(holder)).await.parked.is_some());
+}
+
+/// Workers elsewhere see nothing of a dependency: they are not asked, and not counted.
+pub async fn a_worker_has_no_say(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let engine = subject.holder().await;
+    let id = HolderId::new(Timestamp::from_millis(0), &subject.random);
+    let (name, lease_ttl) = ("py-1".to_owned(), LEASE_TTL);
+    subject.store.join(&NewHolder { id, name, role: Role::Worker, lease_ttl }).await.unwrap();
+    assert_eq!(subject.find(id).await.unwrap().role, Role::Worker);
+    assert_eq!(subject.find(engine).await.unwrap().role, Role::Engine);
+    let refused = subject.change_kind("charge", suspect(id)).await;
+    assert!(matches!(refused, KindChanged::Refused(_)), "{refused:?}");
+    assert!(subject.apply_kind("charge", suspect(engine)).await.parked.is_some());
 }
 
 /// What the dead saw counts no longer, and they say nothing new.

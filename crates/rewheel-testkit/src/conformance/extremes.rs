@@ -9,7 +9,7 @@ use rewheel_core::store::{
     Prune, Ran, Settled, Settlement, StoreError, Visit,
 };
 use rewheel_core::{
-    Decision, Fence, Keep, Lease, NewHolder, NewJob, State, Status, Timestamp, Version, When,
+    Decision, Fence, Keep, Lease, NewHolder, NewJob, Role, State, Status, Timestamp, Version, When,
 };
 use std::time::Duration;
 
@@ -81,7 +81,11 @@ pub async fn the_longest_times_do_not_wrap(subject: &Subject) {
 
     let id = rewheel_core::HolderId::new(Timestamp::from_millis(0), &subject.random);
     let lease_ttl = Duration::MAX;
-    subject.store.join(&NewHolder { id, name: String::new(), lease_ttl }).await.unwrap();
+    subject
+        .store
+        .join(&NewHolder { id, name: String::new(), role: Role::Engine, lease_ttl })
+        .await
+        .unwrap();
     assert!(!subject.find(id).await.unwrap().expired);
     assert_eq!(subject.store.bury(holder, id, 0).await.unwrap(), Burial::Alive);
 

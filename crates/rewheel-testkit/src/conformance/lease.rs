@@ -4,7 +4,7 @@ use crate::race::both;
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
 use rewheel_core::store::{Answer, Burial, Change, StoreError, WantedJob, What};
-use rewheel_core::{Actor, HolderId, Keep, Limits, NewHolder, Timestamp, Vigil, Wanted};
+use rewheel_core::{Actor, HolderId, Keep, Limits, NewHolder, Role, Timestamp, Vigil, Wanted};
 use std::time::Duration;
 
 #[track_caller]
@@ -14,7 +14,7 @@ fn assert_dead<T: std::fmt::Debug>(answer: &Answer<T>, holder: HolderId) {
 
 fn new_holder(subject: &Subject) -> NewHolder {
     let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &subject.random);
-    NewHolder { id, name: "node-7".to_owned(), lease_ttl: LEASE_TTL }
+    NewHolder { id, name: "node-7".to_owned(), role: Role::Engine, lease_ttl: LEASE_TTL }
 }
 
 /// A holder reads back as it joined, with no renewal yet.

@@ -7,7 +7,7 @@ use super::super::row::{
 use super::super::session::{Param, Session};
 use super::super::statements::{BURY, FIND_HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
 use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
-use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Timestamp};
+use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
 
 pub(in super::super) async fn join(
     session: &Session<'_>,
@@ -16,7 +16,8 @@ pub(in super::super) async fn join(
     let (id, offset) = (holder_uuid(holder.id), session.offset());
     // A name is for people: what the server cannot keep of it is left out.
     let name = holder.name.replace('\0', "");
-    let params: [Param<'_>; 4] = [&id, &offset, &name, &millis(holder.lease_ttl)];
+    let role = holder.role.as_str();
+    let params: [Param<'_>; 5] = [&id, &offset, &name, &millis(holder.lease_ttl), &role];
     if let Some(row) = session.find(&JOIN, &params).await? {
         return Ok(instant(row.try_get(0)?));
     }
@@ -65,6 +66,7 @@ pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holde
             Ok(Holder {
                 id: holder_id(row.try_get(1)?),
                 name: row.try_get(2)?,
+                role: Role::of(row.try_get(8)?),
                 lease_ttl,
                 renewals: unsigned(row.try_get(4)?),
                 joined: instant(row.try_get(5)?),

@@ -1,2 +1,2 @@
--- living: every holder that is alive.
-SELECT id FROM holders WHERE died_ms IS NULL;
+-- living: every engine that is alive.
+SELECT id FROM holders WHERE died_ms IS NULL AND role = 'engine';

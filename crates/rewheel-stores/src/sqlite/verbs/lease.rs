@@ -5,14 +5,15 @@ use super::super::row::{duration, instant, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
 use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
-use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Timestamp};
+use rewheel_core::{Fence, Holder, HolderId, JobId, Lease, Limits, NewHolder, Role, Timestamp};
 
 pub(in super::super) fn join(
     tx: &Transaction<'_, '_>,
     holder: &NewHolder,
 ) -> Result<Timestamp, Trouble> {
     let now = tx.now;
-    let values = (holder.id.to_bytes(), &holder.name, millis(holder.lease_ttl), now.as_millis());
+    let (id, role) = (holder.id.to_bytes(), holder.role.as_str());
+    let values = (id, &holder.name, millis(holder.lease_ttl), now.as_millis(), role);
     tx.execute(include_str!("../sql/join.sql"), values)?;
     match tx.alive(holder.id)? {
         Some(_) => Ok(now),
@@ -59,6 +60,7 @@ pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>,
         holders.push(Holder {
             id: HolderId::from_bytes(row.get(0)?),
             name: row.get(1)?,
+            role: Role::of(&row.get::<_, String>(7)?),
             lease_ttl,
             renewals: unsigned(row.get(3)?),
             joined: instant(row.get(4)?),
