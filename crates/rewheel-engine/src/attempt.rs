@@ -7,7 +7,7 @@ use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
-use rewheel_core::{Decision, Failure, History, Keep, Report};
+use rewheel_core::{Decision, Failure, History, Job, Keep, Lease, Report};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) async fn run(
         Ok(target) => target,
         Err((wait, failure)) => {
             let decision = Decision::Snooze { after: wait };
-            let settlement = settlement(&shared, &waiting, &kind, decision, failure);
+            let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
             let _ = shared.to_settle.send(Finished { waiting, settlement, places });
             return;
         }
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     park::note(&shared, &waiting.job.lane.kind, &kind, places.evidence.take(), spoke);
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
-    let mut settlement = settlement(&shared, &waiting, &kind, decision, failure(report));
+    let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure(report));
     settlement.ran = Ran { started_ago: took, duration: took };
     // The other side ends only with the engine.
     let _ = shared.to_settle.send(Finished { waiting, settlement, places });
@@ -86,9 +86,28 @@ fn call(
     health.targets.begin(&target).map(Some).map_err(refused)
 }
 
+/// What is to be settled of an attempt that a worker made elsewhere.
+pub(crate) fn settlement_of(
+    shared: &Shared,
+    kind: &KindEntry,
+    job: &Job,
+    deadline_in: Option<Duration>,
+    report: Report,
+    took: Duration,
+) -> Settlement {
+    let mut decision = decide(shared, kind, job, (None, deadline_in), &report);
+    if let Decision::Retry { sticky, .. } = &mut decision {
+        // It has no wheel to wait in.
+        *sticky = false;
+    }
+    let mut settlement = settlement(shared, job, kind, decision, failure(report));
+    settlement.ran = Ran { started_ago: took, duration: took };
+    settlement
+}
+
 fn settlement(
     shared: &Shared,
-    waiting: &Waiting,
+    job: &Job,
     kind: &KindEntry,
     decision: Decision,
     failure: Option<Failure>,
@@ -102,9 +121,9 @@ fn settlement(
         | Decision::Pause
         | Decision::Cancel => shared.settings.keep_ended,
     };
-    let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
+    let timeout = job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
     Settlement {
-        lease: waiting.lease(),
+        lease: Lease { job: job.id, fence: job.fence },
         decision,
         ran: Ran { started_ago: Duration::ZERO, duration: Duration::ZERO },
         failure,
@@ -242,22 +261,34 @@ fn stopped(report: &Report) -> &Report {
 
 fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Report) -> Decision {
     let now = shared.clock.now();
-    let job = &waiting.job;
-    let history = History {
-        attempt: job.attempt.saturating_sub(job.attempts_before) + 1,
-        previous: waiting.previous,
-        deadline_in: waiting.deadline.map(|deadline| deadline.since(now)),
-        failure_ratio: 1.0,
-    };
-    let routed = kind.settings.routes.route(report, &kind.policy(job));
-    let mut decision = routed.decide(&history, &shared.random);
-    if let Some(rule) = routed.rule {
-        let (rule, decision) = (rule + 1, decision.as_str());
-        tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "a rule was obeyed");
-    }
+    let deadline_in = waiting.deadline.map(|deadline| deadline.since(now));
+    let mut decision = decide(shared, kind, &waiting.job, (waiting.previous, deadline_in), report);
     if let Decision::Retry { sticky, .. } = &mut decision {
         // Who stops, or is in doubt, keeps nothing.
         *sticky &= !shared.is_stopping() && !shared.is_doubtful() && !kind.is_down(shared.holder());
+    }
+    decision
+}
+
+/// Decides by the rules and the policy of a kind, after the wait before it and with what is left until the deadline.
+fn decide(
+    shared: &Shared,
+    kind: &KindEntry,
+    job: &Job,
+    (previous, deadline_in): (Option<Duration>, Option<Duration>),
+    report: &Report,
+) -> Decision {
+    let history = History {
+        attempt: job.attempt.saturating_sub(job.attempts_before) + 1,
+        previous,
+        deadline_in,
+        failure_ratio: 1.0,
+    };
+    let routed = kind.settings.routes.route(report, &kind.policy(job));
+    let decision = routed.decide(&history, &shared.random);
+    if let Some(rule) = routed.rule {
+        let (rule, decision) = (rule + 1, decision.as_str());
+        tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "a rule was obeyed");
     }
     decision
 }

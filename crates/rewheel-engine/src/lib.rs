@@ -24,6 +24,7 @@ mod dispatch;
 mod attempt;
 mod settle;
 mod operation;
+mod workers;
 mod park;
 mod rate;
 mod tenants;
@@ -50,6 +51,7 @@ pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
 pub use self::submit::{Receipt, Submit, SubmitError};
+pub use self::workers::{WorkerHeard, WorkerResult, WorkerSettled};
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

@@ -131,6 +131,8 @@ pub enum RunnerKind {
     Handler,
     /// An HTTP call to somebody.
     Callback,
+    /// A worker elsewhere, that asks a server for jobs.
+    Worker,
 }
 
 /// The settings of a kind, shared by the fleet.
@@ -234,6 +236,12 @@ impl KindSettings {
         }
         if let Some(breaker) = self.breaker {
             breaker.check()?;
+            if self.runner == RunnerKind::Worker {
+                return wrong(
+                    "breaker",
+                    "is not for workers: they see for themselves what they call",
+                );
+            }
         }
         let routes = self.routes.check().and_then(|()| self.routes.check_waits(&self.policy()));
         routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::problem::{Code, Problem};
+use crate::workers::Workers;
 use rewheel::Random;
 use rewheel_core::{KindName, Timestamp};
 use rewheel_engine::{Engine, KindSettings};
@@ -19,6 +20,7 @@ pub(crate) struct App {
     engine: OnceLock<Engine>,
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    workers: Workers,
     random: Random,
 }
 
@@ -29,6 +31,7 @@ impl App {
             engine: OnceLock::new(),
             is_stopping: watch::Sender::new(false),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
+            workers: Workers::new(),
             random: Random::thread(),
         }
     }
@@ -51,6 +54,10 @@ impl App {
     /// Returns something that hears when the server is about to end.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.is_stopping.subscribe()
+    }
+
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Makes room for one who listens to events, if there is any.

@@ -123,6 +123,12 @@ impl<'a> Fields<'a> {
         self.judge(name, parsed).unwrap_or_default()
     }
 
+    /// Returns whether something is wrong with a field.
+    pub(crate) fn is_wrong(&self, name: &str) -> bool {
+        let at = pointer(&self.at, name);
+        self.errors.iter().any(|error| error.field == at)
+    }
+
     /// Notes the mistakes that were found inside a field.
     pub(crate) fn note(&mut self, errors: Vec<FieldError>) {
         self.errors.extend(errors);

@@ -237,7 +237,7 @@ fn fact(name: &str, value: Option<&str>) -> serde_json::Value {
 
 /// The bytes as they were given. What a handler in Rust reads with another codec is no JSON, and
 /// is shown as text.
-fn payload(bytes: &[u8]) -> Box<RawValue> {
+pub(crate) fn payload(bytes: &[u8]) -> Box<RawValue> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     RawValue::from_string(text).unwrap_or_else(|_| {
         let text = String::from_utf8_lossy(bytes);

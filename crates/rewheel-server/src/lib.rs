@@ -19,6 +19,7 @@ pub mod kind_document;
 pub mod callback;
 pub mod notify;
 mod runners;
+mod workers;
 mod app;
 mod rest;
 pub mod demo;

@@ -30,6 +30,8 @@ pub enum Code {
     KeyReused,
     /// The config file says what this kind is.
     ManagedByConfig,
+    /// The worker was silent for too long.
+    HolderExpired,
     /// The job is not what it was when the client looked.
     VersionChanged,
     /// The body, the payload or the batch is larger than the limit.
@@ -62,6 +64,7 @@ impl Code {
             Code::WrongState => "wrong_state",
             Code::KeyReused => "key_reused",
             Code::ManagedByConfig => "managed_by_config",
+            Code::HolderExpired => "holder_expired",
             Code::VersionChanged => "version_changed",
             Code::TooLarge => "too_large",
             Code::InvalidField => "invalid_field",
@@ -82,6 +85,7 @@ impl Code {
             Code::NotFound => 404,
             Code::MethodNotAllowed => 405,
             Code::WrongState | Code::KeyReused | Code::ManagedByConfig => 409,
+            Code::HolderExpired => 410,
             Code::VersionChanged => 412,
             Code::TooLarge => 413,
             Code::InvalidField | Code::UnknownKind => 422,
@@ -106,6 +110,7 @@ impl Code {
             | Code::WrongState
             | Code::KeyReused
             | Code::ManagedByConfig
+            | Code::HolderExpired
             | Code::VersionChanged
             | Code::TooLarge
             | Code::InvalidField

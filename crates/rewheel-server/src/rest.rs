@@ -8,6 +8,7 @@ mod jobs;
 mod kinds;
 mod fleet;
 mod events;
+mod workers;
 mod audit;
 mod incidents;
 mod operations;
@@ -57,6 +58,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/incidents/{id}/hold", order_incident(BulkVerb::Pause))
         .route("/v1/incidents/{id}/release", order_incident(BulkVerb::Resume))
         .route("/v1/incidents/{id}/redrive", order_incident(BulkVerb::Redrive))
+        .route("/v1/workers/claim", post(workers::claim))
+        .route("/v1/workers/heartbeat", post(workers::heartbeat))
+        .route("/v1/workers/settle", post(workers::settle))
         .route("/v1/holders", get(fleet::holders))
         .route("/v1/stats", get(fleet::stats))
         .route("/v1/events", get(events::listen))

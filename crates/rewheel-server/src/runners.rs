@@ -16,7 +16,10 @@ pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
         (None, RunnerKind::Callback) => {
             Some(FieldError::new("/callback", "is missing: the runner `callback` needs its url"))
         }
-        (None, RunnerKind::Handler) => None,
+        (None, RunnerKind::Handler | RunnerKind::Worker) => None,
+        (Some(_), RunnerKind::Worker) => {
+            Some(FieldError::new("/callback", "is not for workers: they come and ask"))
+        }
     }
 }
 
@@ -24,7 +27,7 @@ pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
 pub(crate) fn source() -> impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> {
     let clients = Clients::new();
     move |kind, settings| match settings.runner {
-        RunnerKind::Handler => None,
+        RunnerKind::Handler | RunnerKind::Worker => None,
         RunnerKind::Callback => {
             let runner = of_callback(kind, settings, &clients);
             runner

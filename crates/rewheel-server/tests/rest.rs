@@ -16,6 +16,8 @@ mod incidents;
 mod events;
 #[path = "rest/fleet.rs"]
 mod fleet;
+#[path = "rest/workers.rs"]
+mod workers;
 #[path = "rest/operations.rs"]
 mod operations;
 #[path = "rest/problems.rs"]

@@ -25,7 +25,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
     let mut rest = kinds.into_iter().filter(|kind| cursor.as_ref() < Some(&kind.name));
     let page: Vec<Kind> = rest.by_ref().take(limit).collect();
     let next = rest.next().and(page.last()).map(|last| last.name.to_string());
-    let items = documents(engine, &page).await?;
+    let items = documents(&app, engine, &page).await?;
     Ok(Json(Page { items, next }).into_response())
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn show(
     Parameters::read(&uri, &[])?.finish()?;
     let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
     let kind = KindName::parse(&name).map_err(|_| not_found())?;
-    let document = find(app.engine()?, &kind).await?.ok_or_else(not_found)?;
+    let document = find(&app, app.engine()?, &kind).await?.ok_or_else(not_found)?;
     Ok(Json(document).into_response())
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn put(
     let settings = parse_settings(&text)?;
     let engine = app.engine_for_work()?;
     engine.put_kind(&kind, &settings, &who()).await?;
-    let document = find(engine, &kind).await?;
+    let document = find(&app, engine, &kind).await?;
     Ok(Json(document).into_response())
 }
 
@@ -87,21 +87,30 @@ pub(super) async fn change(
         KindChanged::Applied(_) | KindChanged::Refused(_) => {}
         KindChanged::NotFound => return Err(not_found()),
     }
-    let document = find(engine, &kind).await?.ok_or_else(not_found)?;
+    let document = find(&app, engine, &kind).await?.ok_or_else(not_found)?;
     Ok(Json(document).into_response())
 }
 
-async fn find(engine: &Engine, name: &KindName) -> Result<Option<KindDocument>, Problem> {
+async fn find(
+    app: &App,
+    engine: &Engine,
+    name: &KindName,
+) -> Result<Option<KindDocument>, Problem> {
     let mut kinds = engine.store().kinds().await?;
     kinds.retain(|kind| kind.name == *name);
-    Ok(documents(engine, &kinds).await?.pop())
+    Ok(documents(app, engine, &kinds).await?.pop())
 }
 
-async fn documents(engine: &Engine, kinds: &[Kind]) -> Result<Vec<KindDocument>, Problem> {
+async fn documents(
+    app: &App,
+    engine: &Engine,
+    kinds: &[Kind],
+) -> Result<Vec<KindDocument>, Problem> {
     let tallies = engine.store().tally().await?;
     let describe = |kind: &Kind| {
         let tally = tallies.iter().find(|tally| tally.kind == kind.name);
-        let runnable = if engine.runs(&kind.name) { Runnable::Yes } else { Runnable::No };
+        let is_run = engine.runs(&kind.name) || app.workers().run(&kind.name);
+        let runnable = if is_run { Runnable::Yes } else { Runnable::No };
         KindDocument::new(kind, tally, runnable)
     };
     Ok(kinds.iter().map(describe).collect())

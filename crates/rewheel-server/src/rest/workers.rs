@@ -1,0 +1,208 @@
+//! Hands jobs to workers elsewhere.
+
+use super::body::{self, SMALL_BYTES_MAX};
+use super::query::Parameters;
+use crate::app::App;
+use crate::job_document::payload;
+use crate::problem::{Code, FieldError, Problem};
+use crate::rfc3339;
+use crate::workers::{ClaimRequest, HeartbeatRequest, SettleRequest};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use rewheel::{Clock, duration};
+use rewheel_core::store::{Leased, StoreError};
+use rewheel_core::{HolderId, KindName};
+use rewheel_engine::{Engine, RunnerKind, WorkerSettled};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A job in the hands of a worker.
+#[derive(Debug, Serialize)]
+struct WorkDocument {
+    id: String,
+    kind: String,
+    payload: Box<RawValue>,
+    key: Option<String>,
+    tenant: Option<String>,
+    attempt: u32,
+    fence: u64,
+    deadline: Option<String>,
+    attempt_timeout: String,
+    traceparent: Option<String>,
+}
+
+/// `POST /v1/workers/claim`
+pub(super) async fn claim(
+    State(app): State<Arc<App>>,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let request = ClaimRequest::parse(&body::read(body, SMALL_BYTES_MAX).await?)?;
+    let engine = app.engine_for_work()?;
+    check_kinds(engine, &request.kinds)?;
+    app.workers().asks(&request.kinds);
+    let holder = match request.holder {
+        Some(holder) => {
+            live(engine, holder).await?;
+            holder
+        }
+        None => engine.worker_joins(&request.name).await?,
+    };
+    let leased = wait(&app, engine, holder, &request).await?;
+    let jobs: Vec<_> = leased.iter().map(|leased| WorkDocument::new(engine, leased)).collect();
+    let lease_ttl = duration::text(engine.settings().lease_ttl).to_string();
+    Ok(Json(json!({ "holder": holder.to_string(), "lease_ttl": lease_ttl, "jobs": jobs }))
+        .into_response())
+}
+
+/// Claims until there is something, or the worker has waited long enough. A worker that waits is alive.
+async fn wait(
+    app: &App,
+    engine: &Engine,
+    holder: HolderId,
+    request: &ClaimRequest,
+) -> Result<Vec<Leased>, Problem> {
+    let clock = Clock::system();
+    let (until, mut watch) = (clock.now().plus(request.wait), engine.store().watch());
+    let mut stopping = app.stopping();
+    let renew_every = engine.settings().lease_ttl / 3;
+    let mut renewed = clock.now();
+    loop {
+        let leased = engine.worker_claims(holder, &request.kinds, request.max).await;
+        let leased = leased.map_err(|error| expired(holder, error))?;
+        let left = until.since(clock.now());
+        if !leased.is_empty() || left.is_zero() || *stopping.borrow() {
+            return Ok(leased);
+        }
+        if clock.now().since(renewed) >= renew_every {
+            live(engine, holder).await?;
+            renewed = clock.now();
+        }
+        let rest = left.min(engine.settings().poll).min(renew_every);
+        tokio::select! {
+            () = watch.changed() => {}
+            () = clock.sleep(rest) => {}
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+        }
+    }
+}
+
+async fn live(engine: &Engine, holder: HolderId) -> Result<(), Problem> {
+    let lives = engine.worker_lives(holder, &BTreeSet::new(), None).await;
+    lives.map(drop).map_err(|error| expired(holder, error))
+}
+
+fn expired(holder: HolderId, error: StoreError) -> Problem {
+    match error {
+        StoreError::HolderDead(_) => {
+            Problem::new(Code::HolderExpired, format!("the holder {holder} is not alive"))
+                .hint("drop all work, and claim with \"holder\":null")
+        }
+        error => error.into(),
+    }
+}
+
+fn check_kinds(engine: &Engine, kinds: &[KindName]) -> Result<(), Problem> {
+    for (place, kind) in kinds.iter().enumerate() {
+        let blame = |code, message: String| {
+            let errors = vec![FieldError::new(format!("/kinds/{place}"), message)];
+            Problem::of_fields(code, errors)
+        };
+        match engine.kind_settings(kind) {
+            Some(settings) if settings.runner == RunnerKind::Worker => {}
+            Some(settings) => {
+                let runner = match settings.runner {
+                    RunnerKind::Callback => "callback",
+                    RunnerKind::Handler | RunnerKind::Worker => "handler",
+                };
+                let message = format!("`{kind}` has the runner `{runner}`, not `worker`");
+                return Err(blame(Code::InvalidField, message));
+            }
+            None => {
+                return Err(blame(Code::UnknownKind, format!("`{kind}` does not exist"))
+                    .hint("name it under [kinds] in the config, or by PUT /v1/kinds/{kind}, with runner = \"worker\""));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl WorkDocument {
+    fn new(engine: &Engine, leased: &Leased) -> WorkDocument {
+        let job = &leased.job;
+        let kind = engine.kind_settings(&job.lane.kind).unwrap_or_default();
+        let timeout = job.attempt_timeout.unwrap_or(kind.attempt_timeout);
+        WorkDocument {
+            id: job.id.to_string(),
+            kind: job.lane.kind.to_string(),
+            payload: payload(job.payload.as_deref().unwrap_or_default()),
+            key: job.key.as_ref().map(ToString::to_string),
+            tenant: job.lane.tenant.as_ref().map(ToString::to_string),
+            attempt: job.attempt + 1,
+            fence: job.fence.get(),
+            deadline: job.deadline.map(rfc3339::text),
+            attempt_timeout: duration::text(timeout).to_string(),
+            traceparent: job.traceparent.clone(),
+        }
+    }
+}
+
+/// `POST /v1/workers/heartbeat`
+pub(super) async fn heartbeat(
+    State(app): State<Arc<App>>,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let bytes_max = app.config().server.body_bytes_max;
+    let request = HeartbeatRequest::parse(&body::read(body, bytes_max).await?)?;
+    let engine = app.engine_for_work()?;
+    let lease_ttl = engine.settings().lease_ttl;
+    let holder = request.holder;
+    // What it was given before it last said what it has, it has not got. Where another server heard that, a life is enough.
+    let since = app.workers().heartbeat(holder, lease_ttl).unwrap_or(lease_ttl);
+    let since = since.max(Duration::from_millis(1));
+    let heard = engine.worker_lives(holder, &request.jobs, Some(since)).await;
+    let heard = heard.map_err(|error| {
+        app.workers().forget(holder);
+        expired(holder, error)
+    })?;
+    let cancel: Vec<_> = heard.cancel.iter().map(ToString::to_string).collect();
+    let lease_ttl = duration::text(lease_ttl).to_string();
+    Ok(Json(json!({ "lease_ttl": lease_ttl, "cancel": cancel })).into_response())
+}
+
+/// `POST /v1/workers/settle`
+pub(super) async fn settle(
+    State(app): State<Arc<App>>,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let bytes_max = app.config().server.body_bytes_max;
+    let request = SettleRequest::parse(&body::read(body, bytes_max).await?)?;
+    // A server that shuts down still takes results: the work is done.
+    let engine = app.engine()?;
+    let ids: Vec<String> =
+        request.results.iter().map(|result| result.lease.job.to_string()).collect();
+    let settled = engine.worker_settles(request.holder, request.results).await?;
+    let results: Vec<_> = ids
+        .iter()
+        .zip(settled)
+        .map(|(id, settled)| match settled {
+            WorkerSettled::Settled(state) => {
+                json!({ "id": id, "settled": true, "state": state.as_str() })
+            }
+            WorkerSettled::Lost => json!({ "id": id, "settled": false, "reason": "fence_lost" }),
+        })
+        .collect();
+    Ok(Json(json!({ "results": results })).into_response())
+}

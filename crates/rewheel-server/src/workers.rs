@@ -1,0 +1,71 @@
+//! What is known here of workers elsewhere, and what they may say.
+
+mod request;
+
+pub(crate) use self::request::{ClaimRequest, HeartbeatRequest, SettleRequest};
+
+use rewheel::{Clock, Moment};
+use rewheel_core::{HolderId, KindName};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Workers that are remembered. More than that are still served, but what they lose is found later.
+const WORKERS_MAX: usize = 10_000;
+
+/// How long after somebody asked for jobs of a kind it is taken to be run by workers.
+const RUN_FOR: Duration = Duration::from_secs(60);
+
+/// Which workers were heard of here, and when.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    clock: Clock,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// When each worker last said what it has.
+    heartbeats: HashMap<HolderId, Moment>,
+    /// When somebody last asked for jobs of each kind.
+    asked: BTreeMap<KindName, Moment>,
+}
+
+impl Workers {
+    pub(crate) fn new() -> Workers {
+        Workers { clock: Clock::system(), seen: Mutex::default() }
+    }
+
+    /// Notes a heartbeat. Returns how long ago the one before it was, if it came here.
+    pub(crate) fn heartbeat(&self, worker: HolderId, lease_ttl: Duration) -> Option<Duration> {
+        let now = self.clock.now();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.heartbeats.len() >= WORKERS_MAX {
+            seen.heartbeats.retain(|_, at| now.since(*at) < lease_ttl);
+        }
+        if seen.heartbeats.len() >= WORKERS_MAX {
+            return None;
+        }
+        seen.heartbeats.insert(worker, now).map(|before| now.since(before))
+    }
+
+    pub(crate) fn forget(&self, worker: HolderId) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).heartbeats.remove(&worker);
+    }
+
+    /// Notes that somebody asks for jobs of these kinds.
+    pub(crate) fn asks(&self, kinds: &[KindName]) {
+        let now = self.clock.now();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for kind in kinds {
+            seen.asked.insert(kind.clone(), now);
+        }
+    }
+
+    /// Returns whether somebody asked for jobs of a kind of late.
+    pub(crate) fn run(&self, kind: &KindName) -> bool {
+        let now = self.clock.now();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.asked.get(kind).is_some_and(|at| now.since(*at) < RUN_FOR)
+    }
+}

@@ -1,0 +1,272 @@
+//! Reads what workers say.
+
+use crate::fields::{Fields, bad_json};
+use crate::problem::{Code, FieldError, Problem};
+use rewheel::{Category, Verdict, duration};
+use rewheel_core::{Failure, Fence, HolderId, JobId, KindName, Lease, Limits, Report};
+use rewheel_engine::WorkerResult;
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The longest that a worker may wait for jobs: proxies give up on silent connections after a minute.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Kinds that one worker may ask for.
+const KINDS_MAX: usize = 100;
+
+/// `POST /v1/workers/claim`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ClaimRequest {
+    pub(crate) holder: Option<HolderId>,
+    pub(crate) name: String,
+    pub(crate) kinds: Vec<KindName>,
+    pub(crate) max: usize,
+    pub(crate) wait: Duration,
+}
+
+/// `POST /v1/workers/heartbeat`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HeartbeatRequest {
+    pub(crate) holder: HolderId,
+    pub(crate) jobs: BTreeSet<JobId>,
+}
+
+/// `POST /v1/workers/settle`
+#[derive(Debug)]
+pub(crate) struct SettleRequest {
+    pub(crate) holder: HolderId,
+    pub(crate) results: Vec<WorkerResult>,
+}
+
+impl ClaimRequest {
+    pub(crate) fn parse(text: &str) -> Result<ClaimRequest, Problem> {
+        let mut fields = Fields::read(text, "", &["holder", "name", "kinds", "max", "wait"])?;
+        let holder = fields.text("holder", str::parse::<HolderId>);
+        let name = fields.text("name", name).unwrap_or_else(|| "worker".to_owned());
+        let has_kinds = fields.has("kinds");
+        let kinds = fields.texts("kinds", KindName::parse);
+        if !has_kinds || (kinds.is_empty() && fields_ok(&fields)) {
+            fields.wrong("kinds", "must name the kinds that this worker runs");
+        } else if kinds.len() > KINDS_MAX {
+            fields.wrong("kinds", format!("must be {KINDS_MAX} or fewer"));
+        }
+        let max = fields.number("max", |max| {
+            let max = usize::try_from(max).ok().filter(|max| (1..=Limits::BATCH_MAX).contains(max));
+            max.ok_or_else(|| format!("must be 1..{}", Limits::BATCH_MAX))
+        });
+        let wait = fields.text("wait", |text| {
+            let wait = duration::parse(text).map_err(|error| error.to_string())?;
+            if wait > WAIT_MAX {
+                return Err(format!("must be {} or shorter", duration::text(WAIT_MAX)));
+            }
+            Ok(wait)
+        });
+        finish(fields)?;
+        let wait = wait.unwrap_or_default();
+        Ok(ClaimRequest { holder, name, kinds, max: max.unwrap_or(1), wait })
+    }
+}
+
+impl HeartbeatRequest {
+    pub(crate) fn parse(text: &str) -> Result<HeartbeatRequest, Problem> {
+        let mut fields = Fields::read(text, "", &["holder", "jobs"])?;
+        let holder = holder(&mut fields);
+        let jobs = fields.texts("jobs", str::parse::<JobId>).into_iter().collect();
+        match holder {
+            Some(holder) => finish(fields).map(|()| HeartbeatRequest { holder, jobs }),
+            None => Err(Problem::of_fields(Code::InvalidField, fields.into_errors())),
+        }
+    }
+}
+
+impl SettleRequest {
+    pub(crate) fn parse(text: &str) -> Result<SettleRequest, Problem> {
+        let mut fields = Fields::read(text, "", &["holder", "results"])?;
+        let holder = holder(&mut fields);
+        let mut results = Vec::new();
+        match fields.take("results") {
+            Some(raw) => {
+                let entries: Vec<&RawValue> = serde_json::from_str(raw.get())
+                    .map_err(|error| bad_json(&error, "/results"))?;
+                if entries.len() > Limits::BATCH_MAX {
+                    let message = format!(
+                        "has {} entries; the limit is {}",
+                        entries.len(),
+                        Limits::BATCH_MAX
+                    );
+                    let errors = vec![FieldError::new("/results", message)];
+                    return Err(Problem::of_fields(Code::TooLarge, errors));
+                }
+                for (place, entry) in entries.iter().enumerate() {
+                    match result(&format!("/results/{place}"), entry.get())? {
+                        Ok(result) => results.push(result),
+                        Err(errors) => fields.note(errors),
+                    }
+                }
+            }
+            None => fields.wrong("results", "is missing: it is a list"),
+        }
+        match holder {
+            Some(holder) => finish(fields).map(|()| SettleRequest { holder, results }),
+            None => Err(Problem::of_fields(Code::InvalidField, fields.into_errors())),
+        }
+    }
+}
+
+/// Reads one result: what it says, or what is wrong with it.
+fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>, Problem> {
+    let known = ["id", "fence", "verdict", "after", "category", "code", "message", "duration"];
+    let mut fields = Fields::read(text, at, &known)?;
+    for name in ["id", "fence", "verdict"] {
+        if !fields.has(name) {
+            fields.wrong(name, "is missing");
+        }
+    }
+    let job = fields.text("id", str::parse::<JobId>);
+    let fence = fields.number("fence", |fence| {
+        u64::try_from(fence).map(Fence::new).map_err(|_| "must not be negative")
+    });
+    let verdict = fields.text("verdict", |text| Ok::<_, String>(text.to_owned()));
+    let after = fields.text("after", duration::parse);
+    let category = fields.text("category", str::parse::<Category>).unwrap_or(Category::Unknown);
+    let code = fields.text("code", |text| Ok::<_, String>(text.to_owned()));
+    let message = fields.text("message", |text| Ok::<_, String>(text.to_owned()));
+    let took = fields.text("duration", duration::parse).unwrap_or_default();
+    let failure = Failure::new(category, code.as_deref(), &message.unwrap_or_default());
+    let report = match (verdict.as_deref(), after) {
+        (Some("done"), None) => Some(Report::Done),
+        (Some("retry"), None) => Some(Report::Failed { verdict: Verdict::Retry, failure }),
+        (Some("retry"), Some(after)) => {
+            Some(Report::Failed { verdict: Verdict::RetryAfter(after), failure })
+        }
+        (Some("stop"), None) => Some(Report::Failed { verdict: Verdict::Stop, failure }),
+        (Some("dead"), None) => Some(Report::Dead(failure)),
+        (Some("fail"), None) => Some(Report::Fail(failure)),
+        (Some("pause"), None) => Some(Report::Pause),
+        (Some("cancel"), None) => Some(Report::Cancel),
+        (Some("snooze"), Some(after)) => Some(Report::Snooze(after)),
+        (Some("snooze"), None) => {
+            fields.wrong("after", "is missing: snooze needs to know for how long");
+            None
+        }
+        (Some("done" | "stop" | "dead" | "fail" | "pause" | "cancel"), Some(_)) => {
+            fields.wrong("after", "is for retry and snooze only");
+            None
+        }
+        (Some(_), _) => {
+            let known = "must be done, retry, stop, dead, fail, pause, cancel or snooze";
+            fields.wrong("verdict", known);
+            None
+        }
+        (None, _) => None,
+    };
+    let errors = fields.into_errors();
+    Ok(match (job, fence, report) {
+        (Some(job), Some(fence), Some(report)) if errors.is_empty() => {
+            Ok(WorkerResult { lease: Lease { job, fence }, report, took })
+        }
+        _ => Err(errors),
+    })
+}
+
+fn holder(fields: &mut Fields<'_>) -> Option<HolderId> {
+    if !fields.has("holder") {
+        fields.wrong("holder", "is missing: a claim names it");
+    }
+    fields.text("holder", str::parse::<HolderId>)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if text.is_empty()
+        || text.len() > Limits::HOLDER_NAME_BYTES_MAX
+        || text.contains(char::is_control)
+    {
+        return Err(format!("must be 1 to {} bytes of text", Limits::HOLDER_NAME_BYTES_MAX));
+    }
+    Ok(text.to_owned())
+}
+
+fn fields_ok(fields: &Fields<'_>) -> bool {
+    !fields.is_wrong("kinds")
+}
+
+fn finish(fields: Fields<'_>) -> Result<(), Problem> {
+    let errors = fields.into_errors();
+    if errors.is_empty() { Ok(()) } else { Err(Problem::of_fields(Code::InvalidField, errors)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClaimRequest, Code, HeartbeatRequest, SettleRequest};
+
+    const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
+
+    #[test]
+    fn what_the_wire_shows_is_read() {
+        let claim =
+            r#"{"holder":null,"name":"py-1","kinds":["charge-card"],"max":10,"wait":"20s"}"#;
+        let claim = ClaimRequest::parse(claim).unwrap();
+        assert_eq!((claim.holder, claim.name.as_str(), claim.max), (None, "py-1", 10));
+        let least = ClaimRequest::parse(r#"{"kinds":["a"]}"#).unwrap();
+        assert_eq!((least.max, least.wait.as_secs()), (1, 0));
+        let beat = format!(r#"{{"holder":"{ID}","jobs":["{ID}"]}}"#);
+        assert_eq!(HeartbeatRequest::parse(&beat).unwrap().jobs.len(), 1);
+        let verdicts = [
+            r#""verdict":"done""#,
+            r#""verdict":"retry","after":"5s","category":"timeout","code":"504""#,
+            r#""verdict":"retry""#,
+            r#""verdict":"stop""#,
+            r#""verdict":"dead","message":"no""#,
+            r#""verdict":"fail""#,
+            r#""verdict":"pause""#,
+            r#""verdict":"cancel""#,
+            r#""verdict":"snooze","after":"5m","duration":"1s""#,
+        ];
+        let results = verdicts.map(|verdict| format!(r#"{{"id":"{ID}","fence":1,{verdict}}}"#));
+        let settle = format!(r#"{{"holder":"{ID}","results":[{}]}}"#, results.join(","));
+        assert_eq!(SettleRequest::parse(&settle).unwrap().results.len(), 9);
+    }
+
+    #[track_caller]
+    fn check<T: std::fmt::Debug>(parsed: Result<T, super::Problem>, field: &str) {
+        let problem = parsed.unwrap_err();
+        assert_eq!((problem.code, problem.errors[0].field.as_str()), (Code::InvalidField, field));
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        for (claim, field) in [
+            ("{}", "/kinds"),
+            (r#"{"kinds":[]}"#, "/kinds"),
+            (r#"{"kinds":["No!"]}"#, "/kinds"),
+            (r#"{"kinds":["a"],"max":0}"#, "/max"),
+            (r#"{"kinds":["a"],"wait":"2h"}"#, "/wait"),
+            (r#"{"kinds":["a"],"name":""}"#, "/name"),
+            (r#"{"kinds":["a"],"holder":"me"}"#, "/holder"),
+        ] {
+            check(ClaimRequest::parse(claim), field);
+        }
+        check(HeartbeatRequest::parse("{}"), "/holder");
+        check(HeartbeatRequest::parse(&format!(r#"{{"holder":"{ID}","jobs":["x"]}}"#)), "/jobs");
+        for (result, field) in [
+            (r#"{"fence":1,"verdict":"done"}"#.to_owned(), "/results/0/id"),
+            (format!(r#"{{"id":"{ID}","fence":-1,"verdict":"done"}}"#), "/results/0/fence"),
+            (format!(r#"{{"id":"{ID}","fence":1,"verdict":"maybe"}}"#), "/results/0/verdict"),
+            (format!(r#"{{"id":"{ID}","fence":1,"verdict":"snooze"}}"#), "/results/0/after"),
+            (
+                format!(r#"{{"id":"{ID}","fence":1,"verdict":"done","after":"1s"}}"#),
+                "/results/0/after",
+            ),
+            (
+                format!(r#"{{"id":"{ID}","fence":1,"verdict":"retry","category":"odd"}}"#),
+                "/results/0/category",
+            ),
+        ] {
+            check(
+                SettleRequest::parse(&format!(r#"{{"holder":"{ID}","results":[{result}]}}"#)),
+                field,
+            );
+        }
+    }
+}
