@@ -40,5 +40,7 @@ pub(crate) fn log() {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        // It would complain to stderr that stderr is closed, and panic inside of whatever had something to say.
+        .log_internal_errors(false)
         .init();
 }

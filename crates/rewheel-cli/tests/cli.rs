@@ -308,3 +308,33 @@ fn a_bad_config_is_told_before_anything_starts() {
         2
     );
 }
+
+/// A pipe that its reader closed is no reason to stop working.
+#[test]
+fn a_server_whose_log_nobody_reads_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[kinds.hook]\nrunner = \"callback\"\nattempts_max = 1\n\
+                  [kinds.hook.callback]\nurl = \"http://127.0.0.1:1/\"\nallow = [\"127.0.0.0/8\"]\n";
+    std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
+    let mut server = command(folder.path())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .env("RUST_LOG", "debug")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let url = lines.find_map(|line| Some(line.unwrap().strip_prefix("listening on ")?.to_owned()));
+    drop(lines);
+    let url = url.unwrap();
+    let run = |args: &[&str]| {
+        let mut all = args.to_vec();
+        all.extend(["--server", &url]);
+        run(folder.path(), &all)
+    };
+    for _ in 0..20 {
+        let id = run(&["submit", "hook", "1"]).out;
+        while run(&["jobs", "show", &id, "--json"]).json()["state"] != "dead" {}
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

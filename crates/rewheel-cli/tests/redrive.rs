@@ -47,8 +47,10 @@ impl Served {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let line = lines.next().unwrap();
+        // Whoever stops reading stops the one who writes.
+        std::thread::spawn(move || lines.for_each(drop));
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
         Served { server, url }
     }

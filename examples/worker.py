@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""A Rewheel worker with nothing but Python's standard library.
+
+    python3 examples/worker.py http://127.0.0.1:7420 parcel
+
+Change `handle` to your own work. The kind needs `runner = "worker"`. Run as many of these as you like, on as many
+machines, against any server of the fleet. When one dies, its jobs go to the others once its lease has run out.
+"""
+
+import json
+import queue
+import random
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+
+class Retry(Exception):
+    """It failed, and another attempt may help, after some time where that is known: "30s"."""
+
+    def __init__(self, message, after=None, category="transient", code=None):
+        super().__init__(message)
+        self.result = {"verdict": "retry", "after": after, "category": category, "code": code, "message": message}
+
+
+class Stop(Exception):
+    """It failed, and no attempt can help."""
+
+    def __init__(self, message, category="rejected", code=None):
+        super().__init__(message)
+        self.result = {"verdict": "stop", "category": category, "code": code, "message": message}
+
+
+def handle(job, cancelled):
+    """Does the work of one job. Look at `cancelled.is_set()` now and then where it takes long."""
+    payload = job["payload"]
+    if payload.get("fail") == "always":
+        raise Stop("this order cannot be sent", code="no_such_order")
+    if payload.get("fail") == "once" and job["attempt"] == 1:
+        raise Retry("the depot is busy", after="100ms", code="busy")
+    print(f"sent order {payload.get('order')}, attempt {job['attempt']}", flush=True)
+
+
+class Expired(Exception):
+    """The server took this worker for dead: all of its work is somebody else's now."""
+
+
+class Worker:
+    def __init__(self, server, kinds, name="worker.py", threads=8):
+        self.server, self.kinds, self.name, self.threads = server.rstrip("/"), kinds, name, threads
+        self.holder, self.lease = None, 10.0
+        self.lock = threading.Lock()
+        self.running = {}  # id -> (job, event that says: stop)
+        self.results = queue.Queue()
+        self.stopping = threading.Event()
+
+    def run(self):
+        threading.Thread(target=self.beat, daemon=True).start()
+        settling = threading.Thread(target=self.settle, daemon=True)
+        settling.start()
+        failures = 0
+        while not self.stopping.is_set():
+            room = self.threads - len(self.running)
+            if room == 0:
+                time.sleep(0.02)
+                continue
+            try:
+                self.claim(room)
+                failures = 0
+            except Expired:
+                self.drop()
+            except OSError as error:
+                failures += 1
+                wait = random.uniform(0, min(30, 0.2 * 2**failures))
+                print(f"the server is away ({error}); asking again in {wait:.1f}s", file=sys.stderr)
+                self.stopping.wait(wait)
+        while self.running:
+            time.sleep(0.02)
+        self.results.put(None)
+        settling.join()
+
+    def claim(self, room):
+        answer = self.post("claim", {"holder": self.holder, "name": self.name, "kinds": self.kinds, "max": room, "wait": "5s"})
+        self.holder, self.lease = answer["holder"], seconds(answer["lease_ttl"])
+        for job in answer["jobs"]:
+            stop = threading.Event()
+            with self.lock:
+                self.running[job["id"]] = (job, stop)
+            threading.Thread(target=self.work, args=(self.holder, job, stop), daemon=True).start()
+
+    def work(self, holder, job, stop):
+        began = time.monotonic()
+        try:
+            handle(job, stop)
+            result = {"verdict": "done"}
+        except (Retry, Stop) as error:
+            result = error.result
+        except Exception as error:  # whatever it is, the job must hear of it
+            result = {"verdict": "retry", "category": "panic", "message": f"{type(error).__name__}: {error}"}
+        result = {name: value for name, value in result.items() if value is not None}
+        took = f"{int((time.monotonic() - began) * 1000)}ms"
+        self.results.put((holder, {"id": job["id"], "fence": job["fence"], "duration": took, **result}))
+
+    def settle(self):
+        """Sends results, many at a time, until the server has them."""
+        while (first := self.results.get()) is not None:
+            batch = [first]
+            while len(batch) < 500 and not self.results.empty() and (more := self.results.get()) is not None:
+                batch.append(more)
+            for holder in {holder for holder, _ in batch}:
+                results = [result for owner, result in batch if owner == holder]
+                while True:
+                    try:
+                        self.post("settle", {"holder": holder, "results": results})
+                        break
+                    except Expired:
+                        break
+                    except OSError:
+                        time.sleep(1)
+                with self.lock:
+                    for result in results:
+                        self.running.pop(result["id"], None)
+
+    def beat(self):
+        """Keeps all of this worker's jobs alive by one heartbeat, three times a lease."""
+        while True:
+            time.sleep(self.lease / 3)
+            if self.holder is None:
+                continue
+            with self.lock:
+                held = list(self.running)
+            try:
+                answer = self.post("heartbeat", {"holder": self.holder, "jobs": held})
+                with self.lock:
+                    for id in answer["cancel"]:
+                        if id in self.running:
+                            self.running[id][1].set()
+            except Expired:
+                self.drop()
+            except OSError:
+                pass  # the fence decides who was right
+
+    def drop(self):
+        with self.lock:
+            self.holder = None
+            for _, stop in self.running.values():
+                stop.set()
+
+    def post(self, verb, body):
+        request = urllib.request.Request(
+            f"{self.server}/v1/workers/{verb}", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            problem = json.load(error)
+            if error.code == 410:
+                raise Expired from None
+            if error.code < 500 and error.code != 429:
+                sys.exit(f"{problem.get('detail')} ({problem.get('code')})")
+            raise
+
+
+def seconds(text):
+    """Reads a duration of the wire: "1m30s", "600ms"."""
+    units, total, number = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}, 0.0, ""
+    while text:
+        while text and text[0].isdigit():
+            number, text = number + text[0], text[1:]
+        unit = next(unit for unit in units if text.startswith(unit))
+        total, number, text = total + int(number) * units[unit], "", text[len(unit):]
+    return total
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"usage: {sys.argv[0]} SERVER KIND...")
+    worker = Worker(sys.argv[1], sys.argv[2:])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: worker.stopping.set())
+    worker.run()

@@ -1,0 +1,186 @@
+// A Rewheel worker with nothing but what Node brings (22 or newer runs it as it is):
+//
+//     node --experimental-strip-types examples/worker.ts http://127.0.0.1:7420 parcel
+//
+// Change `handle` to your own work. The kind needs `runner = "worker"`. Run as many of these as you like, against any server of the
+// fleet. When one dies, its jobs go to the others once its lease has run out.
+
+type Job = {
+  id: string; kind: string; payload: any; key: string | null; tenant: string | null;
+  attempt: number; fence: number; deadline: string | null; attempt_timeout: string; traceparent: string | null;
+};
+type Result = { verdict: string; after?: string; category?: string; code?: string; message?: string };
+
+/** It failed. `verdict` is what is to follow: `retry` (after some time, where that is known) or `stop`. */
+class Failed extends Error {
+  result: Result;
+  constructor(result: Result) {
+    super(result.message);
+    this.result = result;
+  }
+}
+
+/** Does the work of one job. `signal` is aborted when a person stops it: pass it on to `fetch`. */
+async function handle(job: Job, signal: AbortSignal): Promise<void> {
+  if (job.payload.fail === "always") {
+    throw new Failed({ verdict: "stop", category: "rejected", code: "no_such_order", message: "this order cannot be sent" });
+  }
+  if (job.payload.fail === "once" && job.attempt === 1) {
+    throw new Failed({ verdict: "retry", after: "100ms", category: "transient", code: "busy", message: "the depot is busy" });
+  }
+  console.log(`sent order ${job.payload.order}, attempt ${job.attempt}`);
+}
+
+/** The server took this worker for dead: all of its work is somebody else's now. */
+class Expired extends Error {}
+
+const rest = (millis: number) => new Promise((done) => setTimeout(done, millis));
+
+class JobWorker {
+  server: string;
+  kinds: string[];
+  places: number;
+  holder: string | null = null;
+  leaseMillis = 10_000;
+  running = new Map<string, AbortController>();
+  results: { holder: string; result: object }[] = [];
+  stopping = false;
+
+  constructor(server: string, kinds: string[], places = 8) {
+    this.server = server.replace(/\/$/, "");
+    this.kinds = kinds;
+    this.places = places;
+  }
+
+  async run(): Promise<void> {
+    const heart = this.beat();
+    const settling = this.settle();
+    let failures = 0;
+    while (!this.stopping) {
+      const room = this.places - this.running.size;
+      if (room === 0) {
+        await rest(20);
+        continue;
+      }
+      try {
+        await this.claim(room);
+        failures = 0;
+      } catch (error) {
+        if (error instanceof Expired) {
+          this.drop();
+          continue;
+        }
+        const wait = Math.random() * Math.min(30_000, 200 * 2 ** ++failures);
+        console.error(`the server is away (${error}); asking again in ${Math.round(wait)}ms`);
+        await rest(wait);
+      }
+    }
+    await settling;
+    await heart;
+  }
+
+  async claim(room: number): Promise<void> {
+    const { holder, kinds } = this;
+    const answer = await this.post("claim", { holder, name: "worker.ts", kinds, max: room, wait: "5s" });
+    this.holder = answer.holder;
+    this.leaseMillis = millis(answer.lease_ttl);
+    for (const job of answer.jobs as Job[]) {
+      const stop = new AbortController();
+      this.running.set(job.id, stop);
+      void this.work(answer.holder, job, stop.signal);
+    }
+  }
+
+  async work(holder: string, job: Job, signal: AbortSignal): Promise<void> {
+    const began = performance.now();
+    let result: Result = { verdict: "done" };
+    try {
+      await handle(job, signal);
+    } catch (error) {
+      // Whatever it is, the job must hear of it.
+      result = error instanceof Failed ? error.result : { verdict: "retry", category: "panic", message: String(error) };
+    }
+    const duration = `${Math.round(performance.now() - began)}ms`;
+    this.results.push({ holder, result: { id: job.id, fence: job.fence, duration, ...result } });
+  }
+
+  /** Sends results, many at a time, until the server has them. */
+  async settle(): Promise<void> {
+    while (!this.stopping || this.running.size > 0) {
+      const batch = this.results.splice(0, 500);
+      if (batch.length === 0) {
+        await rest(10);
+        continue;
+      }
+      for (const holder of new Set(batch.map((one) => one.holder))) {
+        const results: any[] = batch.filter((one) => one.holder === holder).map((one) => one.result);
+        for (;;) {
+          try {
+            await this.post("settle", { holder, results });
+            break;
+          } catch (error) {
+            if (error instanceof Expired) break;
+            await rest(1_000);
+          }
+        }
+        results.forEach((result) => this.running.delete(result.id));
+      }
+    }
+  }
+
+  /** Keeps all of this worker's jobs alive by one heartbeat, three times a lease. */
+  async beat(): Promise<void> {
+    let last = performance.now();
+    while (!this.stopping || this.running.size > 0) {
+      await rest(20);
+      if (performance.now() - last < this.leaseMillis / 3 || this.holder === null) continue;
+      last = performance.now();
+      try {
+        const answer = await this.post("heartbeat", { holder: this.holder, jobs: [...this.running.keys()] });
+        for (const id of answer.cancel) this.running.get(id)?.abort();
+      } catch (error) {
+        if (error instanceof Expired) this.drop(); // otherwise the fence decides who was right
+      }
+    }
+  }
+
+  drop(): void {
+    this.holder = null;
+    for (const stop of this.running.values()) stop.abort();
+  }
+
+  async post(verb: string, body: object): Promise<any> {
+    const answer = await fetch(`${this.server}/v1/workers/${verb}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(30_000),
+    });
+    const document: any = await answer.json();
+    if (answer.ok) return document;
+    if (answer.status === 410) throw new Expired();
+    if (answer.status < 500 && answer.status !== 429) {
+      console.error(`${document.detail} (${document.code})`);
+      process.exit(1);
+    }
+    throw new Error(document.detail);
+  }
+}
+
+/** Reads a duration of the wire: "1m30s", "600ms". */
+function millis(text: string): number {
+  const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+  let total = 0;
+  for (const [, number, unit] of text.matchAll(/(\d+)(ms|s|m|h|d)/g)) total += Number(number) * units[unit];
+  return total;
+}
+
+const [server, ...kinds] = process.argv.slice(2);
+if (!server || kinds.length === 0) {
+  console.error("usage: worker.ts SERVER KIND...");
+  process.exit(2);
+}
+const worker = new JobWorker(server, kinds);
+for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => (worker.stopping = true));
+await worker.run();
+export {};
