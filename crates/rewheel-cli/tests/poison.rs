@@ -1,4 +1,4 @@
-//! A job that kills whichever process runs it, beside a thousand that wait in the same process.
+//! A job that kills whichever process runs it, beside a thousand in the same process.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -13,6 +13,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
+use rewheel::millis;
 use rewheel_core::store::{Change, Filter, PageRequest, Store, What};
 use rewheel_core::{Actor, Job, Keep, KindName, State as JobState};
 use serde_json::{Value, json};
@@ -20,8 +21,39 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-const WAITING: usize = 1_000;
+const THOUSAND: usize = 1_000;
 const CAP: u32 = 3;
+
+/// What the thousand do when their process dies.
+#[derive(Clone, Copy, PartialEq)]
+enum Beside {
+    /// They wait in its wheel: nothing may be counted against them.
+    Waits,
+    /// They are due: what runs, and was taken over before, may itself be the poison. That is counted, but no count
+    /// reaches the cap, since the last run is alone.
+    Runs,
+}
+
+impl Beside {
+    fn job(self) -> Value {
+        let delay = match self {
+            Beside::Waits => "1h",
+            Beside::Runs => "0s",
+        };
+        json!({"kind": "steady", "payload": {}, "delay": delay})
+    }
+
+    #[track_caller]
+    fn check(self, job: &Job, state: JobState) {
+        let counted = job.takeovers_counted;
+        match self {
+            Beside::Waits => assert_eq!((job.state(), counted), (state, 0)),
+            Beside::Runs => assert!(job.state() != JobState::Dead && counted < CAP, "{job:?}"),
+        }
+        let ran = u32::from(job.state() == JobState::Succeeded);
+        assert_eq!(job.attempt, ran, "a crash uses up no attempt");
+    }
+}
 
 /// Whom jobs call, and who is told of the dead.
 struct World {
@@ -38,7 +70,7 @@ impl World {
         let told = Arc::new(Mutex::default());
         let app = Router::new()
             .route("/poison", post(poison).with_state(name))
-            .route("/steady", post(async || "done"))
+            .route("/steady", post(steady).with_state(Arc::clone(&told)))
             .route("/told", post(tell).with_state(Arc::clone(&told)));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -92,34 +124,39 @@ async fn poison(State(name): State<mpsc::UnboundedSender<String>>, headers: Head
     std::future::pending::<()>().await;
 }
 
+/// Takes long enough to be there when the process dies. Later there is no need to: those with one chance left run one
+/// at a time.
+async fn steady(State(told): State<Arc<Mutex<Vec<Value>>>>) {
+    if told.lock().unwrap().is_empty() {
+        tokio::time::sleep(millis(300)).await;
+    }
+}
+
 async fn tell(State(told): State<Arc<Mutex<Vec<Value>>>>, Json(notice): Json<Value>) {
     told.lock().unwrap().push(notice);
 }
 
-/// Kills a node, while the thousand wait in the fleet.
-async fn kill(fleet: &mut Fleet, name: &str) {
-    until("all are held", async || fleet.kind("steady").await["jobs"]["leased"] == WAITING).await;
-    fleet.kill(name).await;
-}
-
-async fn steady(store: &dyn Store) -> Vec<Job> {
+async fn thousand(store: &dyn Store) -> Vec<Job> {
     let filter = Filter { kinds: vec![KindName::parse("steady").unwrap()], ..Filter::default() };
-    let mut jobs = store.list(&filter, &PageRequest::first(WAITING)).await.unwrap().items;
+    let mut jobs = store.list(&filter, &PageRequest::first(THOUSAND)).await.unwrap().items;
     jobs.sort_by_key(|job| job.id);
     jobs
 }
 
 /// Returns the poison's document once it is dead, with how many processes it killed.
-async fn kill_until_dead(world: &mut World, fleet: &mut Fleet) -> (Value, u32) {
-    let job = json!({"kind": "steady", "payload": {}, "delay": "1h"});
-    fleet.post("/v1/jobs/batch", json!({"jobs": vec![job; WAITING]})).await;
+async fn kill_until_dead(world: &mut World, fleet: &mut Fleet, beside: Beside) -> (Value, u32) {
+    fleet.post("/v1/jobs/batch", json!({"jobs": vec![beside.job(); THOUSAND]})).await;
     let poison = fleet.post("/v1/jobs", json!({"kind": "poison", "payload": {}})).await;
     let path = format!("/v1/jobs/{}", poison["id"].as_str().unwrap());
     let mut killed = 0;
     loop {
         tokio::select! {
             name = world.poisoned.recv() => {
-                kill(fleet, &name.unwrap()).await;
+                if beside == Beside::Waits {
+                    let leased = async || fleet.kind("steady").await["jobs"]["leased"].clone();
+                    until("all are held", async || leased().await == THOUSAND).await;
+                }
+                fleet.kill(&name.unwrap()).await;
                 killed += 1;
             }
             () = until("it runs, or is dead", async || fleet.get(&path).await["state"] == "dead") => {
@@ -129,14 +166,14 @@ async fn kill_until_dead(world: &mut World, fleet: &mut Fleet) -> (Value, u32) {
     }
 }
 
-async fn poison_beside_a_thousand(url: &str, nodes: usize) {
+async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("rewheel.toml");
     let mut world = World::start().await;
     std::fs::write(&config, world.config(url)).unwrap();
     let mut fleet = Fleet::start(&config, nodes).await;
 
-    let (poison, killed) = kill_until_dead(&mut world, &mut fleet).await;
+    let (poison, killed) = kill_until_dead(&mut world, &mut fleet, beside).await;
     // The first crash makes it a suspect, and only the starts of suspects are recorded.
     assert_eq!((killed, &poison["takeovers"]), (CAP + 1, &json!(CAP + 1)));
     assert_eq!(poison["failure"]["code"], "takeovers");
@@ -148,14 +185,13 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize) {
     fleet.stop().await;
 
     let store = rewheel_stores::connect(url).await.unwrap();
-    let beside = steady(&*store).await;
-    assert_eq!(beside.len(), WAITING);
-    for job in &beside {
-        assert_eq!((job.state(), job.takeovers_counted, job.attempt), (JobState::Scheduled, 0, 0));
-    }
-    let taken: u32 = beside.iter().map(|job| job.takeovers).sum();
-    assert!(taken as usize >= WAITING, "only {taken} takeovers: they were not beside it");
-    let now: Vec<Change> = beside.iter().map(|job| Change::new(job.id, What::Retry)).collect();
+    let jobs = thousand(&*store).await;
+    assert_eq!(jobs.len(), THOUSAND);
+    jobs.iter().for_each(|job| beside.check(job, JobState::Scheduled));
+    let taken: u32 = jobs.iter().map(|job| job.takeovers).sum();
+    let least = if beside == Beside::Waits { THOUSAND } else { 1 };
+    assert!(taken as usize >= least, "only {taken} takeovers: they were not beside it");
+    let now: Vec<Change> = jobs.iter().map(|job| Change::new(job.id, What::Retry)).collect();
     store.change(&now, &Actor::new("test"), Keep::default()).await.unwrap();
     store.close().await.unwrap();
 
@@ -163,7 +199,7 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize) {
     let fleet = Fleet::start(&config, nodes).await;
     until("the thousand are done", async || {
         let list = fleet.get("/v1/jobs?kind=steady&state=succeeded&limit=1000").await;
-        list["items"].as_array().unwrap().len() == WAITING
+        list["items"].as_array().unwrap().len() == THOUSAND
     })
     .await;
     fleet.stop().await;
@@ -172,24 +208,45 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize) {
     assert_eq!((&told[0]["job"], &told[0]["reason"]), (&poison["id"], &json!("takeovers")));
     assert_eq!(told[0]["severity"], "critical");
     let store = rewheel_stores::connect(url).await.unwrap();
-    for job in steady(&*store).await {
-        assert_eq!((job.state(), job.takeovers_counted, job.attempt), (JobState::Succeeded, 0, 1));
+    for job in thousand(&*store).await {
+        assert_eq!(job.state(), JobState::Succeeded);
+        beside.check(&job, JobState::Succeeded);
     }
     assert_eq!(store.books().await.unwrap().missing(), 0);
     store.close().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poison_job_is_dead_at_its_cap_and_charges_nobody_on_sqlite() {
+async fn on_sqlite(beside: Beside) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("poison.db").display());
     // A file has one node at a time.
-    poison_beside_a_thousand(&url, 1).await;
+    poison_beside_a_thousand(&url, 1, beside).await;
+}
+
+#[cfg(feature = "test-postgres")]
+async fn on_postgres(beside: Beside) {
+    let schema = rewheel_testkit::Schema::fresh();
+    poison_beside_a_thousand(schema.url(), 2, beside).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poison_job_is_dead_at_its_cap_and_none_that_waits_is_charged_on_sqlite() {
+    on_sqlite(Beside::Waits).await;
 }
 
 #[cfg(feature = "test-postgres")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poison_job_is_dead_at_its_cap_and_charges_nobody_on_postgres() {
-    let schema = rewheel_testkit::Schema::fresh();
-    poison_beside_a_thousand(schema.url(), 2).await;
+async fn a_poison_job_is_dead_at_its_cap_and_none_that_waits_is_charged_on_postgres() {
+    on_postgres(Beside::Waits).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn none_that_runs_beside_a_poison_job_dies_with_it_on_sqlite() {
+    on_sqlite(Beside::Runs).await;
+}
+
+#[cfg(feature = "test-postgres")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn none_that_runs_beside_a_poison_job_dies_with_it_on_postgres() {
+    on_postgres(Beside::Runs).await;
 }
