@@ -16,6 +16,7 @@
 mod error;
 mod clock;
 mod insert;
+mod reserve;
 mod claim;
 mod settle;
 mod sweep;
@@ -32,6 +33,7 @@ pub use self::error::{BoxError, StoreError};
 pub use self::filter::{Count, Cursor, CursorError, Filter, Page, PageRequest};
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
+pub use self::reserve::Reserve;
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
 pub use self::sweep::{Burial, DeadLetter, Renewed, WantedJob};
 
@@ -56,6 +58,11 @@ pub trait SubmitStore: Send + Sync {
     /// Stores new jobs, and answers once they are durable: one answer for each, in order. A job
     /// that is refused changes nothing.
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>>;
+
+    /// Sets room aside among the live jobs that a tenant may have, in place of what the holder had
+    /// set aside before. Returns how much, see [`Reserve::granted`]. What the dead had set aside is
+    /// free. Two who ask for one tenant at once are served one after the other.
+    async fn reserve(&self, reserve: &Reserve) -> Answer<u64>;
 }
 
 /// Hands jobs out, and takes back what became of them.

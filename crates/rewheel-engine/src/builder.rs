@@ -15,6 +15,7 @@ use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
 use crate::shared::{Parts, RunnerSource, Shared};
 use crate::submit::IdTime;
+use crate::tenant_settings::{TenantBook, TenantSettings};
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
 use rewheel_core::{Actor, Keep, KindName, NameError};
@@ -51,6 +52,22 @@ pub enum StartError {
         /// The name.
         kind: String,
     },
+    /// A name that settings were given for breaks the rules.
+    #[error("tenant `{tenant}` {why}")]
+    Tenant {
+        /// What was given.
+        tenant: String,
+        /// The rule.
+        why: NameError,
+    },
+    /// A setting of a tenant cannot work.
+    #[error("tenant `{tenant}`: {why}")]
+    TenantSetting {
+        /// Of which tenant.
+        tenant: String,
+        /// Which, and why.
+        why: SettingError,
+    },
     /// A setting of the engine cannot work.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -69,6 +86,7 @@ pub struct EngineBuilder {
     self_audit: bool,
     handlers: Vec<(String, Arc<dyn Runner>)>,
     kinds: BTreeMap<String, KindSettings>,
+    tenants: BTreeMap<String, TenantSettings>,
     source: Option<Box<RunnerSource>>,
     pub(crate) notifying: Notifying,
 }
@@ -83,6 +101,7 @@ impl EngineBuilder {
             self_audit: true,
             handlers: Vec::new(),
             kinds: BTreeMap::new(),
+            tenants: BTreeMap::new(),
             source: None,
             notifying: Notifying::default(),
         }
@@ -111,6 +130,31 @@ impl EngineBuilder {
     /// Names a kind and its settings. Those of a kind that exists are replaced.
     pub fn kind(mut self, name: &str, settings: KindSettings) -> EngineBuilder {
         self.kinds.insert(name.to_owned(), settings);
+        self
+    }
+
+    /// Sets what a tenant may have and do; `*` stands for every tenant that is not named.
+    ///
+    /// ```
+    /// use rewheel_core::Report;
+    /// use rewheel_core::store::Refusal;
+    /// use rewheel_engine::{Engine, SubmitError, TenantSettings};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    ///     .raw_handler("mail", |_| std::future::pending::<Report>())
+    ///     .tenant("acme", TenantSettings { jobs_max: Some(1), ..TenantSettings::default() })
+    ///     .start()
+    ///     .await?;
+    /// engine.submit_raw("mail", Vec::new()).tenant("acme").await?;
+    /// let full = engine.submit_raw("mail", Vec::new()).tenant("acme").await.unwrap_err();
+    /// assert!(matches!(full, SubmitError::Refused(Refusal::TenantFull { jobs_max: 1 })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tenant(mut self, name: &str, settings: TenantSettings) -> EngineBuilder {
+        self.tenants.insert(name.to_owned(), settings);
         self
     }
 
@@ -182,6 +226,7 @@ impl EngineBuilder {
         if let Some(kind) = reserved.into_iter().find(|kind| kind.is_reserved()) {
             return Err(StartError::Reserved { kind: kind.to_string() });
         }
+        let tenants = tenant_book(self.tenants)?;
         let (random, id_time) = (self.random, self.id_time);
         let store = GuardedStore::new(self.store, &self.settings, &random);
         let unsure = store.unsure();
@@ -210,6 +255,7 @@ impl EngineBuilder {
             self_audit: self.self_audit,
             handlers,
             source: self.source,
+            tenants,
             desk: telling.as_ref().map(Telling::desk),
             events,
         };
@@ -251,6 +297,19 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
 #[expect(clippy::disallowed_methods, reason = "every loop is owned and ended by its engine")]
 fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(work)
+}
+
+fn tenant_book(all: BTreeMap<String, TenantSettings>) -> Result<TenantBook, StartError> {
+    let mut book = TenantBook::default();
+    for (tenant, settings) in all {
+        if let Err(why) = settings.check() {
+            return Err(StartError::TenantSetting { tenant, why });
+        }
+        if let Err(why) = book.add(&tenant, settings) {
+            return Err(StartError::Tenant { tenant, why });
+        }
+    }
+    Ok(book)
 }
 
 fn parse_kind(name: &str) -> Result<KindName, StartError> {

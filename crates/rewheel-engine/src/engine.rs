@@ -1,13 +1,14 @@
 //! One engine: how it is built, what can be asked of it, how it stops.
 
 use crate::builder::EngineBuilder;
+use crate::caps;
 use crate::counts::DecisionCount;
 use crate::housekeeping;
 use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
-use crate::submit::{self, Submit};
+use crate::submit::Submit;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Insert, Inserted, Store};
 use rewheel_core::{Actor, HolderId, JobId, KindChange, KindChanged, KindName, NewKind};
@@ -123,13 +124,13 @@ impl Engine {
         Submit::raw(self, kind, payload)
     }
 
-    /// Inserts jobs as the store does. A single one that may run at once goes directly to a free
-    /// place.
+    /// Inserts jobs as the store does, and refuses those whose tenant may have no more. A single one
+    /// that may run at once goes directly to a free place.
     ///
     /// # Errors
     /// Passes on what the store says.
     pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
-        submit::insert(&self.inner.shared, insert).await
+        caps::insert(&self.inner.shared, insert).await
     }
 
     /// Makes an id for a new job.

@@ -1,5 +1,6 @@
 //! The loop that does what nobody waits for: sweeps, deadlines, forgotten jobs, retention.
 
+use crate::caps;
 use crate::shared::{Shared, Waiting};
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::{Prune, Pruned, StoreError};
@@ -72,6 +73,7 @@ impl Housekeeping {
         self.shared.learn(&store.kinds().await?);
         sweep(&self.shared, self.shared.holder()).await;
         while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
+        caps::give_back_unused(&self.shared).await?;
         let is_rare = self.rounds.is_multiple_of(RARELY);
         self.rounds = self.rounds.wrapping_add(1);
         if !is_rare {

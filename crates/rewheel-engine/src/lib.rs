@@ -13,10 +13,12 @@
 #![warn(missing_docs)]
 
 mod settings;
+mod tenant_settings;
 mod routes;
 mod runner;
 mod checkpoint;
 mod submit;
+mod caps;
 mod calls;
 mod claim;
 pub mod wheel;
@@ -52,6 +54,7 @@ pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, 
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
 pub use self::submit::{Receipt, Submit, SubmitError};
 pub use self::workers::{WorkerHeard, WorkerResult, WorkerSettled};
+pub use self::tenant_settings::TenantSettings;
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

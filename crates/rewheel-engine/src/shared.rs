@@ -1,6 +1,7 @@
 //! What the loops of one engine share.
 
 use crate::calls::Calls;
+use crate::caps::Caps;
 use crate::counts::Counts;
 use crate::events::Log;
 use crate::kinds::KindEntry;
@@ -9,6 +10,7 @@ use crate::park::{Evidence, Probed, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::submit::IdTime;
+use crate::tenant_settings::TenantBook;
 use crate::tenants::Tenants;
 use rewheel::{CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
@@ -40,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) tenants: Tenants,
+    pub(crate) caps: Caps,
     pub(crate) living: AtomicUsize,
     pub(crate) has_rates: AtomicBool,
     /// How many kinds this engine runs.
@@ -146,6 +149,7 @@ pub(crate) struct Parts {
     pub(crate) self_audit: bool,
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
+    pub(crate) tenants: TenantBook,
     pub(crate) desk: Option<Arc<Desk>>,
     pub(crate) events: Arc<Log>,
 }
@@ -169,7 +173,8 @@ impl Shared {
             handlers: parts.handlers,
             source: parts.source,
             kinds: RwLock::default(),
-            tenants: Tenants::default(),
+            tenants: Tenants::new(parts.tenants),
+            caps: Caps::default(),
             living: AtomicUsize::new(1),
             has_rates: AtomicBool::new(false),
             runnable_count: AtomicUsize::new(0),

@@ -1,6 +1,7 @@
-//! How much of an engine each tenant takes.
+//! How much of an engine each tenant takes, or may take.
 
 use crate::park::Load;
+use crate::tenant_settings::TenantBook;
 use rewheel_core::Tenant;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +17,26 @@ pub(crate) struct Tenants {
     none: Arc<Load>,
     named: Mutex<HashMap<Tenant, Arc<Load>>>,
     are_several: AtomicBool,
+    book: TenantBook,
+    have_caps: bool,
 }
 
 impl Tenants {
+    pub(crate) fn new(book: TenantBook) -> Tenants {
+        let have_caps = book.says(|settings| settings.jobs_max.is_some());
+        Tenants { book, have_caps, ..Tenants::default() }
+    }
+
+    /// Returns whether any tenant has a cap.
+    pub(crate) const fn have_caps(&self) -> bool {
+        self.have_caps
+    }
+
+    /// Returns how many live jobs a tenant may have.
+    pub(crate) fn jobs_max(&self, tenant: &Tenant) -> Option<u64> {
+        self.book.of(tenant).jobs_max
+    }
+
     pub(crate) fn load(&self, tenant: Option<&Tenant>) -> Arc<Load> {
         let Some(tenant) = tenant else { return Arc::clone(&self.none) };
         // Nothing that can panic happens under this lock.

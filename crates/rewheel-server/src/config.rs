@@ -10,8 +10,8 @@ use self::place::File;
 use crate::notify::NotifyConfig;
 use crate::runners;
 use rewheel::duration;
-use rewheel_core::KindName;
-use rewheel_engine::{EngineSettings, KindSettings};
+use rewheel_core::{KindName, Tenant};
+use rewheel_engine::{EngineSettings, KindSettings, TenantSettings};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -35,6 +35,8 @@ pub struct Config {
     pub engine: EngineSettings,
     /// The kinds that the file names.
     pub kinds: BTreeMap<KindName, KindSettings>,
+    /// The tenants that the file names; `*` stands for all others.
+    pub tenants: BTreeMap<String, TenantSettings>,
     /// Who is told what.
     pub notify: NotifyConfig,
 }
@@ -95,6 +97,7 @@ struct Sections {
     engine: EngineSettings,
     retention: Retention,
     kinds: BTreeMap<String, KindSettings>,
+    tenants: BTreeMap<String, TenantSettings>,
     notify: NotifyConfig,
 }
 
@@ -206,7 +209,20 @@ impl Config {
             }
             kinds.insert(kind, settings);
         }
-        Ok(Config { server: sections.server, store: sections.store, engine, kinds, notify })
+        let tenants = sections.tenants;
+        for (name, settings) in &tenants {
+            let key = format!("tenants.{name}");
+            Tenant::parse(name).map_err(|error| wrong(&key, &format!("a tenant {error}")))?;
+            settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
+        }
+        Ok(Config {
+            server: sections.server,
+            store: sections.store,
+            engine,
+            kinds,
+            tenants,
+            notify,
+        })
     }
 }
 

@@ -185,6 +185,9 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
     for (name, settings) in &config.kinds {
         builder = builder.kind(name.as_str(), settings.clone());
     }
+    for (name, settings) in &config.tenants {
+        builder = builder.tenant(name, settings.clone());
+    }
     for (name, settings) in demo.iter().flat_map(|demo| &demo.kinds) {
         builder = builder.kind(name.as_str(), settings.clone());
     }

@@ -131,6 +131,13 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
             let message = format!("has {bytes} bytes; the store takes {bytes_max}");
             blame(Code::TooLarge, "payload", &message)
         }
+        Refusal::TenantFull { jobs_max } => {
+            let tenant = job.tenant.as_ref().map_or("", Tenant::as_str);
+            let message = format!("`{tenant}` may have {jobs_max} live jobs, and has");
+            let hint =
+                "submit it again when some of them have ended, or raise jobs_max under [tenants]";
+            blame(Code::Throttled, "tenant", &message).hint(hint)
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 mod served;
 #[path = "rest/submit.rs"]
 mod submit;
+#[path = "rest/tenants.rs"]
+mod tenants;
 #[path = "rest/jobs.rs"]
 mod jobs;
 #[path = "rest/kinds.rs"]

@@ -3,6 +3,7 @@
 mod world;
 mod verbs;
 mod insert;
+mod reserve;
 mod lanes;
 mod claim;
 mod settle;

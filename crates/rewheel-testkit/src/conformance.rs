@@ -3,6 +3,7 @@
 pub mod insert;
 pub mod keys;
 pub mod direct;
+pub mod reserve;
 pub mod lanes;
 pub mod claim;
 pub mod settle;
@@ -10,7 +11,6 @@ pub mod give_back;
 pub mod start;
 pub mod checkpoint;
 pub mod held;
-
 pub mod lease;
 pub mod sweep;
 pub mod change;

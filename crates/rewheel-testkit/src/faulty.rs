@@ -69,6 +69,7 @@ impl Fault {
 #[expect(missing_docs, reason = "each has the name of its method")]
 pub enum Verb {
     Insert,
+    Reserve,
     Lanes,
     Claim,
     Start,

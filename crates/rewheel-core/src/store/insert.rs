@@ -91,4 +91,12 @@ pub enum Refusal {
         /// What the store takes.
         bytes_max: usize,
     },
+    /// Its tenant has as many live jobs as it may have. Not said by stores, but by engines.
+    #[error(
+        "its tenant may have {jobs_max} live jobs, and has: submit it again when some have ended"
+    )]
+    TenantFull {
+        /// How many that is.
+        jobs_max: u64,
+    },
 }

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Sent, Settled, Settlement, Store,
-    SubmitStore, Tally, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement,
+    Store, SubmitStore, Tally, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -22,6 +22,10 @@ impl SubmitStore for GuardedStore {
             self.inner.insert(if attempt.is_retry() { &again } else { insert })
         })
         .await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+        self.call("reserve", &self.usual, |_| self.inner.reserve(reserve)).await
     }
 }
 

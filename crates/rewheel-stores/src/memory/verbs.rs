@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -23,6 +23,10 @@ pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 impl SubmitStore for MemoryStore {
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
         self.run(|world, now| world.insert(insert, now))
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+        self.run(|world, _| world.reserve(reserve))
     }
 }
 

@@ -15,6 +15,10 @@ pub(super) struct World {
     /// The scheduled jobs of each lane, the one to be claimed first at the front. No lane is empty.
     pub(super) lanes: BTreeMap<Lane, BTreeSet<Place>>,
     pub(super) keys: HashMap<KeyName, KeyRow>,
+    /// Room that holders have set aside for jobs of a tenant.
+    pub(super) reserved: BTreeMap<(Tenant, HolderId), u64>,
+    /// The live jobs of each tenant that has any.
+    pub(super) live: HashMap<Tenant, u64>,
     pub(super) holders: BTreeMap<HolderId, Holder>,
     pub(super) kinds: BTreeMap<KindName, KindRow>,
     pub(super) audit: Vec<AuditEntry>,
@@ -151,6 +155,10 @@ impl Row {
         }
     }
 
+    fn tenant_while_live(&self) -> Option<&Tenant> {
+        self.job.lane.tenant.as_ref().filter(|_| self.job.state().is_live())
+    }
+
     fn place(&self) -> Option<Place> {
         let place = (self.job.due, self.inserted, self.job.id);
         (self.job.state() == State::Scheduled).then_some(place)
@@ -185,9 +193,20 @@ impl World {
         if let Some(place) = row.place() {
             self.lanes.entry(row.job.lane.clone()).or_default().insert(place);
         }
+        if let Some(tenant) = row.tenant_while_live() {
+            *self.live.entry(tenant.clone()).or_default() += 1;
+        }
     }
 
     fn leave_lane(&mut self, row: &Row) {
+        if let Some(tenant) = row.tenant_while_live()
+            && let Some(live) = self.live.get_mut(tenant)
+        {
+            *live -= 1;
+            if *live == 0 {
+                self.live.remove(tenant);
+            }
+        }
         let Some(place) = row.place() else { return };
         let lane = self.lanes.get_mut(&row.job.lane).expect("a scheduled job is in its lane");
         lane.remove(&place);

@@ -2,14 +2,14 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{claim, kinds, lease, prune, read, risks};
+use super::verbs::{claim, kinds, lease, prune, read, reserve, risks};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -21,6 +21,12 @@ use std::time::Duration;
 impl SubmitStore for PostgresStore {
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
         self.insert_batch(insert).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+        let session = self.transaction().await?;
+        let reserved = reserve::reserve(&session, reserve).await;
+        session.end(reserved).await
     }
 }
 

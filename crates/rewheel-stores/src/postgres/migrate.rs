@@ -10,6 +10,7 @@ use tokio_postgres::Client;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("jobs", include_str!("migrations/0001_jobs.sql")),
     ("submit", include_str!("migrations/0002_submit.sql")),
+    ("reserved", include_str!("migrations/0003_reserved.sql")),
     ("roles", include_str!("migrations/0004_roles.sql")),
 ];
 

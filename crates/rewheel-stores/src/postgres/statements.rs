@@ -83,10 +83,15 @@ statements! {
     PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);
     PRUNE_HOLDERS = "sql/prune_holders.sql" (INT8, INT8, INT8);
     PRUNE_KEYS = "sql/prune_keys.sql" (INT8, INT8);
+    PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
     REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
+    RESERVE = "sql/reserve.sql" (TEXT, INT8);
+    RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
+    RESERVE_KEEP = "sql/reserve_keep.sql" (TEXT, INT4, INT8);
+    RESERVE_LOCK = "sql/reserve_lock.sql" (TEXT);
     RISKS = "sql/risks.sql" ();
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);

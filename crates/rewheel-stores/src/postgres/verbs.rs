@@ -8,6 +8,7 @@ pub(super) mod kinds;
 pub(super) mod lease;
 pub(super) mod prune;
 pub(super) mod read;
+pub(super) mod reserve;
 pub(super) mod risks;
 pub(super) mod settle;
 pub(super) mod sweep;

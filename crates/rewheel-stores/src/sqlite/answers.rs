@@ -2,15 +2,15 @@
 
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
-use super::verbs::{change, claim, insert, kinds, lease, prune, read, settle, sweep};
+use super::verbs::{change, claim, insert, kinds, lease, prune, read, reserve, settle, sweep};
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Wakes, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -28,6 +28,11 @@ impl SubmitStore for SqliteStore {
             direct: insert.direct,
         };
         self.write(batch.jobs.len(), move |tx| insert::insert(tx, &batch)).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+        let reserve = reserve.clone();
+        self.write(1, move |tx| reserve::reserve(tx, &reserve)).await
     }
 }
 

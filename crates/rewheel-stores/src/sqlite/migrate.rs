@@ -10,6 +10,7 @@ const APPLICATION_ID: i32 = 0x5277_686c;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_jobs.sql"),
     include_str!("migrations/0002_parking.sql"),
+    include_str!("migrations/0003_reserved.sql"),
     include_str!("migrations/0004_roles.sql"),
 ];
 

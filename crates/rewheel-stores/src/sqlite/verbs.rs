@@ -1,6 +1,7 @@
 //! The verbs of the store, each in its transaction.
 
 pub(super) mod insert;
+pub(super) mod reserve;
 mod rows;
 pub(super) mod claim;
 pub(super) mod settle;

@@ -80,6 +80,11 @@ macro_rules! store_conformance {
                 is_swept_when_the_holder_dies,
                 is_swept_when_it_is_overdue,
             }
+            reserve {
+                counts_the_live_jobs_of_a_tenant, gives_the_same_room_to_one_only, keeps_what_is_on_its_way,
+                has_room_again_when_jobs_ended, frees_what_the_dead_had, tells_tenants_apart,
+                serves_racing_holders_one_after_the_other,
+            }
             lanes {
                 come_in_their_order,
                 are_read_page_by_page,

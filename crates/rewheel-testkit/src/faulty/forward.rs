@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Watch, WorkStore,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Tally, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -19,6 +19,10 @@ impl SubmitStore for FaultyStore {
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
         self.check(insert.jobs.iter().map(|job| job.id))?;
         self.through(Verb::Insert, self.inner.insert(insert)).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Answer<u64> {
+        self.through(Verb::Reserve, self.inner.reserve(reserve)).await
     }
 }
 

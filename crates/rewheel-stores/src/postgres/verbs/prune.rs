@@ -5,7 +5,7 @@ use super::super::error::Trouble;
 use super::super::row::{count, millis, unsigned, uuid};
 use super::super::session::Session;
 use super::super::statements::{
-    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER,
+    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER, PRUNE_RESERVED,
 };
 use rewheel_core::Limits;
 use rewheel_core::store::{Answer, DeadLetter, Prune, Pruned};
@@ -31,6 +31,7 @@ async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, Trouble>
     let audit = session.execute(&PRUNE_AUDIT, &[&offset, &limit, &age]).await?;
     let age = millis(Limits::DEAD_HOLDERS_KEPT);
     let holders = session.execute(&PRUNE_HOLDERS, &[&offset, &limit, &age]).await?;
+    session.execute(&PRUNE_RESERVED, &[]).await?;
     // One of them stays.
     let lines = limit.saturating_add(1);
     let ledger = session.one(&PRUNE_LEDGER, &[&lines, &LEDGER_LINES_MAX]).await?;

@@ -25,6 +25,7 @@ pub(in super::super) fn prune(
     let audit = tx.execute(include_str!("../sql/prune_audit.sql"), audit)?;
     let holders = (long_ago(Limits::DEAD_HOLDERS_KEPT), limit);
     let holders = tx.execute(include_str!("../sql/prune_holders.sql"), holders)?;
+    tx.execute(include_str!("../sql/prune_reserved.sql"), [])?;
     Ok(Pruned {
         finished,
         keys: keys as u64,

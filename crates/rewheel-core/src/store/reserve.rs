@@ -1,0 +1,102 @@
+//! Asks for room among the live jobs that a tenant may have.
+
+use crate::id::HolderId;
+use crate::name::Tenant;
+
+/// The most that a holder sets aside beyond what it needs now: enough for a burst, and no great
+/// loss to the others while it is not used.
+const AHEAD_MAX: u64 = 1_000;
+
+/// Room for jobs of a tenant that may have so many live ones and no more.
+///
+/// What a holder has set aside counts as if it were live, until it says that it needs less. So the
+/// fleet never has more live jobs than the cap, and a holder asks once for many jobs.
+///
+/// ```
+/// use rewheel_core::store::Reserve;
+/// use rewheel_core::{HolderId, Tenant};
+///
+/// let reserve = Reserve {
+///     holder: HolderId::from_bytes([7; 16]),
+///     tenant: Tenant::parse("acme")?,
+///     jobs_max: 100,
+///     on_the_way: 0,
+///     needed: 1,
+///     holders: 2,
+/// };
+/// // One that is needed, and half of a half of what is left.
+/// assert_eq!(reserve.granted(59, 20), 1 + 5);
+/// assert_eq!(reserve.granted(80, 20), 0);
+/// # Ok::<(), rewheel_core::NameError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// Who asks; must be alive.
+    pub holder: HolderId,
+    /// Whose jobs.
+    pub tenant: Tenant,
+    /// How many of them may live.
+    pub jobs_max: u64,
+    /// How many the holder has sent to be stored and has no answer for: they cannot be given back.
+    pub on_the_way: u64,
+    /// How many more it has; none gives back all that is not on its way.
+    pub needed: u64,
+    /// How many holders share what is left.
+    pub holders: u64,
+}
+
+impl Reserve {
+    /// Returns how much the holder has set aside from now on, with what is on its way, where so
+    /// many jobs live and so much is set aside by others.
+    pub fn granted(&self, live: u64, others: u64) -> u64 {
+        let left = self.jobs_max.saturating_sub(live).saturating_sub(others);
+        let wanted = self.on_the_way.saturating_add(self.needed);
+        let ahead = left.saturating_sub(wanted) / (2 * self.holders.clamp(1, u64::MAX / 2));
+        let ahead = if self.needed == 0 { 0 } else { ahead.min(AHEAD_MAX) };
+        wanted.saturating_add(ahead).min(left).max(self.on_the_way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reserve;
+    use crate::id::HolderId;
+    use crate::name::Tenant;
+
+    fn reserve(on_the_way: u64, needed: u64) -> Reserve {
+        Reserve {
+            holder: HolderId::from_bytes([1; 16]),
+            tenant: Tenant::parse("acme").unwrap(),
+            jobs_max: 100,
+            on_the_way,
+            needed,
+            holders: 1,
+        }
+    }
+
+    #[test]
+    fn what_is_granted_fits() {
+        for (on_the_way, needed, live, others, granted) in [
+            (0, 1, 0, 0, 1 + 49),
+            (0, 1, 99, 0, 1),
+            (0, 1, 100, 0, 0),
+            (0, 1, 0, 100, 0),
+            (0, 1, 200, 0, 0),
+            (0, 50, 60, 10, 30),
+            (0, 200, 0, 0, 100),
+            // What is on its way cannot be taken back, and may be counted already.
+            (10, 0, 100, 0, 10),
+            (10, 5, 100, 0, 10),
+            (10, 5, 80, 0, 15 + 2),
+            (0, 0, 0, 0, 0),
+            (3, 0, 0, 0, 3),
+        ] {
+            let asked = reserve(on_the_way, needed);
+            assert_eq!(asked.granted(live, others), granted, "{asked:?} {live} {others}");
+        }
+        let all = Reserve { jobs_max: u64::MAX, holders: 0, ..reserve(0, 1) };
+        assert_eq!(all.granted(0, 0), 1_001);
+        let extreme = Reserve { holders: u64::MAX, ..reserve(u64::MAX, u64::MAX) };
+        assert_eq!(extreme.granted(u64::MAX, u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,97 @@
+//! Keeps tenants within the live jobs that they may have.
+
+mod room;
+mod fit;
+
+use self::room::{Room, Taken};
+use crate::shared::Shared;
+use crate::submit;
+use rewheel_core::store::{Answer, Insert, Inserted};
+use rewheel_core::{NewJob, Tenant};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Tenants whose room is remembered before those that have none are forgotten.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// The room that this engine has for jobs of tenants with a cap.
+#[derive(Debug, Default)]
+pub(crate) struct Caps {
+    rooms: Mutex<HashMap<Tenant, Arc<Room>>>,
+}
+
+impl Caps {
+    fn room(&self, tenant: &Tenant) -> Arc<Room> {
+        // Nothing that can panic happens under this lock.
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = rooms.get(tenant) {
+            return Arc::clone(room);
+        }
+        if rooms.len() >= REMEMBERED_MAX {
+            rooms.retain(|_, room| Arc::strong_count(room) > 1 || !room.is_empty());
+        }
+        Arc::clone(rooms.entry(tenant.clone()).or_default())
+    }
+
+    fn all(&self) -> Vec<(Tenant, Arc<Room>)> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.iter().map(|(tenant, room)| (tenant.clone(), Arc::clone(room))).collect()
+    }
+}
+
+/// Inserts jobs, as far as their tenants may have them.
+pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+    let needs = needs(shared, insert.jobs);
+    if needs.is_empty() {
+        return submit::insert(shared, insert).await;
+    }
+    let mut taken = BTreeMap::new();
+    for (tenant, need) in needs {
+        let room = shared.caps.room(tenant);
+        taken.insert(tenant.clone(), room::take(shared, &room, tenant, need).await?);
+    }
+    if taken.values().any(Taken::is_short) {
+        return fit::insert(shared, insert, taken).await;
+    }
+    let answers = submit::insert(shared, insert).await?;
+    note(&mut taken, insert.jobs, &answers);
+    Ok(answers)
+}
+
+/// Gives back the room that was not used for a while: others may need it.
+pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
+    for (tenant, room) in shared.caps.all() {
+        room::give_back_unused(shared, &room, &tenant).await?;
+    }
+    Ok(())
+}
+
+/// How much room a batch needs of each tenant that has a cap.
+fn needs<'j>(shared: &Shared, jobs: &'j [NewJob]) -> BTreeMap<&'j Tenant, u64> {
+    let mut needs = BTreeMap::new();
+    if shared.tenants.have_caps() {
+        let tenants = jobs.iter().filter_map(|job| job.tenant.as_ref());
+        for tenant in tenants.filter(|tenant| shared.tenants.jobs_max(tenant).is_some()) {
+            *needs.entry(tenant).or_default() += 1;
+        }
+    }
+    needs
+}
+
+/// Notes what became of jobs that room was taken for.
+fn note(taken: &mut BTreeMap<Tenant, Taken>, jobs: &[NewJob], answers: &[Inserted]) {
+    for (job, answer) in jobs.iter().zip(answers) {
+        if let Some(taken) = job.tenant.as_ref().and_then(|tenant| taken.get_mut(tenant)) {
+            taken.note(lives(job, answer));
+        }
+    }
+}
+
+/// Whether a job is there that was not. One that was sent again is a duplicate of itself.
+fn lives(job: &NewJob, answer: &Inserted) -> bool {
+    match answer {
+        Inserted::Created { .. } => true,
+        Inserted::Duplicate { job: known, .. } => *known == job.id,
+        Inserted::Refused(_) | Inserted::LeftOut => false,
+    }
+}

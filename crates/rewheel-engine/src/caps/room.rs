@@ -1,0 +1,242 @@
+//! The room that one engine has for jobs of one tenant.
+
+use crate::shared::Shared;
+use rewheel::{Clock, Moment};
+use rewheel_core::store::{Answer, Reserve};
+use rewheel_core::{HolderId, Tenant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a tenant is full for this engine once the store said so: counting its jobs costs
+/// something, and many may ask.
+const FULL_FOR: Duration = Duration::from_secs(1);
+
+/// Room that the store has set aside for this engine.
+///
+/// What the store has noted is never less than `free`, `on_the_way` and `unsure` together: then no
+/// other engine is given the same room.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Whoever asks the store; the others wait for what it says.
+    turn: tokio::sync::Mutex<()>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// For whom it was set aside: with a holder's life its room ends.
+    holder: Option<HolderId>,
+    free: u64,
+    /// Of jobs that are being stored.
+    on_the_way: u64,
+    /// Of jobs that may have been stored, or may yet be, until when.
+    unsure: u64,
+    unsure_until: Option<Moment>,
+    full_since: Option<Moment>,
+    was_used: bool,
+}
+
+impl Room {
+    pub(super) fn is_empty(&self) -> bool {
+        let counts = self.counts();
+        counts.free + counts.on_the_way + counts.unsure == 0
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Nothing that can panic happens under this lock.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what is free here is not yet free to others.
+    fn is_ours(&self, shared: &Shared) -> bool {
+        !shared.is_doubtful() && self.counts().holder == Some(shared.holder())
+    }
+
+    fn is_full(&self, now: Moment) -> bool {
+        self.counts().full_since.is_some_and(|since| now.since(since) < FULL_FOR)
+    }
+
+    /// Takes as much room as there is.
+    fn take(self: &Arc<Room>, shared: &Shared, need: u64) -> Taken {
+        let mut counts = self.counts();
+        let jobs = need.min(counts.free);
+        counts.free -= jobs;
+        counts.on_the_way += jobs;
+        counts.was_used = true;
+        Taken {
+            room: Arc::clone(self),
+            jobs,
+            is_short: jobs < need,
+            clock: shared.clock.clone(),
+            // A call that was given up may be carried out that late.
+            unsure_for: 2 * shared.settings.statement_timeout,
+        }
+    }
+
+    /// Takes room, if there is enough.
+    fn take_all(self: &Arc<Room>, shared: &Shared, need: u64) -> Option<Taken> {
+        let is_enough = self.is_ours(shared) && self.counts().free >= need;
+        is_enough.then(|| self.take(shared, need))
+    }
+
+    /// Asks the store for as much as is needed. Whoever does it has the turn.
+    async fn ask(&self, shared: &Shared, tenant: &Tenant, needed: u64) -> Answer<()> {
+        let Some(jobs_max) = shared.tenants.jobs_max(tenant) else { return Ok(()) };
+        let (holder, holders) = (shared.holder(), shared.living() as u64);
+        let on_the_way = self.counts().ask(holder, shared.clock.now());
+        let tenant = tenant.clone();
+        let reserve = Reserve { holder, tenant, jobs_max, on_the_way, needed, holders };
+        let granted = shared.store.reserve(&reserve).await?;
+        let mut counts = self.counts();
+        counts.free += granted.saturating_sub(on_the_way);
+        counts.full_since = (counts.free < needed).then(|| shared.clock.now());
+        Ok(())
+    }
+}
+
+impl Counts {
+    /// Returns how much cannot be given back. All that is free is given back by asking anew.
+    fn ask(&mut self, holder: HolderId, now: Moment) -> u64 {
+        if self.unsure_until.is_some_and(|until| until <= now) {
+            (self.unsure, self.unsure_until) = (0, None);
+        }
+        (self.holder, self.free) = (Some(holder), 0);
+        self.on_the_way + self.unsure
+    }
+}
+
+/// Takes room for so many jobs, or for as many as there is room for.
+pub(super) async fn take(
+    shared: &Shared,
+    room: &Arc<Room>,
+    tenant: &Tenant,
+    need: u64,
+) -> Answer<Taken> {
+    if let Some(taken) = room.take_all(shared, need) {
+        return Ok(taken);
+    }
+    let _turn = room.turn.lock().await;
+    // Another may have asked for more than it needed.
+    if let Some(taken) = room.take_all(shared, need) {
+        return Ok(taken);
+    }
+    if !room.is_ours(shared) || !room.is_full(shared.clock.now()) {
+        room.ask(shared, tenant, need).await?;
+    }
+    Ok(room.take(shared, need))
+}
+
+/// Gives back what is free, unless some of it was used since the last time.
+pub(super) async fn give_back_unused(shared: &Shared, room: &Room, tenant: &Tenant) -> Answer<()> {
+    let was_used = std::mem::take(&mut room.counts().was_used);
+    if was_used || room.counts().free == 0 {
+        return Ok(());
+    }
+    match room.turn.try_lock() {
+        Ok(_turn) => room.ask(shared, tenant, 0).await,
+        Err(_) => Ok(()),
+    }
+}
+
+/// Room for jobs that are being stored.
+#[derive(Debug)]
+pub(super) struct Taken {
+    room: Arc<Room>,
+    /// Those of which nothing is known yet.
+    jobs: u64,
+    is_short: bool,
+    clock: Clock,
+    unsure_for: Duration,
+}
+
+impl Taken {
+    /// Whether it is less than was needed.
+    pub(super) const fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    pub(super) const fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    /// Notes whether one of the jobs takes its room.
+    pub(super) fn note(&mut self, lives: bool) {
+        if self.jobs == 0 {
+            return;
+        }
+        self.jobs -= 1;
+        let mut counts = self.room.counts();
+        counts.on_the_way -= 1;
+        counts.free += u64::from(!lives);
+    }
+
+    /// Notes that no job takes what is left.
+    pub(super) fn give_back(&mut self) {
+        while self.jobs > 0 {
+            self.note(false);
+        }
+    }
+}
+
+impl Drop for Taken {
+    /// Whoever asked stopped waiting, or got no answer: the jobs may be stored, or not, or soon.
+    fn drop(&mut self) {
+        if self.jobs == 0 {
+            return;
+        }
+        let mut counts = self.room.counts();
+        counts.on_the_way -= self.jobs;
+        counts.unsure += self.jobs;
+        counts.unsure_until = Some(self.clock.now().plus(self.unsure_for));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, Room, Taken};
+    use rewheel::{ManualClock, seconds};
+    use rewheel_core::HolderId;
+    use std::sync::{Arc, Mutex};
+
+    fn taken(jobs: u64, clock: &ManualClock) -> (Arc<Room>, Taken) {
+        let counts = Mutex::new(Counts { on_the_way: jobs, ..Counts::default() });
+        let room = Arc::new(Room { counts, ..Room::default() });
+        let clock = clock.clone().into();
+        let taken = Taken {
+            room: Arc::clone(&room),
+            jobs,
+            is_short: false,
+            clock,
+            unsure_for: seconds(20),
+        };
+        (room, taken)
+    }
+
+    fn counted(room: &Room) -> [u64; 3] {
+        let counts = room.counts();
+        [counts.free, counts.on_the_way, counts.unsure]
+    }
+
+    #[test]
+    fn only_what_is_known_not_to_be_stored_is_free() {
+        let (room, mut taken) = taken(5, &ManualClock::new());
+        taken.note(true);
+        taken.note(false);
+        assert_eq!(counted(&room), [1, 3, 0]);
+        drop(taken);
+        assert_eq!(counted(&room), [1, 0, 3]);
+    }
+
+    #[test]
+    fn what_may_yet_be_stored_is_not_given_back() {
+        let clock = ManualClock::new();
+        let (room, taken) = taken(3, &clock);
+        drop(taken);
+        let holder = HolderId::from_bytes([1; 16]);
+        let now = || rewheel::Clock::from(clock.clone()).now();
+        clock.advance(seconds(19));
+        assert_eq!(room.counts().ask(holder, now()), 3);
+        clock.advance(seconds(1));
+        assert_eq!(room.counts().ask(holder, now()), 0);
+    }
+}

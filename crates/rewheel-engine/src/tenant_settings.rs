@@ -1,0 +1,98 @@
+//! What an operator may set for a tenant.
+
+use crate::settings::SettingError;
+use rewheel_core::{NameError, Tenant};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The settings of one tenant. They hold for its jobs of all kinds; every engine of a fleet is
+/// given the same.
+///
+/// ```
+/// use rewheel_engine::TenantSettings;
+///
+/// let settings: TenantSettings = serde_json::from_str(r#"{"jobs_max":100000}"#)?;
+/// assert_eq!(settings.jobs_max, Some(100_000));
+/// let error = serde_json::from_str::<TenantSettings>(r#"{"job_max":1}"#).unwrap_err();
+/// assert!(error.to_string().contains("unknown field `job_max`"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TenantSettings {
+    /// How many live jobs it may have in the whole fleet; any number if not set. What is submitted
+    /// beyond them is refused. Live is what is scheduled, leased or paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs_max: Option<u64>,
+}
+
+impl TenantSettings {
+    /// The name under which those of every tenant that is not named are set.
+    pub const OTHERS: &'static str = "*";
+
+    /// Says what makes no sense, with the name of the setting.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    ///
+    /// ```
+    /// use rewheel_engine::TenantSettings;
+    ///
+    /// let none = TenantSettings { jobs_max: Some(0), ..TenantSettings::default() };
+    /// assert!(none.check().unwrap_err().to_string().starts_with("jobs_max: must be 1 or more"));
+    /// ```
+    pub fn check(&self) -> Result<(), SettingError> {
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
+        if self.jobs_max == Some(0) {
+            return wrong("jobs_max", "must be 1 or more; leave it out for no limit");
+        }
+        Ok(())
+    }
+}
+
+/// The settings of every tenant.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TenantBook {
+    named: BTreeMap<Tenant, TenantSettings>,
+    others: TenantSettings,
+}
+
+impl TenantBook {
+    pub(crate) fn add(&mut self, name: &str, settings: TenantSettings) -> Result<(), NameError> {
+        if name == TenantSettings::OTHERS {
+            self.others = settings;
+        } else {
+            self.named.insert(Tenant::parse(name)?, settings);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn of(&self, tenant: &Tenant) -> &TenantSettings {
+        self.named.get(tenant).unwrap_or(&self.others)
+    }
+
+    /// Returns whether any of them is something else than the default.
+    pub(crate) fn says(&self, what: impl Fn(&TenantSettings) -> bool) -> bool {
+        what(&self.others) || self.named.values().any(what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TenantBook, TenantSettings};
+    use rewheel_core::Tenant;
+
+    #[test]
+    fn a_tenant_that_is_not_named_has_what_all_others_have() {
+        let settings = |jobs_max| TenantSettings { jobs_max, ..TenantSettings::default() };
+        let mut book = TenantBook::default();
+        for (name, jobs_max) in [("*", Some(5)), ("acme", None), ("b", Some(7))] {
+            book.add(name, settings(jobs_max)).unwrap();
+        }
+        for (name, jobs_max) in [("acme", None), ("b", Some(7)), ("c", Some(5))] {
+            assert_eq!(book.of(&Tenant::parse(name).unwrap()).jobs_max, jobs_max, "{name}");
+        }
+        assert!(book.says(|of| of.jobs_max.is_some()));
+        assert!(!TenantBook::default().says(|of| of.jobs_max.is_some()));
+    }
+}

@@ -1,0 +1,30 @@
+//! What the section `tenants` may say.
+
+use super::{check, load};
+
+#[test]
+fn tenants_are_read() {
+    let text = "[tenants.acme]\njobs_max = 100_000\n[tenants.\"*\"]\njobs_max = 10";
+    let env = [("REWHEEL__TENANTS__OTHER__JOBS_MAX", "7")];
+    let config = load(text, &env).unwrap();
+    let most: Vec<(&str, Option<u64>)> =
+        config.tenants.iter().map(|(name, of)| (name.as_str(), of.jobs_max)).collect();
+    assert_eq!(most, [("*", Some(10)), ("acme", Some(100_000)), ("other", Some(7))]);
+}
+
+#[test]
+fn a_mistake_in_a_tenant_is_named_with_its_line() {
+    let unknown = "[tenants.acme]\njob_max = 3";
+    check(unknown, &[], "rewheel.toml:2: tenants.acme.job_max: unknown key `job_max`");
+    let none = "[tenants.\"a.b\"]\njobs_max = 0";
+    check(none, &[], "rewheel.toml:2: tenants.a.b.jobs_max: must be 1 or more");
+    check(
+        "[tenants.acme]\njobs_max = \"3\"",
+        &[],
+        "rewheel.toml:2: tenants.acme.jobs_max: invalid",
+    );
+    check("[tenants.acme]\njobs_max = -3", &[], "rewheel.toml:2: tenants.acme.jobs_max: invalid");
+    check("\n[tenants.\"\"]", &[], "rewheel.toml:2: tenants.: a tenant must be 1 to 128 bytes");
+    let env = [("REWHEEL__TENANTS__ACME__JOBS_MAX", "0")];
+    check("", &env, "REWHEEL__TENANTS__ACME__JOBS_MAX: tenants.acme.jobs_max: must be 1");
+}

@@ -1,0 +1,12 @@
+-- reserve: how many jobs of tenant $1 live, counted up to $2, and how much room others have set aside for it.
+-- Contract: SubmitStore::reserve. Indexes: lanes_tenant, jobs_due, jobs_paused, and jobs_held, whose rows are no more than the
+-- holders have places for.
+WITH mine AS MATERIALIZED (SELECT lane FROM rewheel.lanes WHERE tenant = $1)
+SELECT (SELECT count(*) FROM (
+            SELECT FROM mine JOIN rewheel.jobs USING (lane) WHERE shelf = 'due'
+            UNION ALL
+            SELECT FROM mine JOIN rewheel.jobs USING (lane) WHERE shelf = 'held'
+            UNION ALL
+            SELECT FROM mine JOIN rewheel.jobs USING (lane) WHERE shelf = 'paused'
+            LIMIT $2) AS live),
+       (SELECT coalesce(sum(jobs), 0)::bigint FROM rewheel.reserved WHERE tenant = $1);

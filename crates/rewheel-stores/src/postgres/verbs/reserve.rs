@@ -1,0 +1,28 @@
+//! Sets room aside for jobs of a tenant.
+
+use super::super::error::Trouble;
+use super::super::row::{count, holder_uuid, unsigned};
+use super::super::session::{Param, Session};
+use super::super::statements::{FIND_HOLDER, RESERVE, RESERVE_DROP, RESERVE_KEEP, RESERVE_LOCK};
+use rewheel_core::store::{Reserve, StoreError};
+
+pub(in super::super) async fn reserve(
+    session: &Session<'_>,
+    reserve: &Reserve,
+) -> Result<u64, Trouble> {
+    let tenant = reserve.tenant.as_str();
+    // A statement of its own: what the next one sees is then no older than the lock.
+    session.query(&RESERVE_LOCK, &[&tenant]).await?;
+    let params: [Param<'_>; 2] = [&holder_uuid(reserve.holder), &session.offset()];
+    let row = session.one(&FIND_HOLDER, &params).await?;
+    let holder: Option<i32> = row.try_get(1)?;
+    let lives = row.try_get::<_, Option<bool>>(2)?.unwrap_or(false);
+    let holder = holder.filter(|_| lives).ok_or(StoreError::HolderDead(reserve.holder))?;
+    session.execute(&RESERVE_DROP, &[&tenant, &holder]).await?;
+    let row = session.one(&RESERVE, &[&tenant, &count(reserve.jobs_max)]).await?;
+    let granted = reserve.granted(unsigned(row.try_get(0)?), unsigned(row.try_get(1)?));
+    if granted > 0 {
+        session.execute(&RESERVE_KEEP, &[&tenant, &holder, &count(granted)]).await?;
+    }
+    Ok(granted)
+}
