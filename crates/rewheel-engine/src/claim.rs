@@ -184,6 +184,7 @@ impl Claims {
         let holder = self.shared.holder();
         let mut free_of: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
         let most = self.shared.tenants.places_of_one(self.shared.settings.places);
+        let (living, now) = (self.shared.living(), self.shared.clock.now());
         let mut visits = Vec::with_capacity(lanes.len());
         // Where a probe is asked for, the others together get no more than the limit: it must have room behind them.
         let probes = lanes.iter().any(|head| {
@@ -192,13 +193,13 @@ impl Claims {
         let mut rest = limit;
         for head in lanes {
             let Some(kind) = self.shared.kind(&head.lane.kind) else { continue };
-            let left = free.entry(head.lane.kind.clone()).or_insert_with(|| {
-                kind.room(holder, self.shared.places_of_one(), self.shared.living())
-            });
+            let left = free
+                .entry(head.lane.kind.clone())
+                .or_insert_with(|| kind.room(holder, self.shared.places_of_one(), living));
             let tenant = head.lane.tenant.as_ref();
             let left_of = free_of
                 .entry(tenant)
-                .or_insert_with(|| self.shared.tenants.load(tenant).room(most));
+                .or_insert_with(|| self.shared.tenants.of(tenant).room(most, living, now));
             let is_probe = kind.is_probed_by(holder);
             let limit =
                 if is_probe { 1.min(*left) } else { share.min(*left).min(*left_of).min(rest) };

@@ -164,7 +164,13 @@ impl Dispatch {
             self.surplus.push(waiting);
             return;
         }
-        let tenant = self.shared.tenants.load(waiting.job.lane.tenant.as_ref());
+        let tenant = self.shared.tenants.of(waiting.job.lane.tenant.as_ref());
+        let most = self.shared.tenants.places_of_one(places);
+        let most = if most < places { most } else { usize::MAX };
+        if tenant.has_enough(most, self.shared.living()) {
+            self.surplus.push(waiting);
+            return;
+        }
         waiting.queued = kind.map(|kind| Arc::new([kind.load.queue(), tenant.queue()]));
         self.ready.insert(turn, waiting);
     }
@@ -178,7 +184,7 @@ impl Dispatch {
         let (mut started, mut suspects_wait) = (Vec::new(), false);
         // Most of those who wait are of the kind of the one before.
         let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
-        let holder = self.shared.holder();
+        let (holder, now) = (self.shared.holder(), self.shared.clock.now());
         for (turn, waiting) in &self.ready {
             if self.shared.places.available_permits() == 0 {
                 break;
@@ -202,8 +208,15 @@ impl Dispatch {
             };
             match places {
                 Some(places) => started.push((*turn, Some((places, kind)))),
-                // One that must run alone waits for the others: they must not overtake it for ever.
-                None => suspects_wait |= is_suspect && !kind.is_closed(),
+                None => {
+                    let tenant = self.shared.tenants.of(waiting.job.lane.tenant.as_ref());
+                    if tenant.must_wait(now) {
+                        started.push((*turn, None));
+                    }
+                    // One that must run alone waits for the others: they must not overtake it for ever.
+                    let is_held_up = kind.is_closed() || tenant.is_at_limit(now);
+                    suspects_wait |= is_suspect && !is_held_up;
+                }
             }
         }
         for (turn, places) in started {

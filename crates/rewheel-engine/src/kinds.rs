@@ -247,6 +247,7 @@ impl Shared {
 
     /// Forgets when attempts may pass that rates held up.
     pub(crate) fn forget_passes(&self) {
+        self.tenants.forget_passes();
         if !self.has_rates.load(Ordering::Relaxed) {
             return;
         }
@@ -256,11 +257,12 @@ impl Shared {
 
     /// Returns when the next attempt may pass that a rate held up.
     pub(crate) fn next_pass(&self) -> Option<Moment> {
+        let of_tenants = self.tenants.next_pass();
         if !self.has_rates.load(Ordering::Relaxed) {
-            return None;
+            return of_tenants;
         }
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        kinds.values().filter_map(|kind| kind.gate.as_ref()?.next()).min()
+        kinds.values().filter_map(|kind| kind.gate.as_ref()?.next()).chain(of_tenants).min()
     }
 
     /// Returns whether a kind that this engine runs is parked.

@@ -1,4 +1,4 @@
-//! How fast a kind may go, in the whole fleet.
+//! How fast something may go, in the whole fleet.
 
 use rewheel::{Clock, Moment, RateLimiter, duration};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -95,6 +95,8 @@ struct Share {
     limiter: RateLimiter,
     /// When the next attempt may pass, if one was refused since.
     next: Option<Moment>,
+    /// Attempts that passed and did not begin: as many pass for nothing.
+    unused: usize,
 }
 
 impl Gate {
@@ -108,6 +110,11 @@ impl Gate {
         if share.holders != holders.max(1) {
             *share = Share::new(self.rate, &self.clock, holders.max(1));
         }
+        if let Some(rest) = share.unused.checked_sub(1) {
+            share.unused = rest;
+            share.next = None;
+            return true;
+        }
         let refused = share.limiter.check().err();
         let next = refused.map(|refused| {
             let wait = refused.retry_in.unwrap_or(Duration::from_millis(1));
@@ -115,6 +122,11 @@ impl Gate {
         });
         share.next = next;
         next.is_none()
+    }
+
+    /// Takes back a pass: something else keeps the attempt from beginning.
+    pub(crate) fn give_back(&self) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).unused += 1;
     }
 
     /// Returns when the next attempt may pass, if one was refused.
@@ -142,7 +154,7 @@ impl Share {
             .burst(u32::try_from(burst).unwrap_or(u32::MAX))
             .clock(clock)
             .build();
-        Share { holders, limiter, next: None }
+        Share { holders, limiter, next: None, unused: 0 }
     }
 }
 
@@ -174,6 +186,15 @@ mod tests {
             assert!((passed - 12..=passed).contains(&count), "{count} of {passed}");
             assert_eq!(gate.ahead(holders), 200 / holders);
         }
+    }
+
+    #[test]
+    fn a_pass_that_was_not_used_is_not_lost() {
+        let clock = ManualClock::new();
+        let gate = Gate::new("1/s".parse().unwrap(), &clock.into());
+        assert!(gate.pass(1));
+        gate.give_back();
+        assert!(gate.pass(1) && !gate.pass(1));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Attempts that one process could run at the same time: each takes a few kilobytes and, if it calls
 /// somebody, a connection.
-const PLACES_MAX: usize = 1_000_000;
+pub(crate) const PLACES_MAX: usize = 1_000_000;
 
 /// The settings of one engine. Every limit is here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -173,7 +173,7 @@ impl Shared {
             handlers: parts.handlers,
             source: parts.source,
             kinds: RwLock::default(),
-            tenants: Tenants::new(parts.tenants),
+            tenants: Tenants::new(parts.tenants, &Clock::system()),
             caps: Caps::default(),
             living: AtomicUsize::new(1),
             has_rates: AtomicBool::new(false),
@@ -231,13 +231,18 @@ impl Shared {
         let any = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let running = kind.load.begin(self.places_of_one())?;
         let most = self.tenants.places_of_one(self.settings.places);
-        let of_tenant = self.tenants.load(tenant).begin(most)?;
+        let tenant = self.tenants.of(tenant);
+        let of_tenant = tenant.begin(most)?;
         let own = match &kind.places {
             Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
             None => None,
         };
         let evidence = kind.evidence(self.holder())?;
         if kind.gate.as_ref().is_some_and(|gate| !gate.pass(self.living())) {
+            return None;
+        }
+        if !self.tenants.pass(&tenant, self.living()) {
+            kind.gate.iter().for_each(|gate| gate.give_back());
             return None;
         }
         Some(Places {

@@ -293,6 +293,9 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
         return None;
     }
     let kind = shared.kind(&job.kind).filter(|kind| kind.takes_direct())?;
+    if shared.tenants.of(job.tenant.as_ref()).is_held_up() {
+        return None;
+    }
     let places = shared.try_place(&kind, job.tenant.as_ref())?;
     let direct = Direct {
         holder: shared.holder(),

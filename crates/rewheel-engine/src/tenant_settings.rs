@@ -1,6 +1,7 @@
 //! What an operator may set for a tenant.
 
-use crate::settings::SettingError;
+use crate::rate::Rate;
+use crate::settings::{PLACES_MAX, SettingError};
 use rewheel_core::{NameError, Tenant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 /// ```
 /// use rewheel_engine::TenantSettings;
 ///
-/// let settings: TenantSettings = serde_json::from_str(r#"{"jobs_max":100000}"#)?;
-/// assert_eq!(settings.jobs_max, Some(100_000));
+/// let settings: TenantSettings = serde_json::from_str(r#"{"jobs_max":100000,"rate":"500/s"}"#)?;
+/// assert_eq!((settings.jobs_max, settings.concurrency_max), (Some(100_000), None));
 /// let error = serde_json::from_str::<TenantSettings>(r#"{"job_max":1}"#).unwrap_err();
 /// assert!(error.to_string().contains("unknown field `job_max`"));
 /// # Ok::<(), serde_json::Error>(())
@@ -24,6 +25,13 @@ pub struct TenantSettings {
     /// beyond them is refused. Live is what is scheduled, leased or paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs_max: Option<u64>,
+    /// How many attempts of it start in a time, in the whole fleet: each living holder has the same
+    /// share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How many attempts of it run at the same time in one engine; as many as fit if not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency_max: Option<usize>,
 }
 
 impl TenantSettings {
@@ -45,6 +53,12 @@ impl TenantSettings {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.jobs_max == Some(0) {
             return wrong("jobs_max", "must be 1 or more; leave it out for no limit");
+        }
+        if self.concurrency_max == Some(0) {
+            return wrong("concurrency_max", "must be 1 or more; leave it out for no limit");
+        }
+        if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
+            return wrong("concurrency_max", "must be 1000000 or fewer");
         }
         Ok(())
     }

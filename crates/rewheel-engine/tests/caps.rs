@@ -1,10 +1,6 @@
 //! Tenants that may have so many live jobs and no more.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "the time of a test, which stands still"
-)]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use rewheel::{Random, millis, seconds};
 use rewheel_core::store::{

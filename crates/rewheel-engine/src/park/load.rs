@@ -54,6 +54,11 @@ impl Load {
         most.min(self.ramp.load(Ordering::Relaxed)).saturating_sub(self.in_hand())
     }
 
+    /// Returns how many run.
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
     /// Returns how many run, or wait for a place.
     pub(crate) fn in_hand(&self) -> usize {
         self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
