@@ -1,9 +1,11 @@
 //! The loop that fetches jobs: as many as there is room for, lane by lane.
 
+mod turns;
+
+use self::turns::{Candidate, Given, Turns};
 use crate::shared::{Command, Shared, Waiting};
 use rewheel_core::store::{Claim, LaneHead, Leased, StoreError, Visit, Watch};
 use rewheel_core::{KindName, Lane, Limits, State, Tenant};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,9 +14,6 @@ use tokio::task::JoinSet;
 
 /// Lanes that are read at once. More are read in turns.
 const LANES_READ: usize = 1_000;
-
-/// How many of the lanes that are visited are not chosen for their urgency.
-const LANES_IN_TURN: usize = Limits::LANES_MAX / 5;
 
 /// From so many jobs on, more of them are fetched while they are on their way.
 const MANY: usize = 256;
@@ -25,8 +24,7 @@ pub(crate) struct Claims {
     batch: Batch,
     /// Where the last reading of lanes ended.
     after: Option<Lane>,
-    /// Which lane comes first this time, so that none always does.
-    turn: usize,
+    turns: Turns,
     on_the_way: JoinSet<Claimed>,
     /// How many jobs those may bring.
     asked: usize,
@@ -41,6 +39,8 @@ struct Claimed {
     /// Whether there is more where that came from.
     has_more: bool,
     has_failed: bool,
+    /// By lanes.
+    given: Vec<Given>,
 }
 
 impl Claims {
@@ -50,7 +50,7 @@ impl Claims {
             shared,
             batch: Batch::default(),
             after: None,
-            turn: 0,
+            turns: Turns::default(),
             on_the_way: JoinSet::new(),
             asked: 0,
             hands: 1,
@@ -83,6 +83,7 @@ impl Claims {
     fn note(&mut self, claimed: Option<Claimed>) -> Option<Duration> {
         let claimed = claimed?;
         self.asked -= claimed.asked;
+        self.turns.note(&claimed.given, claimed.asked);
         self.hands = if claimed.has_more && claimed.count >= MANY { 2 } else { 1 };
         match claimed {
             Claimed { has_failed: true, .. } => Some(self.shared.settings.poll),
@@ -131,15 +132,15 @@ impl Claims {
         let rest = later.map_or(Duration::MAX, |due| due - horizon + Duration::from_millis(1));
         self.shared.tenants.note(due.iter().map(|head| head.lane.tenant.as_ref()));
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
-        let visits = self.visits(&due, limit);
+        let plan = self.plan(&due, limit);
         // A probe is one more: what others have must not take the place of what unparks a kind.
-        let probes = visits.iter().filter(|visit| self.is_probe(visit)).count();
+        let probes = plan.visits.iter().filter(|visit| self.is_probe(visit)).count();
         let limit = limit + probes;
         // The next lanes are read at once: those who wait there have waited as long.
         let rest = if self.after.is_some() { Duration::ZERO } else { rest };
-        if !visits.is_empty() {
+        if !plan.visits.is_empty() {
             self.asked += limit;
-            self.on_the_way.spawn(claim(Arc::clone(&self.shared), visits, limit));
+            self.on_the_way.spawn(claim(Arc::clone(&self.shared), plan, limit));
         }
         Ok(rest)
     }
@@ -157,70 +158,81 @@ impl Claims {
         Ok(heads)
     }
 
-    /// Which lanes to visit, and for how many jobs each: the urgent ones first, then in turns; those
-    /// that will give nothing last, so that they take no other's visit. Every
-    /// lane is offered an equal share; what one does not use is the next visit's.
-    fn visits(&mut self, due: &[&LaneHead], limit: usize) -> Vec<Visit> {
-        if due.is_empty() || limit == 0 {
-            return Vec::new();
-        }
-        self.turn = self.turn.wrapping_add(1);
-        let mut lanes: Vec<&LaneHead> = due.to_vec();
-        let start = self.turn % lanes.len();
-        lanes.rotate_left(start);
-        lanes.sort_by_cached_key(|head| {
-            let is_closed = self.shared.kind(&head.lane.kind).is_none_or(|kind| kind.is_closed());
-            (is_closed, Reverse(head.lane.priority))
-        });
-        if lanes.len() > Limits::LANES_MAX {
-            // However many are more urgent, or closed without our knowing: each lane has its turn.
-            let others = &mut lanes[Limits::LANES_MAX - LANES_IN_TURN..];
-            let start = self.turn.wrapping_mul(LANES_IN_TURN) % others.len();
-            others.rotate_left(start);
-            lanes.truncate(Limits::LANES_MAX);
-        }
-        let share = limit.div_ceil(lanes.len()).max(1);
-        let mut free: BTreeMap<KindName, usize> = BTreeMap::new();
-        let holder = self.shared.holder();
-        let mut free_of: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
-        let most = self.shared.tenants.places_of_one(self.shared.settings.places);
+    /// Which lanes to visit, and for how many jobs each: as [`Turns`] has it, as far as kind and tenant have room.
+    fn plan(&mut self, due: &[&LaneHead], limit: usize) -> Plan {
         let (living, now) = (self.shared.living(), self.shared.clock.now());
-        let mut visits = Vec::with_capacity(lanes.len());
+        let most = self.shared.tenants.places_of_one(self.shared.settings.places);
+        let mut free_of: BTreeMap<Option<&Tenant>, Left> = BTreeMap::new();
+        let mut lanes = Vec::with_capacity(due.len());
+        for head in due {
+            let tenant = head.lane.tenant.as_ref();
+            let left_of = free_of.entry(tenant).or_insert_with(|| {
+                let room = self.shared.tenants.of(tenant).room(most, living, now);
+                Left { all: room, rest: room }
+            });
+            let kind = self.shared.kind(&head.lane.kind);
+            let is_closed = left_of.all == 0 || kind.is_none_or(|kind| kind.is_closed());
+            let weight = self.shared.tenants.weight(tenant);
+            lanes.push(Candidate { lane: &head.lane, is_closed, weight });
+        }
+        let offers = self.turns.offers(lanes, limit);
+        let mut free: BTreeMap<KindName, Left> = BTreeMap::new();
+        let holder = self.shared.holder();
+        let mut plan = Plan::default();
         // Where a probe is asked for, the others together get no more than the limit: it must have room behind them.
-        let probes = lanes.iter().any(|head| {
-            self.shared.kind(&head.lane.kind).is_some_and(|kind| kind.is_probed_by(holder))
+        let probes = offers.iter().any(|offer| {
+            self.shared.kind(&offer.lane.kind).is_some_and(|kind| kind.is_probed_by(holder))
         });
         let mut rest = limit;
-        for head in lanes {
-            let Some(kind) = self.shared.kind(&head.lane.kind) else { continue };
-            let left = free
-                .entry(head.lane.kind.clone())
-                .or_insert_with(|| kind.room(holder, self.shared.places_of_one(), living));
-            let tenant = head.lane.tenant.as_ref();
-            let left_of = free_of
-                .entry(tenant)
-                .or_insert_with(|| self.shared.tenants.of(tenant).room(most, living, now));
+        for offer in offers {
+            let Some(kind) = self.shared.kind(&offer.lane.kind) else { continue };
+            let left = free.entry(offer.lane.kind.clone()).or_insert_with(|| {
+                let room = kind.room(holder, self.shared.places_of_one(), living);
+                Left { all: room, rest: room }
+            });
+            let left_of = free_of.entry(offer.lane.tenant.as_ref()).or_default();
             let is_probe = kind.is_probed_by(holder);
-            let limit =
-                if is_probe { 1.min(*left) } else { share.min(*left).min(*left_of).min(rest) };
-            *left -= limit;
-            *left_of = left_of.saturating_sub(limit);
+            let limit = match is_probe {
+                true => 1.min(left.rest),
+                false => offer.jobs.min(left.rest).min(left_of.rest).min(rest),
+            };
+            left.rest -= limit;
+            left_of.rest = left_of.rest.saturating_sub(limit);
             rest -= if is_probe || !probes { 0 } else { limit };
+            if left.all > 0 && left_of.all > 0 {
+                plan.turns.push(Given::nothing_yet(&offer, limit));
+            }
             if limit > 0 {
-                visits.push(Visit {
-                    lane: head.lane.clone(),
+                plan.visits.push(Visit {
+                    lane: offer.lane.clone(),
                     limit,
                     attempt_timeout: kind.settings.attempt_timeout,
                     grace: self.shared.settings.grace,
                 });
             }
         }
-        visits
+        plan
     }
 }
 
+/// What one claim is to bring.
+#[derive(Default)]
+struct Plan {
+    visits: Vec<Visit>,
+    /// Lanes that could give something, those among them that others leave no room for.
+    turns: Vec<Given>,
+}
+
+/// Room for jobs of a kind or a tenant.
+#[derive(Default)]
+struct Left {
+    all: usize,
+    rest: usize,
+}
+
 /// Claims once, and hands what it gets to whoever dispatches.
-async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed {
+async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
+    let Plan { visits, turns } = plan;
     let call = shared.calls.begin();
     let holder = shared.holder();
     let claim = Claim { holder, visits: &visits, horizon: shared.settings.horizon, limit };
@@ -234,11 +246,13 @@ async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed
                 tracing::debug!(%error, "claim failed");
             }
             call.end();
-            return Claimed { asked: limit, count: 0, has_more: false, has_failed: true };
+            let given = Vec::new();
+            return Claimed { asked: limit, count: 0, has_more: false, has_failed: true, given };
         }
     };
     let count = leased.len();
-    let has_more = count > 0 && (count >= limit || is_deep(&shared, &visits, &leased));
+    let given = given(turns, &leased);
+    let has_more = count > 0 && (count >= limit || is_deep(&shared, &given));
     let jobs: Vec<Waiting> = leased
         .into_iter()
         .map(|leased| {
@@ -253,22 +267,30 @@ async fn claim(shared: Arc<Shared>, visits: Vec<Visit>, limit: usize) -> Claimed
         let _ = shared.to_dispatch.send(Command::Leased(jobs));
     }
     call.end();
-    Claimed { asked: limit, count, has_more, has_failed: false }
+    Claimed { asked: limit, count, has_more, has_failed: false, given }
+}
+
+/// What each lane gave.
+fn given(mut turns: Vec<Given>, leased: &[Leased]) -> Vec<Given> {
+    let mut counts: BTreeMap<&Lane, usize> = BTreeMap::new();
+    for leased in leased {
+        *counts.entry(&leased.job.lane).or_default() += 1;
+    }
+    for turn in &mut turns {
+        turn.given = counts.get(&turn.lane).copied().unwrap_or(0);
+    }
+    turns
 }
 
 /// Whether a lane gave all that it was asked for, so that there is more. One that gave less is
 /// empty, or closed, which only the store knows. A kind with places of its own is asked again
 /// when one of them is free.
-fn is_deep(shared: &Shared, visits: &[Visit], leased: &[Leased]) -> bool {
-    let mut given: BTreeMap<&Lane, usize> = BTreeMap::new();
-    for leased in leased {
-        *given.entry(&leased.job.lane).or_default() += 1;
-    }
-    let has_more = |visit: &&Visit| given.get(&visit.lane) == Some(&visit.limit);
-    visits
+fn is_deep(shared: &Shared, given: &[Given]) -> bool {
+    let has_more = |one: &&Given| one.asked > 0 && one.given == one.asked;
+    given
         .iter()
         .filter(has_more)
-        .any(|visit| shared.kind(&visit.lane.kind).is_some_and(|kind| kind.places.is_none()))
+        .any(|one| shared.kind(&one.lane.kind).is_some_and(|kind| kind.places.is_none()))
 }
 
 /// How many jobs to claim at once. Follows the room: down at once, since a lease that cannot be

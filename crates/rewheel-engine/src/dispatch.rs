@@ -1,11 +1,14 @@
 //! The loop that lets jobs wait for their millisecond, then gives them places.
 
+mod ready;
+
+use self::ready::{Ready, Turn};
 use crate::attempt;
 use crate::kinds::KindEntry;
 use crate::shared::{Command, Places, Shared, Waiting};
 use crate::wheel::{Tick, Timer, Wheel};
 use rewheel::Moment;
-use rewheel_core::{JobId, KindName, Lease, Priority, Wanted};
+use rewheel_core::{JobId, KindName, Lease, Wanted};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +20,6 @@ use tokio::task::JoinSet;
 /// At least so often the loop shows that it is alive, whatever else happens.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// Jobs in the order in which they get places: by priority, then by due, then as they came.
-type Turn = (Reverse<Priority>, Moment, u64);
-
 pub(crate) struct Dispatch {
     shared: Arc<Shared>,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -27,7 +27,7 @@ pub(crate) struct Dispatch {
     timers: BTreeMap<JobId, Timer>,
     /// Jobs whose tick has come, and whose moment within it has not.
     soon: BTreeMap<(Moment, u64), Waiting>,
-    ready: BTreeMap<Turn, Waiting>,
+    ready: Ready,
     /// Jobs that are due, of kinds of which enough wait here.
     surplus: Vec<Waiting>,
     count: u64,
@@ -50,7 +50,7 @@ impl Dispatch {
             commands,
             timers: BTreeMap::new(),
             soon: BTreeMap::new(),
-            ready: BTreeMap::new(),
+            ready: Ready::default(),
             surplus: Vec::new(),
             count: 0,
             attempts: JoinSet::new(),
@@ -185,10 +185,10 @@ impl Dispatch {
         // Most of those who wait are of the kind of the one before.
         let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
         let (holder, now) = (self.shared.holder(), self.shared.clock.now());
-        for (turn, waiting) in &self.ready {
-            if self.shared.places.available_permits() == 0 {
-                break;
-            }
+        let mut order = self.ready.order();
+        while self.shared.places.available_permits() > 0
+            && let Some((turn, waiting)) = order.next()
+        {
             let name = &waiting.job.lane.kind;
             let known = match last.take() {
                 Some((before, known)) if before == name => known,
@@ -197,7 +197,7 @@ impl Dispatch {
             last = Some((name, known.clone()));
             // One whose kind is gone, or down, may run where that is not so.
             let Some(kind) = known.filter(|kind| !kind.is_down(holder)) else {
-                started.push((*turn, None));
+                started.push((turn, None));
                 continue;
             };
             let is_suspect = waiting.job.is_suspect();
@@ -207,11 +207,14 @@ impl Dispatch {
                 false => self.shared.try_place(&kind, waiting.job.lane.tenant.as_ref()),
             };
             match places {
-                Some(places) => started.push((*turn, Some((places, kind)))),
+                Some(places) => {
+                    order.started(&turn);
+                    started.push((turn, Some((places, kind))));
+                }
                 None => {
                     let tenant = self.shared.tenants.of(waiting.job.lane.tenant.as_ref());
                     if tenant.must_wait(now) {
-                        started.push((*turn, None));
+                        started.push((turn, None));
                     }
                     // One that must run alone waits for the others: they must not overtake it for ever.
                     let is_held_up = kind.is_closed() || tenant.is_at_limit(now);
@@ -219,6 +222,8 @@ impl Dispatch {
                 }
             }
         }
+        let urgent = order.urgent();
+        self.ready.note(urgent);
         for (turn, places) in started {
             let Some(waiting) = self.ready.remove(&turn) else { continue };
             match places {
@@ -281,7 +286,7 @@ impl Dispatch {
         let mut all: Vec<Waiting> =
             timers.into_values().filter_map(|timer| self.wheel.cancel(timer)).collect();
         all.extend(std::mem::take(&mut self.soon).into_values());
-        all.extend(std::mem::take(&mut self.ready).into_values());
+        all.extend(self.ready.take());
         all.append(&mut self.surplus);
         all
     }

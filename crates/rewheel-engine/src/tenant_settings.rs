@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// assert!(error.to_string().contains("unknown field `job_max`"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantSettings {
     /// How many live jobs it may have in the whole fleet; any number if not set. What is submitted
@@ -32,11 +32,23 @@ pub struct TenantSettings {
     /// How many attempts of it run at the same time in one engine; as many as fit if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
+    /// How much it is given beside others that have as urgent jobs due: twice as much as one with
+    /// half its weight. 1 unless set, up to 100.
+    pub weight: u32,
+}
+
+impl Default for TenantSettings {
+    fn default() -> TenantSettings {
+        TenantSettings { jobs_max: None, rate: None, concurrency_max: None, weight: 1 }
+    }
 }
 
 impl TenantSettings {
     /// The name under which those of every tenant that is not named are set.
     pub const OTHERS: &'static str = "*";
+
+    /// More would leave nothing to somebody with a weight of 1.
+    const WEIGHT_MAX: u32 = 100;
 
     /// Says what makes no sense, with the name of the setting.
     ///
@@ -56,6 +68,9 @@ impl TenantSettings {
         }
         if self.concurrency_max == Some(0) {
             return wrong("concurrency_max", "must be 1 or more; leave it out for no limit");
+        }
+        if !(1..=TenantSettings::WEIGHT_MAX).contains(&self.weight) {
+            return wrong("weight", "must be 1 to 100");
         }
         if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
             return wrong("concurrency_max", "must be 1000000 or fewer");

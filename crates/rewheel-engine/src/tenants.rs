@@ -119,6 +119,11 @@ impl Tenants {
         self.book.of(tenant).jobs_max
     }
 
+    /// Returns how much a tenant is given beside the others. One that is not named by a job has no settings.
+    pub(crate) fn weight(&self, tenant: Option<&Tenant>) -> u32 {
+        tenant.map_or(1, |tenant| self.book.of(tenant).weight)
+    }
+
     pub(crate) fn of(&self, tenant: Option<&Tenant>) -> Arc<TenantEntry> {
         let Some(tenant) = tenant else { return Arc::clone(&self.none) };
         let mut named = lock(&self.named);

@@ -10,10 +10,10 @@ fn tenants_are_read() {
     let most: Vec<(&str, Option<u64>)> =
         config.tenants.iter().map(|(name, of)| (name.as_str(), of.jobs_max)).collect();
     assert_eq!(most, [("*", Some(10)), ("acme", Some(100_000)), ("other", Some(7))]);
-    let acme = &load("[tenants.acme]\nrate = \"500/s\"\nconcurrency_max = 64", &[])
-        .unwrap()
-        .tenants["acme"];
+    let text = "[tenants.acme]\nrate = \"500/s\"\nconcurrency_max = 64\nweight = 2";
+    let acme = &load(text, &[]).unwrap().tenants["acme"];
     assert_eq!((acme.rate, acme.concurrency_max), (Some("500/s".parse().unwrap()), Some(64)));
+    assert_eq!((acme.weight, config.tenants["other"].weight), (2, 1));
 }
 
 #[test]
@@ -35,6 +35,10 @@ fn a_mistake_in_a_tenant_is_named_with_its_line() {
     );
     let none = "[tenants.a]\nconcurrency_max = 0";
     check(none, &[], "rewheel.toml:2: tenants.a.concurrency_max: must be 1 or more");
+    for weight in ["0", "101"] {
+        let text = format!("[tenants.a]\nweight = {weight}");
+        check(&text, &[], "rewheel.toml:2: tenants.a.weight: must be 1 to 100");
+    }
     check("\n[tenants.\"\"]", &[], "rewheel.toml:2: tenants.: a tenant must be 1 to 128 bytes");
     let env = [("REWHEEL__TENANTS__ACME__JOBS_MAX", "0")];
     check("", &env, "REWHEEL__TENANTS__ACME__JOBS_MAX: tenants.acme.jobs_max: must be 1");

@@ -1,0 +1,191 @@
+//! Whose turn it is to be visited.
+
+use rewheel_core::{Lane, Limits, Priority};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// How many of the lanes that are visited are not chosen for their urgency.
+const LANES_IN_TURN: usize = Limits::LANES_MAX / 5;
+
+/// Each so-many-th claim begins with a lane that is not among the most urgent: the one that was given
+/// nothing for the longest time.
+const LONGEST_FIRST_EVERY: u64 = 8;
+
+/// A lane that had nothing due for so many claims begins anew: it has not waited.
+const ABSENT_MAX: u64 = 16;
+
+/// Lanes that are remembered before those that had nothing due of late are forgotten.
+const REMEMBERED_MAX: usize = 20_000;
+
+/// What a lane can be owed, or owe: a batch. More would be an old story.
+const OWED_MAX: f64 = Limits::BATCH_MAX as f64;
+
+/// Lanes take turns: by priority, then by what they are owed.
+///
+/// Deficit round robin: among lanes of one priority each is due its weight's share of what all of
+/// them were given, and the one that is owed the most is visited first. Where there are few places,
+/// the most urgent would take all of them: so one of the others has the first turn now and then.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    round: u64,
+    /// Claims that brought something since one began with a lane that is not among the most urgent.
+    urgent: u64,
+    standings: HashMap<Lane, Standing>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// In jobs.
+    owed: f64,
+    /// The round in which it was last given something, or came.
+    served: u64,
+    /// The round in which it last had something due.
+    seen: u64,
+}
+
+/// A lane that has something due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'l> {
+    pub(super) lane: &'l Lane,
+    /// Whether visiting it would be for nothing.
+    pub(super) is_closed: bool,
+    pub(super) weight: u32,
+}
+
+/// A lane to visit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer<'l> {
+    pub(super) lane: &'l Lane,
+    pub(super) weight: u32,
+    /// How many jobs it may give.
+    pub(super) jobs: usize,
+}
+
+/// What a lane was asked for, and gave.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) lane: Lane,
+    pub(super) weight: u32,
+    pub(super) asked: usize,
+    pub(super) given: usize,
+}
+
+impl Given {
+    pub(super) fn nothing_yet(offer: &Offer<'_>, asked: usize) -> Given {
+        Given { lane: offer.lane.clone(), weight: offer.weight, asked, given: 0 }
+    }
+}
+
+impl Turns {
+    /// Puts lanes into the order in which to visit them, those that will give nothing last. What one
+    /// does not use of its offer is the next one's.
+    pub(super) fn offers<'l>(
+        &mut self,
+        mut lanes: Vec<Candidate<'l>>,
+        limit: usize,
+    ) -> Vec<Offer<'l>> {
+        if lanes.is_empty() || limit == 0 {
+            return Vec::new();
+        }
+        self.round += 1;
+        self.see(&lanes);
+        let start = turn(self.round, lanes.len());
+        lanes.rotate_left(start);
+        let owed = |lane: &Candidate<'_>| self.standings.get(lane.lane).map_or(0.0, |s| s.owed);
+        lanes.sort_by(|one, other| {
+            let urgency = |lane: &Candidate<'_>| (lane.is_closed, Reverse(lane.lane.priority));
+            urgency(one).cmp(&urgency(other)).then_with(|| owed(other).total_cmp(&owed(one)))
+        });
+        if lanes.len() > Limits::LANES_MAX {
+            // However many are more urgent, or closed without our knowing: each lane has its turn.
+            let others = &mut lanes[Limits::LANES_MAX - LANES_IN_TURN..];
+            let start = turn(self.round.wrapping_mul(LANES_IN_TURN as u64), others.len());
+            others.rotate_left(start);
+        }
+        if self.urgent + 1 >= LONGEST_FIRST_EVERY
+            && let Some(longest) = self.longest(&lanes)
+        {
+            lanes[..=longest].rotate_right(1);
+        }
+        lanes.truncate(Limits::LANES_MAX);
+        let mut weights: BTreeMap<Priority, usize> = BTreeMap::new();
+        for lane in lanes.iter().filter(|lane| !lane.is_closed) {
+            *weights.entry(lane.lane.priority).or_default() += lane.weight as usize;
+        }
+        let offer = |lane: Candidate<'l>| {
+            let Candidate { lane, weight, .. } = lane;
+            // Shared by those who are as urgent. What these leave is offered to the less urgent.
+            let all = weights.get(&lane.priority).copied().unwrap_or(0).max(weight as usize);
+            Offer { lane, weight, jobs: (limit * weight as usize).div_ceil(all).max(1) }
+        };
+        lanes.into_iter().map(offer).collect()
+    }
+
+    /// Notes what lanes gave that were visited together, for up to so many jobs.
+    pub(super) fn note(&mut self, all: &[Given], limit: usize) {
+        let mut sums: BTreeMap<Priority, (f64, f64)> = BTreeMap::new();
+        for one in all {
+            let (given, weight) = sums.entry(one.lane.priority).or_default();
+            *given += one.given as f64;
+            *weight += f64::from(one.weight);
+        }
+        let first = all.iter().map(|one| one.lane.priority).max();
+        let gave = |one: &Given| one.given > 0;
+        if all.iter().any(|one| gave(one) && Some(one.lane.priority) < first) {
+            self.urgent = 0;
+        } else if all.iter().any(gave) {
+            self.urgent += 1;
+        }
+        // Otherwise the last ones may not have been asked.
+        let were_all_asked = all.iter().map(|one| one.given).sum::<usize>() < limit;
+        for one in all {
+            let Some(standing) = self.standings.get_mut(&one.lane) else { continue };
+            if one.given > 0 {
+                standing.served = self.round;
+            }
+            if were_all_asked && one.given < one.asked {
+                // It has no more: who has nothing to give is owed nothing.
+                standing.owed = 0.0;
+                continue;
+            }
+            let (given, weight) = sums[&one.lane.priority];
+            let due = given * f64::from(one.weight) / weight.max(1.0);
+            standing.owed = (standing.owed + due - one.given as f64).clamp(-OWED_MAX, OWED_MAX);
+        }
+    }
+
+    fn see(&mut self, lanes: &[Candidate<'_>]) {
+        let round = self.round;
+        for lane in lanes {
+            let fresh = Standing { owed: 0.0, served: round, seen: round };
+            match self.standings.get_mut(lane.lane) {
+                Some(known) if round - known.seen <= ABSENT_MAX => known.seen = round,
+                Some(known) => *known = fresh,
+                None => drop(self.standings.insert(lane.lane.clone(), fresh)),
+            }
+        }
+        if self.standings.len() > REMEMBERED_MAX {
+            self.standings.retain(|_, known| round - known.seen <= ABSENT_MAX);
+        }
+        if self.standings.len() > REMEMBERED_MAX {
+            self.standings.retain(|_, known| known.seen == round);
+        }
+    }
+
+    /// Returns which of the lanes that are open, and that more urgent ones are before, was given nothing for the
+    /// longest time.
+    fn longest(&self, lanes: &[Candidate<'_>]) -> Option<usize> {
+        let served = |lane: &Candidate<'_>| self.standings.get(lane.lane).map_or(0, |s| s.served);
+        let first = lanes.iter().find(|lane| !lane.is_closed)?.lane.priority;
+        let is_behind = |lane: &Candidate<'_>| !lane.is_closed && lane.lane.priority < first;
+        let behind = lanes.iter().enumerate().filter(|(_, lane)| is_behind(lane));
+        behind.min_by_key(|(_, lane)| served(lane)).map(|(place, _)| place)
+    }
+}
+
+fn turn(round: u64, of: usize) -> usize {
+    usize::try_from(round % of as u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;
