@@ -61,6 +61,11 @@ pub use self::tenant_settings::TenantSettings;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// Runs the examples of limits as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/limits.md")]
+struct LimitsPage;
+
 /// Runs the examples of what becomes of a failure as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/failures.md")]

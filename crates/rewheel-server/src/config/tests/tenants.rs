@@ -43,3 +43,12 @@ fn a_mistake_in_a_tenant_is_named_with_its_line() {
     let env = [("REWHEEL__TENANTS__ACME__JOBS_MAX", "0")];
     check("", &env, "REWHEEL__TENANTS__ACME__JOBS_MAX: tenants.acme.jobs_max: must be 1");
 }
+
+#[test]
+fn what_the_documentation_shows_is_accepted() {
+    let page = include_str!("../../../../../docs/limits.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let config = load(example, &[]).unwrap();
+    assert_eq!((config.tenants["acme"].weight, config.tenants["*"].jobs_max), (2, Some(10_000)));
+}
