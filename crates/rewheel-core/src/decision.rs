@@ -50,6 +50,8 @@ pub enum Decision {
     Snooze {
         /// After this time.
         after: Duration,
+        /// Why then.
+        because: Because,
     },
     /// It is given up, and asks for a person.
     Dead {
@@ -116,7 +118,7 @@ impl Decision {
     pub const fn wait(&self) -> Option<(Duration, Because)> {
         match self {
             Decision::Retry { after, because, .. } => Some((*after, *because)),
-            Decision::Snooze { after } => Some((*after, Because::Snooze)),
+            Decision::Snooze { after, because } => Some((*after, *because)),
             Decision::Succeed
             | Decision::Dead { .. }
             | Decision::Fail { .. }
@@ -153,19 +155,22 @@ pub enum Because {
     Parked,
     /// A rate limit had no room for it.
     RateLimit,
+    /// The retries that its kind has earned are used up.
+    RetryBudget,
     /// A person said so.
     Person,
 }
 
 impl Because {
     /// Every reason.
-    pub const ALL: [Because; 7] = [
+    pub const ALL: [Because; 8] = [
         Because::Submitted,
         Because::Backoff,
         Because::RetryAfter,
         Because::Snooze,
         Because::Parked,
         Because::RateLimit,
+        Because::RetryBudget,
         Because::Person,
     ];
 
@@ -178,6 +183,7 @@ impl Because {
             Because::Snooze => "snooze",
             Because::Parked => "parked",
             Because::RateLimit => "rate_limit",
+            Because::RetryBudget => "retry_budget",
             Because::Person => "person",
         }
     }
@@ -276,7 +282,7 @@ pub fn decide(report: &Report, policy: &Policy, history: &History, random: &Rand
         Report::Pause => Decision::Pause,
         Report::Cancel => Decision::Cancel,
         Report::Snooze(after) if ends_before(*after, history) => deadline_passes(*after, None),
-        Report::Snooze(after) => Decision::Snooze { after: *after },
+        Report::Snooze(after) => Decision::Snooze { after: *after, because: Because::Snooze },
         Report::Failed { verdict, failure } => {
             after_failure(*verdict, failure, policy, history, random)
         }

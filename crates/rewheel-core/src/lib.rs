@@ -19,6 +19,7 @@ mod route;
 mod job;
 mod lease;
 mod kind;
+mod budget;
 mod audit;
 mod redact;
 mod event;
@@ -26,6 +27,7 @@ mod incident;
 pub mod store;
 
 pub use self::audit::{Actor, AuditEntry, AuditNote, Facts, Fate};
+pub use self::budget::{Floor, RetryAsk, RetryPool};
 pub use self::decision::{Because, Decision, GiveUp, History, Policy, Report, decide};
 pub use self::event::JobEvent;
 pub use self::failure::Failure;

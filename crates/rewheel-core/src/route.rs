@@ -175,7 +175,7 @@ fn has(message: &str, part: &str) -> bool {
 ///
 /// ```
 /// use rewheel::{Category, Random, StatusSet, Verdict, minutes};
-/// use rewheel_core::{Action, Decision, Failure, History, Policy, Report, Router, Rule};
+/// use rewheel_core::{Action, Because, Decision, Failure, History, Policy, Report, Router, Rule};
 ///
 /// let router = Router::new()
 ///     .rule(Rule::new(Action::Snooze(minutes(5))).on_status(StatusSet::EMPTY.with(409)))
@@ -185,7 +185,7 @@ fn has(message: &str, part: &str) -> bool {
 /// let report = Report::Failed { verdict: Verdict::Stop, failure: conflict };
 /// let routed = router.route(&report, &Policy::default());
 /// let decision = routed.decide(&History::of_attempt(1), &Random::thread());
-/// assert_eq!(decision, Decision::Snooze { after: minutes(5) });
+/// assert_eq!(decision, Decision::Snooze { after: minutes(5), because: Because::Snooze });
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Router {

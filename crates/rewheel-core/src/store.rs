@@ -6,7 +6,7 @@
 //! conformance suite of `rewheel-testkit`.
 //!
 //! A verb that fails says what to do next, see [`StoreError`]. Every verb that writes may be
-//! repeated when its answer was lost.
+//! repeated when its answer was lost, [`KindStore::grant`] excepted.
 //!
 //! # Cancel safety
 //!
@@ -38,6 +38,7 @@ pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
 pub use self::sweep::{Burial, DeadLetter, Renewed, WantedJob};
 
 use crate::audit::{Actor, AuditEntry};
+use crate::budget::RetryAsk;
 use crate::event::JobEvent;
 use crate::id::{HolderId, JobId};
 use crate::job::{Job, Keep, Lane};
@@ -164,6 +165,14 @@ pub trait KindStore: Send + Sync {
         change: &KindChange,
         by: &Actor,
     ) -> Answer<KindChanged>;
+
+    /// Takes in what a holder's attempts have earned for retries of these kinds, and hands out what it
+    /// wants as far as there is so much: see [`RetryPool::grant`]. Answers how many retries of each are
+    /// granted, in order; each kind is asked for once. Not to be repeated when its answer was lost,
+    /// which would earn twice: what was said is forgotten, and less is granted, never more.
+    ///
+    /// [`RetryPool::grant`]: crate::RetryPool::grant
+    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>>;
 }
 
 /// Does what people and time ask for.

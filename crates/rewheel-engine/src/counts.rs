@@ -100,7 +100,7 @@ mod tests {
             for decision in [
                 Decision::Succeed,
                 Decision::Retry { after: seconds(1), sticky: true, because },
-                Decision::Snooze { after: seconds(1) },
+                Decision::Snooze { after: seconds(1), because: Because::Snooze },
                 Decision::Dead { failure: given_up() },
                 Decision::Fail { failure: given_up() },
                 Decision::Pause,

@@ -17,6 +17,7 @@ pub mod change;
 pub mod deadlines;
 pub mod kinds;
 pub mod evidence;
+pub mod budgets;
 pub mod list;
 pub mod history;
 pub mod audit;

@@ -21,6 +21,7 @@ pub struct FaultyStore {
     plan: Mutex<Plan>,
     withheld: AtomicU64,
     weather: Option<Box<Weather>>,
+    is_silent: bool,
 }
 
 /// Lets a call wait, and decides what becomes of it.
@@ -86,6 +87,7 @@ pub enum Verb {
     PutKinds,
     Kinds,
     ChangeKind,
+    Grant,
     Change,
     Deadlines,
     Unannounced,
@@ -104,7 +106,13 @@ pub enum Verb {
 impl FaultyStore {
     /// Passes everything on to `inner`, until told otherwise.
     pub fn new(inner: Arc<dyn Store>) -> FaultyStore {
-        FaultyStore { inner, plan: Mutex::default(), withheld: AtomicU64::new(0), weather: None }
+        FaultyStore {
+            inner,
+            plan: Mutex::default(),
+            withheld: AtomicU64::new(0),
+            weather: None,
+            is_silent: false,
+        }
     }
 
     /// Lets every call pass through a weather first: it may be late, and it may fail.
@@ -116,6 +124,13 @@ impl FaultyStore {
         + 'static,
     ) -> FaultyStore {
         FaultyStore { weather: Some(Box::new(weather)), ..FaultyStore::new(inner) }
+    }
+
+    /// Tells nobody of changes, as a database behind a pooler: they are found by looking.
+    #[must_use]
+    pub fn silent(mut self) -> FaultyStore {
+        self.is_silent = true;
+        self
     }
 
     /// Lets the next call of a verb fail. Told several times, the calls after it fail too.

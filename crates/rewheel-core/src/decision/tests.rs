@@ -51,7 +51,7 @@ fn what_the_runner_decides_outright_is_decided() {
 
 #[test]
 fn a_snooze_never_runs_out_of_attempts() {
-    let snoozed = Decision::Snooze { after: seconds(7) };
+    let snoozed = Decision::Snooze { after: seconds(7), because: Because::Snooze };
     for attempt in [1, 3, u32::MAX] {
         check(&Report::Snooze(seconds(7)), &POLICY, &History::of_attempt(attempt), &snoozed);
     }

@@ -54,7 +54,10 @@ fn every_action_leads_to_its_decision() {
         (Action::RetryAfter(seconds(2)), retry(seconds(2), true)),
         (Action::RetryAfter(seconds(30)), retry(seconds(30), false)),
         (Action::RetrySlower(4), retry(seconds(20), false)),
-        (Action::Snooze(minutes(5)), Decision::Snooze { after: minutes(5) }),
+        (
+            Action::Snooze(minutes(5)),
+            Decision::Snooze { after: minutes(5), because: Because::Snooze },
+        ),
         (Action::Dead, Decision::Dead { failure: failure.clone() }),
         (Action::Fail, Decision::Fail { failure }),
         (Action::Pause, Decision::Pause),
@@ -98,7 +101,10 @@ fn what_a_handler_says_outright_stands() {
         (Report::Dead(conflict()), Decision::Dead { failure: conflict() }),
         (Report::Pause, Decision::Pause),
         (Report::Cancel, Decision::Cancel),
-        (Report::Snooze(seconds(7)), Decision::Snooze { after: seconds(7) }),
+        (
+            Report::Snooze(seconds(7)),
+            Decision::Snooze { after: seconds(7), because: Because::Snooze },
+        ),
     ];
     for action in [Action::Retry, Action::Dead, Action::Cancel, Action::Snooze(minutes(1))] {
         for (report, expected) in &said {
@@ -116,7 +122,7 @@ fn attempts_run_out_under_every_retry() {
     }
     let router = Router::new().rule(Rule::new(Action::Snooze(seconds(1))));
     let snoozed = decided(&router, &stopped(), &History::of_attempt(u32::MAX));
-    assert_eq!(snoozed, Decision::Snooze { after: seconds(1) });
+    assert_eq!(snoozed, Decision::Snooze { after: seconds(1), because: Because::Snooze });
 }
 
 #[test]

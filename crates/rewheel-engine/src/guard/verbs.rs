@@ -10,7 +10,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -121,6 +121,11 @@ impl KindStore for GuardedStore {
         by: &Actor,
     ) -> Answer<KindChanged> {
         self.call("change_kind", &self.usual, |_| self.inner.change_kind(kind, change, by)).await
+    }
+
+    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+        // Not made again: what was earned would count twice. The next heartbeat asks by itself.
+        self.call("grant", &self.beat, |_| self.inner.grant(asks)).await
     }
 }
 

@@ -1,7 +1,10 @@
 //! Knows the kinds.
 
 use super::world::{KindRow, Note, World};
-use rewheel_core::{Actor, HolderId, Kind, KindChange, KindChanged, KindName, NewKind, Timestamp};
+use rewheel_core::{
+    Actor, HolderId, Kind, KindChange, KindChanged, KindName, NewKind, RetryAsk, RetryPool,
+    Timestamp,
+};
 
 impl World {
     pub(super) fn put_kind(&mut self, new: &NewKind, by: &Actor, now: Timestamp) {
@@ -67,5 +70,12 @@ impl World {
         self.note(note, now);
         self.is_reason_to_look = true;
         KindChanged::Applied(kind)
+    }
+
+    pub(super) fn grant(&mut self, ask: &RetryAsk, now: Timestamp) -> u32 {
+        let pool = self.budgets.entry(ask.kind.clone()).or_insert_with(|| RetryPool::fresh(now));
+        let (left, granted) = pool.grant(ask, now);
+        *pool = left;
+        granted
     }
 }

@@ -118,7 +118,7 @@ impl History {
         let decisions = [
             Decision::Succeed,
             Decision::Retry { after: self.seconds(), sticky, because: Because::Backoff },
-            Decision::Snooze { after: self.seconds() },
+            Decision::Snooze { after: self.seconds(), because: Because::Snooze },
             Decision::Dead { failure: failure.clone() },
             Decision::Fail { failure },
             Decision::Pause,

@@ -12,7 +12,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -132,6 +132,10 @@ impl KindStore for MemoryStore {
         by: &Actor,
     ) -> Answer<KindChanged> {
         self.run(|world, now| Ok(world.change_kind(kind, change, by, now)))
+    }
+
+    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+        self.run(|world, now| Ok(asks.iter().map(|ask| world.grant(ask, now)).collect()))
     }
 }
 

@@ -3,7 +3,7 @@
 use rewheel_core::store::{AttemptRecord, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
-    KindName, Lane, State, Status, Tenant, Timestamp, Wanted,
+    KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,6 +21,8 @@ pub(super) struct World {
     pub(super) live: HashMap<Tenant, u64>,
     pub(super) holders: BTreeMap<HolderId, Holder>,
     pub(super) kinds: BTreeMap<KindName, KindRow>,
+    /// The retries that each kind has earned.
+    pub(super) budgets: BTreeMap<KindName, RetryPool>,
     pub(super) audit: Vec<AuditEntry>,
     /// The number of the latest audit entry.
     pub(super) audit_seq: u64,

@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{claim, kinds, lease, prune, read, reserve, risks};
+use super::verbs::{budgets, claim, kinds, lease, prune, read, reserve, risks};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -13,7 +13,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -148,6 +148,13 @@ impl KindStore for PostgresStore {
         by: &Actor,
     ) -> Answer<KindChanged> {
         self.write_kind(kind, change, by).await
+    }
+
+    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+        // Not on the heartbeat's connection: a lease does not wait for somebody else's grant.
+        let session = self.write().await?;
+        let granted = budgets::grant(&session, asks).await;
+        session.end(granted).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! What each verb does to the database.
 
 mod audit;
+pub(super) mod budgets;
 pub(super) mod change;
 pub(super) mod claim;
 pub(super) mod insert;

@@ -2,7 +2,7 @@
 
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
-use super::verbs::{change, claim, insert, kinds, lease, prune, read, reserve, settle, sweep};
+use super::verbs::{budgets, change, claim, insert, kinds, lease, prune, read, reserve, settle, sweep};
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -149,6 +149,11 @@ impl KindStore for SqliteStore {
     ) -> Answer<KindChanged> {
         let (kind, change, by) = (kind.clone(), change.clone(), by.clone());
         self.write(1, move |tx| kinds::change_kind(tx, &kind, &change, &by)).await
+    }
+
+    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+        let asks = asks.to_vec();
+        self.write(asks.len(), move |tx| budgets::grant(tx, &asks)).await
     }
 }
 

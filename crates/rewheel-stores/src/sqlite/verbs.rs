@@ -11,6 +11,7 @@ pub(super) mod lease;
 pub(super) mod sweep;
 pub(super) mod kinds;
 mod audit;
+pub(super) mod budgets;
 pub(super) mod change;
 pub(super) mod read;
 pub(super) mod prune;

@@ -5,7 +5,9 @@ use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, seconds};
 use rewheel::Category;
 use rewheel_core::store::{Leased, Settled, Settlement, What};
-use rewheel_core::{AuditEntry, Decision, Facts, Failure, JobId, Keep, Lease, Limits, State, When};
+use rewheel_core::{
+    AuditEntry, Because, Decision, Facts, Failure, JobId, Keep, Lease, Limits, State, When,
+};
 
 fn said(facts: &Facts) -> String {
     let pairs: Vec<String> =
@@ -140,7 +142,12 @@ pub async fn notes_nothing_of_what_goes_well(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), true)).await;
     let lease = Lease { fence: lease.fence.next(), ..lease };
-    subject.settle(holder, &decided(lease, Decision::Snooze { after: seconds(0) })).await;
+    subject
+        .settle(
+            holder,
+            &decided(lease, Decision::Snooze { after: seconds(0), because: Because::Snooze }),
+        )
+        .await;
     let lease = subject.claim_only(holder, "charge").await.lease();
     subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
     let lease = subject.claim_only(holder, "charge").await.lease();

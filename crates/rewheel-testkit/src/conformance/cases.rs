@@ -348,6 +348,11 @@ macro_rules! store_conformance {
                 a_worker_has_no_say, a_suspicion_dies_with_its_holder, a_suspicion_is_taken_back,
                 a_person_parks_a_kind_for_good, a_person_keeps_a_kind_from_parking,
             }
+            budgets {
+                grants_what_others_earned, answers_for_each_kind_in_order,
+                grants_a_floor_by_the_stores_clock, savings_melt,
+                computes_as_a_pool_does, nothing_is_granted_twice, the_largest_ask_is_answered,
+            }
             list {
                 finds_a_job_in_every_state,
                 keeps_what_a_job_says_in_every_state,

@@ -9,7 +9,8 @@ use rewheel_core::store::{
     Prune, Ran, Settled, Settlement, StoreError, Visit,
 };
 use rewheel_core::{
-    Decision, Fence, Keep, Lease, NewHolder, NewJob, Role, State, Status, Timestamp, Version, When,
+    Because, Decision, Fence, Keep, Lease, NewHolder, NewJob, Role, State, Status, Timestamp,
+    Version, When,
 };
 use std::time::Duration;
 
@@ -213,7 +214,7 @@ pub async fn a_backoff_of_ones_own_harms_nobody(subject: &Subject) {
 pub async fn a_snooze_leaves_nothing_behind(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let snooze = Settlement {
-        decision: Decision::Snooze { after: Duration::ZERO },
+        decision: Decision::Snooze { after: Duration::ZERO, because: Because::Snooze },
         failure: Some(subject.timeout()),
         ..Settlement::succeed(lease)
     };

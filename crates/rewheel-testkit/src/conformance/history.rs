@@ -4,8 +4,8 @@ use crate::{Subject, seconds};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, Change, Edit, Ran, Settlement, What};
 use rewheel_core::{
-    Actor, AuditEntry, Decision, Facts, Failure, JobId, Keep, KindChange, Lease, Limits, Priority,
-    State, Version, When,
+    Actor, AuditEntry, Because, Decision, Facts, Failure, JobId, Keep, KindChange, Lease, Limits,
+    Priority, State, Version, When,
 };
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ pub async fn remembers_attempts_across_a_takeover(subject: &Subject) {
 /// An attempt that does not count has the number of the one that follows.
 pub async fn numbers_a_snooze_like_what_follows(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
-    let decision = Decision::Snooze { after: Duration::ZERO };
+    let decision = Decision::Snooze { after: Duration::ZERO, because: Because::Snooze };
     let snooze = Settlement { decision, ..subject.retry(lease, seconds(0), false) };
     subject.settle(holder, &snooze).await;
     let next = subject.claim_only(holder, "charge").await.lease();

@@ -36,7 +36,7 @@ fn decisions(subject: &Subject, after: Duration) -> [Decision; 8] {
         Decision::Succeed,
         Decision::Retry { after, sticky: false, because },
         Decision::Retry { after, sticky: true, because },
-        Decision::Snooze { after },
+        Decision::Snooze { after, because: Because::Snooze },
         Decision::Dead { failure: subject.timeout() },
         Decision::Fail { failure: subject.timeout() },
         Decision::Pause,
@@ -103,12 +103,15 @@ pub async fn keeps_why_a_job_waits(subject: &Subject) {
         let retry = Decision::Retry { after: seconds(60), sticky: false, because };
         let (_, job, _) = settle_new(subject, retry).await;
         assert_eq!(job.because, because);
+        let snooze = Decision::Snooze { after: seconds(60), because };
+        let (_, job, _) = settle_new(subject, snooze).await;
+        assert_eq!((job.because, job.attempt), (because, 0));
     }
 }
 
 /// A snooze lets the job wait as if the attempt had not been.
 pub async fn counts_no_attempt_for_a_snooze(subject: &Subject) {
-    let snooze = Decision::Snooze { after: seconds(60) };
+    let snooze = Decision::Snooze { after: seconds(60), because: Because::Snooze };
     let (settled, job, span) = settle_new(subject, snooze).await;
     assert_eq!(settled, let_go(State::Scheduled));
     assert_eq!((job.status, job.attempt, job.because), (Status::Scheduled, 0, Because::Snooze));

@@ -6,12 +6,13 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
     PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Tally, Watch, WorkStore,
+    SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
+use std::future::pending;
 use std::time::Duration;
 
 #[async_trait]
@@ -122,6 +123,10 @@ impl KindStore for FaultyStore {
     ) -> Answer<KindChanged> {
         self.through(Verb::ChangeKind, self.inner.change_kind(kind, change, by)).await
     }
+
+    async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
+        self.through(Verb::Grant, self.inner.grant(asks)).await
+    }
 }
 
 #[async_trait]
@@ -196,14 +201,26 @@ impl Store for FaultyStore {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        let inner = self.inner.capabilities();
+        let wakes = if self.is_silent { Wakes::Nobody } else { inner.wakes };
+        Capabilities { wakes, ..inner }
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        self.inner.watch()
+        if self.is_silent { Box::new(Silence) } else { self.inner.watch() }
     }
 
     async fn close(&self) -> Answer<()> {
         self.inner.close().await
+    }
+}
+
+/// What a store has for watchers that tells nobody.
+struct Silence;
+
+#[async_trait]
+impl Watch for Silence {
+    async fn changed(&mut self) {
+        pending().await
     }
 }

@@ -64,7 +64,7 @@ pub async fn records_attempts_in_order(subject: &Subject) {
 pub async fn records_an_attempt_that_does_not_count(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let failure = Some(Failure::new(Category::CircuitOpen, None, "the breaker is open"));
-    let snooze = with(lease, Decision::Snooze { after: Duration::ZERO });
+    let snooze = with(lease, Decision::Snooze { after: Duration::ZERO, because: Because::Snooze });
     subject.settle(holder, &Settlement { failure, ..snooze }).await;
     let next = claim_one(subject, holder, lease.job).await;
     subject.settle(holder, &subject.retry(next, Duration::ZERO, false)).await;
@@ -85,7 +85,7 @@ pub async fn records_nothing_where_nothing_went_wrong(subject: &Subject) {
     let after = Duration::ZERO;
     for decision in [
         Decision::Succeed,
-        Decision::Snooze { after },
+        Decision::Snooze { after, because: Because::Snooze },
         Decision::Retry { after, sticky: false, because },
         Decision::Pause,
     ] {

@@ -1,0 +1,26 @@
+-- grant: takes in what was earned for each kind, and hands out what is wanted as far as there is so much. Computes what
+-- RetryPool::grant does. Contract: KindStore::grant.
+-- $1 moves the clock; $2..$6 are what is asked for each kind; $7..$10 are RETRY, SAVED, MELTS_IN and BALANCE_MAX.
+WITH asked AS MATERIALIZED (
+    SELECT kind, least(earned, $10) AS earned, wanted, floor, period_ms
+      FROM unnest($2, $3, $4, $5, $6) AS asked (kind, earned, wanted, floor, period_ms)
+), locked AS MATERIALIZED (
+    SELECT budgets.kind, least(balance, $10) AS balance, counted_ms
+      FROM rewheel.budgets WHERE kind = ANY ($2)
+     ORDER BY kind                  -- two who ask for the same kinds do not wait for each other
+       FOR UPDATE
+), timed AS MATERIALIZED (          -- read after the locks: whoever had them has counted up to then
+    SELECT locked.*, rewheel.now_ms() + $1 AS now FROM locked
+), summed AS (
+    SELECT kind, wanted, now, counted_ms,
+           least($10, balance - greatest(balance - $8, 0) * elapsed / $9 + earned + elapsed * floor * $7 / period_ms) AS total
+      FROM timed JOIN asked USING (kind)
+     CROSS JOIN LATERAL (SELECT least(greatest(now - counted_ms, 0), $9) AS elapsed) AS since
+), granted AS (
+    SELECT kind, now, total, least(wanted, total / $7) AS granted FROM summed
+)
+UPDATE rewheel.budgets
+   SET balance = granted.total - granted.granted * $7,
+       counted_ms = CASE WHEN counted_ms > granted.now AND counted_ms - granted.now <= $9 THEN counted_ms ELSE granted.now END
+  FROM granted WHERE budgets.kind = granted.kind
+RETURNING budgets.kind, granted.granted;
