@@ -1,5 +1,6 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
+use crate::budget::Pass;
 use crate::checkpoint::Checkpoints;
 use crate::kinds::KindEntry;
 use crate::park::{self, Evidence, Target};
@@ -7,7 +8,7 @@ use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Places, Shared, Waiting};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
-use rewheel_core::{Decision, Failure, History, Job, Keep, Lease, Report};
+use rewheel_core::{Because, Decision, Failure, History, Job, Keep, Lease, Report};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(crate) async fn run(
     let lease = waiting.lease();
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
         shared.forget(lease);
+        Pass::undo(places.paid.take());
         drop(places);
         let _ = shared.to_dispatch.send(Command::Place);
         return;
@@ -35,12 +37,15 @@ pub(crate) async fn run(
     let target = match call(&waiting, &kind) {
         Ok(target) => target,
         Err((wait, failure)) => {
-            let decision = Decision::Snooze { after: wait };
+            Pass::undo(places.paid.take());
+            let decision = Decision::Snooze { after: wait, because: Because::Snooze };
             let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
+            let places = Some(places);
             let _ = shared.to_settle.send(Finished { waiting, settlement, places });
             return;
         }
     };
+    kind.earn(&waiting.job);
     if target.is_some() {
         // It says nothing about the others.
         places.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
@@ -63,13 +68,15 @@ pub(crate) async fn run(
     if let Some(target) = target.filter(|_| !told) {
         target.note(&report);
     }
+    let is_well = spoke.as_ref().map(Result::is_ok);
     park::note(&shared, &waiting.job.lane.kind, &kind, places.evidence.take(), spoke);
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
+    kind.account(is_well, &decision, places.paid.take());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure(report));
     settlement.ran = Ran { started_ago: took, duration: took };
     // The other side ends only with the engine.
-    let _ = shared.to_settle.send(Finished { waiting, settlement, places });
+    let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });
 }
 
 /// Begins the call of an attempt whose kind calls different ones, or says why it is not made.
@@ -263,6 +270,7 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
     let now = shared.clock.now();
     let deadline_in = waiting.deadline.map(|deadline| deadline.since(now));
     let mut decision = decide(shared, kind, &waiting.job, (waiting.previous, deadline_in), report);
+    shared.afford(&mut decision, waiting, kind);
     if let Decision::Retry { sticky, .. } = &mut decision {
         // Who stops, or is in doubt, keeps nothing.
         *sticky &= !shared.is_stopping() && !shared.is_doubtful() && !kind.is_down(shared.holder());

@@ -4,6 +4,7 @@ mod ready;
 
 use self::ready::{Ready, Turn};
 use crate::attempt;
+use crate::budget::{Budget, Pass};
 use crate::kinds::KindEntry;
 use crate::shared::{Command, Places, Shared, Waiting};
 use crate::wheel::{Tick, Timer, Wheel};
@@ -19,6 +20,15 @@ use tokio::task::JoinSet;
 
 /// At least so often the loop shows that it is alive, whatever else happens.
 const REST_MAX: Duration = Duration::from_secs(1);
+
+/// What becomes of a job that is due.
+enum Next {
+    Start(Places, Arc<KindEntry>),
+    /// It may run elsewhere.
+    Return,
+    /// No retry is left to pay for it.
+    PutOff(Arc<Budget>),
+}
 
 pub(crate) struct Dispatch {
     shared: Arc<Shared>,
@@ -197,8 +207,15 @@ impl Dispatch {
             last = Some((name, known.clone()));
             // One whose kind is gone, or down, may run where that is not so.
             let Some(kind) = known.filter(|kind| !kind.is_down(holder)) else {
-                started.push((turn, None));
+                started.push((turn, Next::Return));
                 continue;
+            };
+            let paid = match kind.pass(&waiting.job) {
+                Pass::Yes(paid) => paid,
+                Pass::No(budget) => {
+                    started.push((turn, Next::PutOff(budget)));
+                    continue;
+                }
             };
             let is_suspect = waiting.job.is_suspect();
             let places = match is_suspect {
@@ -207,14 +224,16 @@ impl Dispatch {
                 false => self.shared.try_place(&kind, waiting.job.lane.tenant.as_ref()),
             };
             match places {
-                Some(places) => {
+                Some(mut places) => {
+                    places.paid = paid;
                     order.started(&turn);
-                    started.push((turn, Some((places, kind))));
+                    started.push((turn, Next::Start(places, kind)));
                 }
                 None => {
+                    Pass::undo(paid);
                     let tenant = self.shared.tenants.of(waiting.job.lane.tenant.as_ref());
                     if tenant.must_wait(now) {
-                        started.push((turn, None));
+                        started.push((turn, Next::Return));
                     }
                     // One that must run alone waits for the others: they must not overtake it for ever.
                     let is_held_up = kind.is_closed() || tenant.is_at_limit(now);
@@ -224,11 +243,12 @@ impl Dispatch {
         }
         let urgent = order.urgent();
         self.ready.note(urgent);
-        for (turn, places) in started {
+        for (turn, next) in started {
             let Some(waiting) = self.ready.remove(&turn) else { continue };
-            match places {
-                Some((places, kind)) => self.start(waiting, kind, places),
-                None => drop(self.returning.send(vec![waiting])),
+            match next {
+                Next::Start(places, kind) => self.start(waiting, kind, places),
+                Next::Return => drop(self.returning.send(vec![waiting])),
+                Next::PutOff(budget) => self.shared.put_off(waiting, &budget),
             }
         }
     }

@@ -75,7 +75,9 @@ impl Heartbeat {
                     let command = Command::Wanted(wish.lease, wish.wanted);
                     let _ = self.shared.to_dispatch.send(command);
                 }
-                self.watch_others(holder).await;
+                let shared = Arc::clone(&self.shared);
+                // At the same time: neither may keep the next renewal waiting.
+                tokio::join!(self.watch_others(holder), shared.ask_for_grants());
                 let now = self.shared.clock.now();
                 let rest = third.saturating_sub(now.since(sent));
                 // Whoever may be buried soon is looked at then: takeovers wait for it.

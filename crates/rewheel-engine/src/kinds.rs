@@ -1,5 +1,6 @@
 //! What one engine knows of the kinds.
 
+use crate::budget::Budget;
 use crate::park::{Evidence, Health, Load};
 use crate::rate::Gate;
 use crate::runner::Runner;
@@ -27,6 +28,7 @@ pub(crate) struct KindEntry {
     /// What this engine's own attempts say, where it has a breaker.
     pub(crate) health: Option<Arc<Health>>,
     pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) budget: Option<Arc<Budget>>,
     pub(crate) load: Arc<Load>,
 }
 
@@ -204,6 +206,14 @@ impl Shared {
             Some(known) => known.gate.clone(),
             None => settings.rate.map(|rate| Arc::new(Gate::new(rate, &self.clock))),
         };
+        let same = known.filter(|known| known.settings.retry_budget == settings.retry_budget);
+        let budget = match same {
+            Some(known) => known.budget.clone(),
+            None => settings.retry_budget.map(|budget| {
+                let beat = self.settings.lease_ttl / 3;
+                Arc::new(Budget::new(budget, self.clock.now(), beat))
+            }),
+        };
         let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
         if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
             // It is back: all come back slowly.
@@ -226,6 +236,7 @@ impl Shared {
             places,
             health,
             gate,
+            budget,
             load,
         })
     }

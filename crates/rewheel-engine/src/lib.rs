@@ -29,6 +29,7 @@ mod operation;
 mod workers;
 mod park;
 mod rate;
+mod budget;
 mod tenants;
 mod counts;
 mod events;
@@ -41,6 +42,7 @@ mod kinds;
 mod builder;
 mod engine;
 
+pub use self::budget::BudgetSettings;
 pub use self::builder::{EngineBuilder, StartError};
 pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;

@@ -68,6 +68,14 @@ impl<'de> Deserialize<'de> for Rate {
 }
 
 impl Rate {
+    pub(crate) const fn new(calls: u32, period: Duration) -> Rate {
+        Rate { calls, period }
+    }
+
+    pub(crate) const fn parts(&self) -> (u32, Duration) {
+        (self.calls, self.period)
+    }
+
     /// Returns how many fit into `time`, for one of `holders`, at least one.
     pub(crate) fn within(&self, time: Duration, holders: usize) -> usize {
         let share = f64::from(self.calls) * time.as_secs_f64() / self.period.as_secs_f64();

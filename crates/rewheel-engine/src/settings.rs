@@ -1,5 +1,6 @@
 //! What an operator may set: for the engine, for a kind.
 
+use crate::budget::BudgetSettings;
 use crate::rate::Rate;
 use rewheel::{Backoff, duration};
 use rewheel_core::{GiveUp, Limits, Policy, Router};
@@ -164,6 +165,10 @@ pub struct KindSettings {
     /// How many attempts of it start in a time, in the whole fleet: each living holder has the same share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// How many retries of it there are, in the whole fleet, for its first attempts: the others wait. As many as its jobs need if not
+    /// set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_budget: Option<BudgetSettings>,
     /// Shorter retries stay in the wheel.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
@@ -200,6 +205,7 @@ impl Default for KindSettings {
             backoff: policy.backoff,
             concurrency_max: None,
             rate: None,
+            retry_budget: None,
             sticky_max: policy.sticky_max,
             takeovers_max: Limits::TAKEOVERS_MAX_DEFAULT,
             on_give_up: policy.on_give_up,
@@ -242,6 +248,9 @@ impl KindSettings {
                     "is not for workers: they see for themselves what they call",
                 );
             }
+        }
+        if let Some(budget) = self.retry_budget {
+            budget.check()?;
         }
         let routes = self.routes.check().and_then(|()| self.routes.check_waits(&self.policy()));
         routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })

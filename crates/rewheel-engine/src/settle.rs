@@ -58,6 +58,7 @@ struct Settle {
 impl Settle {
     async fn all(self, batch: Vec<Finished>) {
         let call = self.shared.calls.begin();
+        let frees_places = batch.iter().any(|finished| finished.places.is_some());
         // A holder that died and joined again has results under both names.
         let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
         for finished in batch {
@@ -71,8 +72,11 @@ impl Settle {
             self.settle_for(holder, some).await;
         }
         call.end();
-        let _ = self.shared.to_dispatch.send(Command::Place);
-        self.shared.look.notify_one();
+        // Who only puts jobs off must not be the one who looks for the next: others may have a grant.
+        if frees_places {
+            let _ = self.shared.to_dispatch.send(Command::Place);
+            self.shared.look.notify_one();
+        }
     }
 
     async fn settle_for(&self, holder: HolderId, batch: Vec<Finished>) {
@@ -116,11 +120,15 @@ impl Settle {
 
     fn after(&self, finished: Finished, answer: Result<Settled, StoreError>) {
         let Finished { mut waiting, settlement, places } = finished;
+        // What was only put off is not a decision about an attempt.
+        let is_counted = places.is_some();
         // Only now: a place that is free before its result is durable lets in more than can be kept.
         drop(places);
         let lease = settlement.lease;
         let decision = settlement.decision.as_str();
-        if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer {
+        if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer
+            && is_counted
+        {
             self.shared.decided.count(&settlement);
         }
         match answer {
@@ -128,8 +136,10 @@ impl Settle {
                 Settled::Applied(Outcome::Kept { fence, due_in })
                 | Settled::AlreadyApplied(Outcome::Kept { fence, due_in }),
             ) => {
-                waiting.previous = settlement.decision.wait().map(|(after, _)| after);
+                let wait = settlement.decision.wait();
+                waiting.previous = wait.map(|(after, _)| after);
                 let job = Arc::make_mut(&mut waiting.job);
+                job.because = wait.map_or(job.because, |(_, because)| because);
                 job.fence = fence;
                 job.attempt += 1;
                 job.failure = settlement.failure;

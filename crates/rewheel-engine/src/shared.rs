@@ -1,5 +1,6 @@
 //! What the loops of one engine share.
 
+use crate::budget::Paid;
 use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::counts::Counts;
@@ -87,6 +88,8 @@ pub(crate) struct Places {
     _tenant: Running,
     /// What the attempt is evidence of, until it has spoken.
     pub(crate) evidence: Option<Evidence>,
+    /// What a retry was paid with, until it has succeeded.
+    pub(crate) paid: Option<Paid>,
 }
 
 /// A job in this engine's hands.
@@ -137,7 +140,8 @@ pub(crate) enum Command {
 pub(crate) struct Finished {
     pub(crate) waiting: Waiting,
     pub(crate) settlement: rewheel_core::store::Settlement,
-    pub(crate) places: Places,
+    /// None where nothing was started.
+    pub(crate) places: Option<Places>,
 }
 
 pub(crate) struct Parts {
@@ -252,6 +256,7 @@ impl Shared {
             _running: running,
             _tenant: of_tenant,
             evidence,
+            paid: None,
         })
     }
 
