@@ -6,7 +6,7 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
 use rewheel_core::store::Tally;
 use rewheel_core::{Action, Kind, Router, Rule, State};
-use rewheel_engine::{BreakerSettings, KindSettings, RunnerKind};
+use rewheel_engine::{BreakerSettings, BudgetSettings, KindSettings, RunnerKind};
 use serde::Serialize;
 
 /// A kind as JSON.
@@ -139,6 +139,7 @@ fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
         breaker: Some(BreakerSettings::default()),
+        retry_budget: Some(BudgetSettings::default()),
         rate: "1/s".parse().ok(),
         callback: Some(serde_json::Value::Null),
         routes: Router::new().rule(Rule::new(Action::Retry)),

@@ -117,6 +117,10 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: kinds.Charge: `Charge` cannot be a kind: it must",
     );
+    let ratio = "[kinds.a]\nretry_budget = { ratio = 3 }";
+    check(ratio, &[], "rewheel.toml:2: kinds.a.retry_budget.ratio: must be 0 to 1");
+    let floor = "[kinds.a]\nretry_budget = { floor = \"1/d\" }";
+    check(floor, &[], "rewheel.toml:2: kinds.a.retry_budget.floor: must be `1/m` or more");
     check("[kinds.a]\nbackoff = \"often\"", &[], "rewheel.toml:2: kinds.a.backoff: ");
 }
 
@@ -139,6 +143,18 @@ fn rules_for_failures_are_read() {
     let env = [("REWHEEL__KINDS__MAIL__ROUTES", r#"[{ then = "dead" }]"#)];
     let config = load("", &env).unwrap();
     assert_eq!(config.kinds[&KindName::parse("mail").unwrap()].routes.rules().len(), 1);
+}
+
+#[test]
+fn the_retry_budget_that_the_documentation_shows_is_accepted() {
+    let page = include_str!("../../../../docs/retry-budget.md");
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let config = load(example, &[]).unwrap();
+    let budget = config.kinds[&KindName::parse("charge-card").unwrap()].retry_budget.unwrap();
+    assert_eq!(budget, rewheel_engine::BudgetSettings::default());
+    let defaults = load("[kinds.a]\nretry_budget = {}", &[]).unwrap();
+    assert_eq!(defaults.kinds[&KindName::parse("a").unwrap()].retry_budget, Some(budget));
 }
 
 #[test]

@@ -55,6 +55,18 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
         Because::Snooze => snoozed(job, attempts),
         Because::Parked => "its kind is parked: nobody claims it until a probe succeeds".to_owned(),
         Because::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
+        Because::RetryBudget => {
+            let why = match wait {
+                Wait::Lasts => "the retries of its kind are used up: it waits until it is its turn",
+                Wait::IsOver => "the retries of its kind were used up: it waited for its turn",
+            };
+            match before(job, attempts) {
+                Some(Before { attempt, failure, .. }) => {
+                    format!("attempt {attempt} {}; {why}", went(failure))
+                }
+                None => why.to_owned(),
+            }
+        }
         Because::Person => "a person decided when it runs".to_owned(),
     }
 }

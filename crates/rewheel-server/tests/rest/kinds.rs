@@ -102,6 +102,27 @@ async fn a_person_has_the_last_word_on_a_kind() {
 }
 
 #[tokio::test]
+async fn a_retry_budget_is_written_and_shown() {
+    served(config(), async |api| {
+        let put = api.put("/v1/kinds/parcel", r#"{"retry_budget":{"ratio":0.2}}"#).await;
+        let budget = json!({"ratio":0.2,"floor":"10/s"});
+        assert_eq!((put.status, &put.body["settings"]["retry_budget"]), (200, &budget));
+        assert_eq!(api.get("/v1/kinds/parcel").await.body, put.body);
+        for (bad, field) in [
+            (r#"{"ratio":2}"#, "/retry_budget/ratio"),
+            (r#"{"floor":"1/h"}"#, "/retry_budget/floor"),
+            (r#"{"floor":"fast"}"#, "/retry_budget"),
+            (r#"{"burst":1}"#, "/retry_budget"),
+        ] {
+            let answer = api.put("/v1/kinds/parcel", &format!("{{\"retry_budget\":{bad}}}")).await;
+            assert_eq!((answer.status, answer.blamed()), (422, vec![field]), "{answer:?}");
+        }
+        assert_eq!(api.get("/v1/kinds/mail").await.body["settings"]["retry_budget"], json!(null));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn rules_for_failures_survive_being_read_and_written_back() {
     served(config(), async |api| {
         let settings = json!({"routes": [

@@ -78,6 +78,17 @@ fn every_reason_has_its_sentence() {
             Because::RateLimit => {
                 check(because, &[], "a rate limit had no room for it: it waits for its turn");
             }
+            Because::RetryBudget => {
+                let overloaded =
+                    after(failed(2, Category::Transient, Some("503"), "retry"), millis(83));
+                let records = [timeout.clone(), overloaded];
+                let waits = "the retries of its kind are used up: it waits until it is its turn";
+                check(because, &records, &format!("attempt 2 failed with 503; {waits}"));
+                check(because, &[], waits);
+                let runs = text(&due(because, &records), Wait::IsOver, &records);
+                let waited = "the retries of its kind were used up: it waited for its turn";
+                assert_eq!(runs, format!("attempt 2 failed with 503; {waited}"));
+            }
             Because::Person => {
                 check(because, std::slice::from_ref(&timeout), "a person decided when it runs")
             }
