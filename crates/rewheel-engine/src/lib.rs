@@ -68,6 +68,11 @@ struct Readme;
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
 
+/// Runs the examples of the retry budget as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/retry-budget.md")]
+struct RetryBudget;
+
 /// Runs the examples of what becomes of a failure as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/failures.md")]
