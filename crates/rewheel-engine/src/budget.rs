@@ -300,11 +300,12 @@ impl Budget {
 }
 
 impl KindEntry {
-    /// Returns whether an attempt of a job may be made, as far as the budget of its kind is concerned.
-    pub(crate) fn pass(&self, job: &Job) -> Pass {
-        let Some(budget) = self.budget.as_ref().filter(|_| is_retry(job)) else {
-            return Pass::Yes(None);
-        };
+    /// Returns whether an attempt of a job may be made, as far as the budget of its kind is concerned. One whose deadline has passed
+    /// is not made in any case: it only says so.
+    pub(crate) fn pass(&self, waiting: &Waiting, now: Moment) -> Pass {
+        let is_late = waiting.deadline.is_some_and(|deadline| deadline <= now);
+        let needs = |_: &&Arc<Budget>| is_retry(&waiting.job) && !is_late;
+        let Some(budget) = self.budget.as_ref().filter(needs) else { return Pass::Yes(None) };
         // One attempt finds out whether the dependency is back: with none, it would stay away.
         let is_probe = self.parked.is_some()
             || self.health.as_ref().is_some_and(|health| health.state() != BreakerState::Closed);

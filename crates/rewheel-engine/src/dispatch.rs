@@ -210,7 +210,7 @@ impl Dispatch {
                 started.push((turn, Next::Return));
                 continue;
             };
-            let paid = match kind.pass(&waiting.job) {
+            let paid = match kind.pass(waiting, now) {
                 Pass::Yes(paid) => paid,
                 Pass::No(budget) => {
                     started.push((turn, Next::PutOff(budget)));

@@ -144,6 +144,25 @@ async fn a_retry_that_is_not_earned_waits_and_uses_up_no_attempt() -> Tested {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_ends_the_wait() -> Tested {
+    let (store, charge) = (store(), Dependency::down());
+    let engine = engine(Arc::new(store.clone()), kind(0.0), &charge).await?;
+    submit(&engine, 50).await?;
+    sleep(seconds(20)).await;
+    let calls = charge.calls();
+    let id = engine.submit_raw("charge", Vec::new()).deadline_in(seconds(60)).await?.id;
+    sleep(seconds(30)).await;
+    let waiting = store.get(id).await?.unwrap();
+    assert_eq!((waiting.because, waiting.attempt), (Because::RetryBudget, 1));
+    sleep(seconds(40)).await;
+    let job = store.get(id).await?.unwrap();
+    let category = job.failure.as_ref().map(Failure::category);
+    assert_eq!((job.state(), category), (State::Dead, Some(Category::Deadline)));
+    assert!(charge.calls() <= calls + 3, "one first attempt, and a retry for each minute");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn first_attempts_earn_retries() -> Tested {
     let (store, charge) = (store(), Dependency::down());
     let engine = engine(Arc::new(store), kind(0.2), &charge).await?;

@@ -2,7 +2,9 @@
 
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
-use super::verbs::{budgets, change, claim, insert, kinds, lease, prune, read, reserve, settle, sweep};
+use super::verbs::{
+    budgets, change, claim, insert, kinds, lease, prune, read, reserve, settle, sweep,
+};
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
