@@ -31,6 +31,8 @@ const STOCK: usize = 10;
 #[derive(Clone, Default)]
 struct Dependency {
     is_down: Arc<AtomicBool>,
+    /// Whether it answers, and what it says is nobody's fault but the job's.
+    is_picky: Arc<AtomicBool>,
     calls: Arc<AtomicUsize>,
 }
 
@@ -51,7 +53,9 @@ impl Dependency {
         self.calls.fetch_add(1, Ordering::SeqCst);
         sleep(millis(5)).await;
         if self.is_down.load(Ordering::SeqCst) {
-            let failure = Failure::new(Category::Transient, Some("503"), "overloaded");
+            let is_picky = self.is_picky.load(Ordering::SeqCst);
+            let category = if is_picky { Category::BadPayload } else { Category::Transient };
+            let failure = Failure::new(category, Some("503"), "overloaded");
             return Report::Failed { verdict: Verdict::Retry, failure };
         }
         Report::Done
@@ -140,6 +144,20 @@ async fn a_retry_that_is_not_earned_waits_and_uses_up_no_attempt() -> Tested {
     assert!(
         jobs(&store, &ids).await.iter().all(|job| job.state() != State::Dead || job.attempt == 3)
     );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_when_nothing_is_left_is_put_off_by_the_same_write() -> Tested {
+    let (store, charge) = (store(), Dependency::down());
+    let engine = engine(Arc::new(store.clone()), kind(0.0), &charge).await?;
+    submit(&engine, 50).await?;
+    sleep(seconds(10)).await;
+    let id = submit(&engine, 1).await?[0];
+    sleep(millis(20)).await;
+    let wait = store.attempts(id).await?[0].delay.unwrap();
+    assert!(wait > millis(100), "{wait:?}");
+    assert_eq!(store.get(id).await?.unwrap().because, Because::RetryBudget);
     Ok(())
 }
 
@@ -289,8 +307,22 @@ async fn what_a_person_wants_to_run_runs() -> Tested {
     store.change(&now, &Actor::new("token:ops"), Keep::default()).await?;
     sleep(seconds(2)).await;
     let after = store.get(job.id).await?.unwrap();
-    // Once: what follows is nobody's wish.
     assert_eq!((after.attempt, after.because), (2, Because::RetryBudget));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_the_attempt_that_a_person_wanted_is_paid_for() -> Tested {
+    let (store, charge) = (store(), Dependency::down());
+    let engine = engine(Arc::new(store.clone()), kind(0.0), &charge).await?;
+    let id = engine.submit_raw("charge", Vec::new()).delay(seconds(3_600)).await?.id;
+    let now = [Change::new(id, What::Retry)];
+    store.change(&now, &Actor::new("token:ops"), Keep::default()).await?;
+    sleep(seconds(1)).await;
+    assert_eq!(charge.calls(), 3, "all its attempts");
+    submit(&engine, 50).await?;
+    sleep(seconds(10)).await;
+    assert_eq!(charge.calls(), 3 + 50 + STOCK - 2);
     Ok(())
 }
 
@@ -302,13 +334,18 @@ async fn a_probe_needs_no_budget() -> Tested {
         BreakerSettings { window: 10, open_for: seconds(5), ..BreakerSettings::default() };
     let settings = KindSettings { breaker: Some(breaker), attempts_max: 100, ..kind(0.0) };
     let engine = engine(Arc::new(store.clone()), settings, &charge).await?;
-    submit(&engine, 50).await?;
     let is_parked = async || store.kinds().await.unwrap()[0].parked.is_some();
-    sleep(seconds(3)).await;
+    // What is in hand is spent before the breaker hears of anything.
+    charge.is_picky.store(true, Ordering::SeqCst);
+    submit(&engine, 20).await?;
+    sleep(seconds(1)).await;
+    assert_eq!((charge.calls(), is_parked().await), (20 + STOCK, false));
+    charge.is_picky.store(false, Ordering::SeqCst);
+    submit(&engine, 20).await?;
+    sleep(seconds(2)).await;
     assert!(is_parked().await);
-    // Every job has been tried by now, and nothing is left to pay with.
-    sleep(seconds(20)).await;
     charge.is_back();
+    // The floor would pay for it after a minute.
     let until = Instant::now() + seconds(30);
     while is_parked().await {
         assert!(Instant::now() < until, "still parked");

@@ -10,7 +10,8 @@ use rewheel_core::store::{
     SubmitStore, What,
 };
 use rewheel_core::{
-    Actor, HolderId, Keep, KindName, NewHolder, NewJob, NewKind, Role, Timestamp, Version,
+    Actor, Floor, HolderId, Keep, KindName, NewHolder, NewJob, NewKind, RetryAsk, RetryPool, Role,
+    Timestamp, Version,
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -322,4 +323,18 @@ async fn a_change_that_goes_by_a_version_is_not_made_again() {
     assert!(matches!(error, StoreError::Ambiguous(_)), "{error:?}");
     faulty.fail_next(Verb::Change, Fault::After);
     assert!(store.change(&[pause], &by, keep).await.is_ok());
+}
+
+/// What was earned would count twice.
+#[tokio::test(start_paused = true)]
+async fn a_grant_whose_answer_was_lost_is_not_asked_for_again() {
+    let (faulty, store) = faulty();
+    let kind = KindName::parse("work").unwrap();
+    let floor = Floor { retries: 1, period: seconds(60) };
+    let ask = [RetryAsk { kind, earned: RetryPool::RETRY, wanted: 0, floor }];
+    faulty.fail_next(Verb::Grant, Fault::After);
+    let error = store.grant(&ask).await.unwrap_err();
+    assert!(matches!(error, StoreError::Ambiguous(_)), "{error:?}");
+    let all = [RetryAsk { earned: 0, wanted: 100, ..ask[0].clone() }];
+    assert_eq!(store.grant(&all).await.unwrap(), [11], "the ten of the beginning, and one");
 }
