@@ -55,8 +55,8 @@ pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
 pub use self::submit::{Receipt, Submit, SubmitError};
-pub use self::workers::{WorkerHeard, WorkerResult, WorkerSettled};
 pub use self::tenant_settings::TenantSettings;
+pub use self::workers::{WorkerHeard, WorkerResult, WorkerSettled};
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

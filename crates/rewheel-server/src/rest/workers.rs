@@ -101,13 +101,11 @@ async fn live(engine: &Engine, holder: HolderId) -> Result<(), Problem> {
 }
 
 fn expired(holder: HolderId, error: StoreError) -> Problem {
-    match error {
-        StoreError::HolderDead(_) => {
-            Problem::new(Code::HolderExpired, format!("the holder {holder} is not alive"))
-                .hint("drop all work, and claim with \"holder\":null")
-        }
-        error => error.into(),
+    if !matches!(error, StoreError::HolderDead(_)) {
+        return error.into();
     }
+    Problem::new(Code::HolderExpired, format!("the holder {holder} is not alive"))
+        .hint("drop all work, and claim with \"holder\":null")
 }
 
 fn check_kinds(engine: &Engine, kinds: &[KindName]) -> Result<(), Problem> {
