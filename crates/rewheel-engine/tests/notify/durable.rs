@@ -22,6 +22,16 @@ impl Notifier for Phone {
     }
 }
 
+/// Waits for a notice about a job: on a busy machine there may be one about the lease.
+async fn letter(ringing: &mut mpsc::UnboundedReceiver<Notice>) -> Notice {
+    loop {
+        let notice = ringing.recv().await.unwrap();
+        if notice.job.is_some() {
+            return notice;
+        }
+    }
+}
+
 /// Real time: a file is written. What is waited for is events.
 #[tokio::test]
 async fn a_letter_in_a_file_is_told_by_the_next_process() -> Tested {
@@ -40,7 +50,7 @@ async fn a_letter_in_a_file_is_told_by_the_next_process() -> Tested {
         .start()
         .await?;
     let job = first.submit_raw("work", Vec::new()).await?.id;
-    assert_eq!(ringing.recv().await.unwrap().job, Some(job));
+    assert_eq!(letter(&mut ringing).await.job, Some(job));
     first.kill();
 
     let store = rewheel_stores::connect(&url).await?;
@@ -49,7 +59,7 @@ async fn a_letter_in_a_file_is_told_by_the_next_process() -> Tested {
         .notifier("phone", Route::default(), phone(true))
         .start()
         .await?;
-    let told = tokio::time::timeout(seconds(60), ringing.recv()).await?.unwrap();
+    let told = tokio::time::timeout(seconds(60), letter(&mut ringing)).await?;
     assert_eq!(told.job, Some(job));
     second.shutdown(seconds(10)).await;
     assert_eq!(store.unannounced(10).await?, []);
