@@ -7,7 +7,9 @@ Change `handle` to your own work. The kind needs `runner = "worker"`. Run as man
 machines, against any server of the fleet. When one dies, its jobs go to the others once its lease has run out.
 """
 
+import http.client
 import json
+import os
 import queue
 import random
 import signal
@@ -47,13 +49,17 @@ def handle(job, cancelled):
 class Expired(Exception):
     """The server took this worker for dead: all of its work is somebody else's now."""
 
+    def __init__(self, holder):
+        super().__init__(holder)
+        self.holder = holder
+
 
 class Worker:
     def __init__(self, server, kinds, name="worker.py", threads=8):
         self.server, self.kinds, self.name, self.threads = server.rstrip("/"), kinds, name, threads
         self.holder, self.lease = None, 10.0
         self.lock = threading.Lock()
-        self.running = {}  # id -> (job, event that says: stop)
+        self.running = {}  # (id, fence) -> event that says: stop
         self.results = queue.Queue()
         self.stopping = threading.Event()
 
@@ -70,8 +76,8 @@ class Worker:
             try:
                 self.claim(room)
                 failures = 0
-            except Expired:
-                self.drop()
+            except Expired as expired:
+                self.drop(expired.holder)
             except OSError as error:
                 failures += 1
                 wait = random.uniform(0, min(30, 0.2 * 2**failures))
@@ -88,7 +94,7 @@ class Worker:
         for job in answer["jobs"]:
             stop = threading.Event()
             with self.lock:
-                self.running[job["id"]] = (job, stop)
+                self.running[job["id"], job["fence"]] = stop
             threading.Thread(target=self.work, args=(self.holder, job, stop), daemon=True).start()
 
     def work(self, holder, job, stop):
@@ -122,32 +128,34 @@ class Worker:
                         time.sleep(1)
                 with self.lock:
                     for result in results:
-                        self.running.pop(result["id"], None)
+                        self.running.pop((result["id"], result["fence"]), None)
 
     def beat(self):
         """Keeps all of this worker's jobs alive by one heartbeat, three times a lease."""
         while True:
             time.sleep(self.lease / 3)
-            if self.holder is None:
-                continue
             with self.lock:
-                held = list(self.running)
+                holder, held = self.holder, sorted({id for id, _ in self.running})
+            if holder is None:
+                continue
             try:
-                answer = self.post("heartbeat", {"holder": self.holder, "jobs": held})
+                answer = self.post("heartbeat", {"holder": holder, "jobs": held})
                 with self.lock:
-                    for id in answer["cancel"]:
-                        if id in self.running:
-                            self.running[id][1].set()
-            except Expired:
-                self.drop()
+                    for (id, _), stop in self.running.items():
+                        if id in answer["cancel"]:
+                            stop.set()
+            except Expired as expired:
+                self.drop(expired.holder)
             except OSError:
                 pass  # the fence decides who was right
 
-    def drop(self):
+    def drop(self, holder):
+        """What this worker had under that name is not its own any more."""
         with self.lock:
-            self.holder = None
-            for _, stop in self.running.values():
-                stop.set()
+            if self.holder == holder:
+                self.holder = None
+                for stop in self.running.values():
+                    stop.set()
 
     def post(self, verb, body):
         request = urllib.request.Request(
@@ -157,12 +165,16 @@ class Worker:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            problem = json.load(error)
+            text = error.read().decode(errors="replace")
             if error.code == 410:
-                raise Expired from None
+                raise Expired(body["holder"]) from None
             if error.code < 500 and error.code != 429:
-                sys.exit(f"{problem.get('detail')} ({problem.get('code')})")
-            raise
+                # It will not be better next time. From any thread: half a worker is worse than none.
+                print(f"the server refuses this worker: {text}", file=sys.stderr, flush=True)
+                os._exit(1)
+            raise OSError(f"{error.code} {text[:200]}") from None
+        except (ValueError, http.client.HTTPException) as error:
+            raise OSError(f"not an answer: {error}") from None
 
 
 def seconds(text):

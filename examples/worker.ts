@@ -32,7 +32,13 @@ async function handle(job: Job, signal: AbortSignal): Promise<void> {
 }
 
 /** The server took this worker for dead: all of its work is somebody else's now. */
-class Expired extends Error {}
+class Expired extends Error {
+  holder: string | null;
+  constructor(holder: string | null) {
+    super("expired");
+    this.holder = holder;
+  }
+}
 
 const rest = (millis: number) => new Promise((done) => setTimeout(done, millis));
 
@@ -42,7 +48,7 @@ class JobWorker {
   places: number;
   holder: string | null = null;
   leaseMillis = 10_000;
-  running = new Map<string, AbortController>();
+  running = new Map<string, { id: string; stop: AbortController }>(); // by id and fence
   results: { holder: string; result: object }[] = [];
   stopping = false;
 
@@ -67,7 +73,7 @@ class JobWorker {
         failures = 0;
       } catch (error) {
         if (error instanceof Expired) {
-          this.drop();
+          this.drop(error.holder);
           continue;
         }
         const wait = Math.random() * Math.min(30_000, 200 * 2 ** ++failures);
@@ -86,7 +92,7 @@ class JobWorker {
     this.leaseMillis = millis(answer.lease_ttl);
     for (const job of answer.jobs as Job[]) {
       const stop = new AbortController();
-      this.running.set(job.id, stop);
+      this.running.set(`${job.id} ${job.fence}`, { id: job.id, stop });
       void this.work(answer.holder, job, stop.signal);
     }
   }
@@ -123,7 +129,7 @@ class JobWorker {
             await rest(1_000);
           }
         }
-        results.forEach((result) => this.running.delete(result.id));
+        results.forEach((result) => this.running.delete(`${result.id} ${result.fence}`));
       }
     }
   }
@@ -136,20 +142,23 @@ class JobWorker {
       if (performance.now() - last < this.leaseMillis / 3 || this.holder === null) continue;
       last = performance.now();
       try {
-        const answer = await this.post("heartbeat", { holder: this.holder, jobs: [...this.running.keys()] });
-        for (const id of answer.cancel) this.running.get(id)?.abort();
+        const jobs = [...new Set([...this.running.values()].map((one) => one.id))];
+        const answer = await this.post("heartbeat", { holder: this.holder, jobs });
+        for (const one of this.running.values()) if (answer.cancel.includes(one.id)) one.stop.abort();
       } catch (error) {
-        if (error instanceof Expired) this.drop(); // otherwise the fence decides who was right
+        if (error instanceof Expired) this.drop(error.holder); // otherwise the fence decides who was right
       }
     }
   }
 
-  drop(): void {
+  /** What this worker had under that name is not its own any more. */
+  drop(holder: string | null): void {
+    if (this.holder !== holder) return;
     this.holder = null;
-    for (const stop of this.running.values()) stop.abort();
+    for (const one of this.running.values()) one.stop.abort();
   }
 
-  async post(verb: string, body: object): Promise<any> {
+  async post(verb: string, body: any): Promise<any> {
     const answer = await fetch(`${this.server}/v1/workers/${verb}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -158,7 +167,7 @@ class JobWorker {
     });
     const document: any = await answer.json();
     if (answer.ok) return document;
-    if (answer.status === 410) throw new Expired();
+    if (answer.status === 410) throw new Expired(body.holder);
     if (answer.status < 500 && answer.status !== 429) {
       console.error(`${document.detail} (${document.code})`);
       process.exit(1);

@@ -166,6 +166,19 @@ async fn kill_until_dead(world: &mut World, fleet: &mut Fleet, beside: Beside) -
     }
 }
 
+async fn nobody_dead_has_a_job(fleet: &Fleet) -> bool {
+    let jobs = fleet.get("/v1/jobs?kind=steady&state=leased&limit=1000").await;
+    let holders = fleet.get("/v1/holders?limit=1000").await;
+    let alive: Vec<&Value> = holders["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|holder| holder["died"].is_null())
+        .map(|holder| &holder["id"])
+        .collect();
+    jobs["items"].as_array().unwrap().iter().all(|job| alive.contains(&&job["holder"]))
+}
+
 async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("rewheel.toml");
@@ -182,6 +195,8 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     let whats: Vec<&str> = audit.iter().map(|line| line["what"].as_str().unwrap()).collect();
     assert_eq!(whats, ["dead", "takeover", "takeover", "takeover", "takeover"]);
     until("somebody is told", async || !world.told().is_empty()).await;
+    // A sweep takes a thousand at a time, and the poison was one of them.
+    until("nobody dead has a job", async || nobody_dead_has_a_job(&fleet).await).await;
     fleet.stop().await;
 
     let store = rewheel_stores::connect(url).await.unwrap();

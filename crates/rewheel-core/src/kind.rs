@@ -3,6 +3,7 @@
 use crate::audit::Facts;
 use crate::id::HolderId;
 use crate::name::KindName;
+use crate::redact::without_proofs;
 use crate::timestamp::Timestamp;
 
 /// A kind as it is written by config, a person or an engine that has its handler.
@@ -78,6 +79,7 @@ impl Kind {
 }
 
 fn settings(settings: &str, takeovers_max: u32) -> Facts {
+    let settings = without_proofs(settings);
     Facts::default().with("settings", Some(settings)).with("takeovers_max", Some(takeovers_max))
 }
 

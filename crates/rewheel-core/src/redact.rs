@@ -45,6 +45,10 @@ const PREFIXES: [&str; 16] = [
     "eyJ",
 ];
 
+/// Headers whose whole line is a secret.
+const WHOLE: [&str; 5] =
+    ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
+
 /// A token is no shorter than this; a word that begins like one may be.
 const TOKEN_CHARS_MIN: usize = 12;
 
@@ -123,11 +127,29 @@ fn named(rest: &str, word: usize) -> Option<Found> {
         rest[at..].get(..scheme.len()).is_some_and(|text| text.eq_ignore_ascii_case(scheme))
     });
     at += scheme.map_or(0, str::len);
+    let is_whole = WHOLE.iter().any(|name| rest[..word].eq_ignore_ascii_case(name));
     let hidden = match quote {
-        Some(quote) => span(&rest[at..], |c| c != quote && c != '\\' && c != '\n'),
+        // What is quoted inside of a quoted text ends with a backslash before its quote; only there is it an end.
+        Some(quote) if rest[..at].ends_with(&format!("\\{quote}")) => {
+            span(&rest[at..], |c| c != quote && c != '\\' && c != '\n')
+        }
+        Some(quote) => quoted(&rest[at..], quote),
+        // All of such a line is the secret, whatever is in it.
+        None if is_whole => span(&rest[at..], |c| c != '\n'),
         None => span(&rest[at..], |c| !c.is_whitespace() && !",;&\"'<>()[]{}".contains(c)),
     };
     (hidden > 0).then_some(Found { before: at, hidden })
+}
+
+/// How long a quoted text is, what is escaped in it included.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    let end = text.find(|c| {
+        let is_end = (c == quote || c == '\n') && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    end.unwrap_or(text.len())
 }
 
 /// `scheme://user:password@host`.
@@ -147,9 +169,49 @@ fn span(text: &str, like: impl Fn(char) -> bool) -> usize {
     text.find(|c| !like(c)).unwrap_or(text.len())
 }
 
+/// Returns the settings of a kind, as JSON, without what proves who sends: the values of `headers` and `secrets`, unless they
+/// only name a variable of the environment.
+pub(crate) fn without_proofs(settings: &str) -> String {
+    let mut kept = String::with_capacity(settings.len());
+    let mut rest = settings;
+    while let Some((at, close)) = proofs(rest) {
+        kept.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let mut is_value = close == ']';
+        // A list has values only, an object a name before each.
+        while let Some(next) = rest.find(['"', close]) {
+            kept.push_str(&rest[..next]);
+            rest = &rest[next..];
+            if !rest.starts_with('"') {
+                break;
+            }
+            let length = quoted(&rest[1..], '"');
+            let text = &rest[1..=length];
+            let is_hidden = is_value && !text.contains("${");
+            kept.push('"');
+            kept.push_str(if is_hidden { HIDDEN } else { text });
+            rest = &rest[length + 1..];
+            if let Some(after) = rest.strip_prefix('"') {
+                kept.push('"');
+                rest = after;
+            }
+            is_value = close == ']' || !is_value;
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Finds what proves who sends: where it begins, what ends it.
+fn proofs(text: &str) -> Option<(usize, char)> {
+    let find = |name: &str, close| text.find(name).map(|at| (at + name.len(), close));
+    let found = [find("\"headers\":{", '}'), find("\"secrets\":[", ']')];
+    found.into_iter().flatten().min()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::redact;
+    use super::{redact, without_proofs};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
@@ -165,6 +227,9 @@ mod tests {
         check(r#"{\"token\":\"abc\"}"#, r#"{\"token\":\"***\"}"#);
         check("x-auth-token: abc\nage: 7", "x-auth-token: ***\nage: 7");
         check("cookie='a=b; c=d'", "cookie='***'");
+        check("Cookie: a=b; session=xyz\nage: 7", "Cookie: ***\nage: 7");
+        check("authorization: ApiKey abc123", "authorization: ***");
+        check(r#"{"password":"ab\"cd","id":7}"#, r#"{"password":"***","id":7}"#);
     }
 
     #[test]
@@ -187,6 +252,16 @@ mod tests {
         check("eyJhbGciOiJI.eyJzdWIi.c2ln: expired", "***: expired");
         check("AKIAIOSFODNN7EXAMPLE", "***");
         check(r#"{"a":["whsec_MfKQ9r8G+/KYqrTwjUPD8I==","b"]}"#, r#"{"a":["***","b"]}"#);
+    }
+
+    #[test]
+    fn what_proves_who_sends_is_not_in_settings() {
+        let settings = r#"{"a":1,"callback":{"headers":{"x-key":"hunt\"er2","auth":"Bearer ${T}"},"secrets":["s1","${S}"],"url":"https://x"}}"#;
+        let hidden = r#"{"a":1,"callback":{"headers":{"x-key":"***","auth":"Bearer ${T}"},"secrets":["***","${S}"],"url":"https://x"}}"#;
+        assert_eq!(without_proofs(settings), hidden);
+        for odd in ["", "{}", r#"{"headers":{}}"#, r#"{"secrets":["#, r#"{"headers":{"a"#] {
+            assert!(without_proofs(odd).len() >= odd.len().min(3), "{odd}");
+        }
     }
 
     #[test]

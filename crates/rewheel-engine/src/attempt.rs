@@ -30,6 +30,7 @@ pub(crate) async fn run(
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
         shared.forget(lease);
         Pass::undo(places.paid.take());
+        shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
         drop(places);
         let _ = shared.to_dispatch.send(Command::Place);
         return;
@@ -38,6 +39,7 @@ pub(crate) async fn run(
         Ok(target) => target,
         Err((wait, failure)) => {
             Pass::undo(places.paid.take());
+            shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
             let decision = Decision::Snooze { after: wait, because: Because::Snooze };
             let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
             let places = Some(places);
@@ -51,7 +53,9 @@ pub(crate) async fn run(
         places.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
     }
     let started = shared.clock.now();
-    let bytes_max = shared.settings.payload_bytes_max;
+    // What the engine itself keeps there is not what people submit.
+    let is_own = waiting.job.lane.kind.is_reserved();
+    let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
     let report = report(&shared, &waiting, &kind, &cancel, &checkpoints).await;
     if let Some(payload) = checkpoints.take() {

@@ -260,6 +260,12 @@ impl Shared {
         })
     }
 
+    /// Takes back what rates let pass for an attempt that was not made.
+    pub(crate) fn give_passes_back(&self, kind: &KindEntry, tenant: Option<&Tenant>) {
+        kind.gate.iter().for_each(|gate| gate.give_back());
+        self.tenants.of(tenant).give_pass_back();
+    }
+
     /// Returns how many places one kind may have. The last fifth is for the others, where there are any: whatever one kind waits
     /// for, they find a place.
     pub(crate) fn places_of_one(&self) -> usize {

@@ -90,6 +90,11 @@ impl TenantEntry {
             || self.concurrency_max.is_some_and(|most| self.load.running() >= most)
     }
 
+    /// Takes back what its rate let pass for an attempt that was not made.
+    pub(crate) fn give_pass_back(&self) {
+        self.gate.iter().for_each(Gate::give_back);
+    }
+
     /// Returns whether a new job would take the turn of one that waits here.
     pub(crate) fn is_held_up(&self) -> bool {
         self.gate.is_some() && self.load.has_queued()

@@ -97,7 +97,9 @@ impl Engine {
             return Ok(Vec::new());
         }
         let claim = Claim { holder: worker, visits: &visits, horizon: Duration::ZERO, limit };
-        let leased = shared.store.claim(&claim).await?;
+        let leased = shared.store.claim(&claim).await;
+        give_passes_back(&known, &visits, leased.as_deref().unwrap_or_default());
+        let leased = leased?;
         // A takeover counts against a suspect only if its start was recorded.
         let is_suspect = |leased: &&Leased| leased.job.is_suspect();
         let suspects: Vec<Lease> = leased.iter().filter(is_suspect).map(Leased::lease).collect();
@@ -225,8 +227,9 @@ impl Engine {
         kinds: &BTreeMap<JobId, KindName>,
     ) -> Answer<WorkerSettled> {
         let shared = self.shared();
-        let outcome = match answer? {
-            Settled::Applied(outcome) | Settled::AlreadyApplied(outcome) => outcome,
+        let (outcome, is_news) = match answer? {
+            Settled::Applied(outcome) => (outcome, true),
+            Settled::AlreadyApplied(outcome) => (outcome, false),
             Settled::Lost => return Ok(WorkerSettled::Lost),
         };
         let state = match outcome {
@@ -235,6 +238,10 @@ impl Engine {
             Outcome::Gone if kinds.contains_key(&settlement.lease.job) => State::Succeeded,
             Outcome::Gone => return Ok(WorkerSettled::Lost),
         };
+        if !is_news {
+            // It was counted when it was new, and told.
+            return Ok(WorkerSettled::Settled(state));
+        }
         shared.decided.count(settlement);
         if state == State::Dead {
             shared.note_dead([settlement.lease.job]);
@@ -243,6 +250,21 @@ impl Engine {
             shared.events.tell([(settlement.lease.job, kind, Some(State::Leased), state)]);
         }
         Ok(WorkerSettled::Settled(state))
+    }
+}
+
+/// Takes back what rates let pass for jobs that did not come.
+fn give_passes_back(
+    known: &BTreeMap<&KindName, Arc<KindEntry>>,
+    visits: &[Visit],
+    leased: &[Leased],
+) {
+    for (name, kind) in known {
+        let Some(gate) = &kind.gate else { continue };
+        let of_it = |visit: &&Visit| visit.lane.kind == **name;
+        let passed: usize = visits.iter().filter(of_it).map(|visit| visit.limit).sum();
+        let came = leased.iter().filter(|leased| leased.job.lane.kind == **name).count();
+        (came..passed).for_each(|_| gate.give_back());
     }
 }
 

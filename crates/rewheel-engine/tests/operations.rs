@@ -348,6 +348,28 @@ async fn jobs_whose_deadline_has_passed_are_told_apart_or_get_a_new_one() -> Tes
     Ok(())
 }
 
+/// However many batches an attempt makes, and wherever it rests.
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_never_taken_for_done() -> Tested {
+    let (store, shop) = (store(), Shop::default());
+    let engine = engine(&shared(&store), "one", &shop).await;
+    for _ in 0..6_000 {
+        engine.submit_raw("charge", Vec::new()).deadline_in(seconds(300)).await?;
+    }
+    until(async || count(&store, "charge", State::Dead).await == 6_000).await;
+    tokio::time::sleep(seconds(301)).await;
+    engine.submit_raw("charge", Vec::new()).await?;
+    until(async || count(&store, "charge", State::Dead).await == 6_001).await;
+    shop.mend(usize::MAX);
+    // The step of the canary is one of an odd number.
+    let order = of_kind(BulkVerb::Redrive, "charge").canary(vec![1]);
+    let operation = engine.operate(&order, &by()).await?;
+    let operation = ended(&engine, operation.id).await;
+    assert_eq!(figures(&operation), (OperationState::Done, 6_001, 1, 6_000));
+    assert_eq!(operation.refused["deadline_passed"], 6_000);
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn live_jobs_are_cancelled_and_neither_dead_letters_nor_operations_are() -> Tested {
     let (store, shop) = (store(), Shop::default());

@@ -11,6 +11,7 @@ use rewheel_core::store::{Filter, KindStore, PageRequest, ReadStore, Store};
 use rewheel_core::{Failure, Job, Report, State};
 use rewheel_engine::{
     BreakerSettings, Engine, EngineSettings, JobContext, KindSettings, Reporting, Runner,
+    StartError,
 };
 use rewheel_stores::MemoryStore;
 use std::collections::BTreeMap;
@@ -49,6 +50,28 @@ impl Runner for Hosts {
     }
 }
 
+async fn engine(
+    store: &MemoryStore,
+    hosts: &Hosts,
+    rate: Option<&str>,
+) -> Result<Engine, StartError> {
+    let breaker = BreakerSettings { window: 10, failure_ratio: 0.5, open_for: seconds(5) };
+    let settings = KindSettings {
+        breaker: Some(breaker),
+        attempts_max: 100,
+        backoff: Backoff::fixed(seconds(1)),
+        rate: rate.and_then(|rate| rate.parse().ok()),
+        ..KindSettings::default()
+    };
+    let runner = hosts.clone();
+    Engine::builder(Arc::new(store.clone()) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("hook", settings)
+        .runners(move |_, _| Some(Arc::new(runner.clone())))
+        .start()
+        .await
+}
+
 async fn waiting(store: &MemoryStore) -> Vec<Job> {
     let filter = Filter { states: vec![State::Scheduled, State::Leased], ..Filter::default() };
     store.list(&filter, &PageRequest::first(1_000)).await.unwrap().items
@@ -58,20 +81,7 @@ async fn waiting(store: &MemoryStore) -> Vec<Job> {
 async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested {
     let (store, hosts) = (store(), Hosts::default());
     hosts.is_down.store(true, Ordering::SeqCst);
-    let breaker = BreakerSettings { window: 10, failure_ratio: 0.5, open_for: seconds(5) };
-    let settings = KindSettings {
-        breaker: Some(breaker),
-        attempts_max: 100,
-        backoff: Backoff::fixed(seconds(1)),
-        ..KindSettings::default()
-    };
-    let runner = hosts.clone();
-    let engine = Engine::builder(Arc::new(store.clone()) as Arc<dyn Store>)
-        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
-        .kind("hook", settings)
-        .runners(move |_, _| Some(Arc::new(runner.clone())))
-        .start()
-        .await?;
+    let engine = engine(&store, &hosts, None).await?;
     for number in 0..120 {
         let host = if number % 2 == 0 { "down" } else { "up" };
         engine.submit_raw("hook", host.as_bytes().to_vec()).await?;
@@ -99,5 +109,23 @@ async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested
     hosts.is_down.store(false, Ordering::SeqCst);
     tokio::time::sleep(seconds(25)).await;
     assert_eq!(waiting(&store).await, []);
+    Ok(())
+}
+
+/// What is put back has not been called: it must not use up what others may call.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_down_does_not_use_up_the_rate_of_the_others() -> Tested {
+    let (store, hosts) = (store(), Hosts::default());
+    hosts.is_down.store(true, Ordering::SeqCst);
+    let engine = engine(&store, &hosts, Some("10/s")).await?;
+    for _ in 0..300 {
+        engine.submit_raw("hook", b"down".to_vec()).await?;
+    }
+    tokio::time::sleep(seconds(60)).await;
+    for _ in 0..100 {
+        engine.submit_raw("hook", b"up".to_vec()).await?;
+    }
+    tokio::time::sleep(seconds(20)).await;
+    assert!(hosts.calls("up") >= 90, "{} of 100 in 20 s at 10/s", hosts.calls("up"));
     Ok(())
 }

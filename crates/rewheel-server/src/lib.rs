@@ -11,6 +11,7 @@ pub mod problem;
 pub mod rfc3339;
 mod fields;
 mod signature;
+mod metrics;
 mod bulk;
 pub mod submit;
 pub mod job_document;

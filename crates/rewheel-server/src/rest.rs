@@ -13,6 +13,7 @@ mod audit;
 mod incidents;
 mod operations;
 mod health;
+mod metrics;
 
 use crate::app::App;
 use crate::problem::{Code, Problem};
@@ -67,6 +68,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/audit", get(audit::list))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
+        .route("/health", get(health::health))
+        .route("/metrics", get(metrics::metrics))
         .fallback(nothing_here)
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
         .with_state(app)

@@ -128,8 +128,8 @@ impl Document {
         self.is_read = next.is_none();
     }
 
-    /// What is to be done to the jobs that come next. A redrive is for the very death that was read: a late repetition must not
-    /// redrive a job that has died again since.
+    /// What is to be done to the jobs that come next, as they were read: a late repetition must not redrive a job that has died again
+    /// since, nor cancel a dead letter that was read when it lived.
     pub(super) fn changes(&self) -> Vec<Change> {
         let verb = self.verb();
         let deadline = self.deadline.map(|deadline| match deadline {
@@ -137,8 +137,7 @@ impl Document {
             Deadline::AtMs(at) => When::At(Timestamp::from_millis(at)),
         });
         let change = |subject: &Subject| {
-            let version = Version::new(subject.version);
-            let if_version = (verb == BulkVerb::Redrive).then_some(version);
+            let if_version = Some(Version::new(subject.version));
             Some(Change { job: subject.id.parse().ok()?, what: verb.what(deadline), if_version })
         };
         self.pending.iter().filter_map(change).collect()

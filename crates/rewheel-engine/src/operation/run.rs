@@ -1,12 +1,13 @@
 //! Carries an order out, a batch at a time, from wherever an earlier attempt left it.
 
+use super::BulkVerb;
 use super::canary::{self, Health};
 use super::document::Document;
 use crate::checkpoint::CheckpointError;
 use crate::events::Log;
 use crate::runner::{JobContext, Reporting, Runner};
 use rewheel::Category;
-use rewheel_core::store::{Changed, Store, StoreError};
+use rewheel_core::store::{Change, Changed, Store, StoreError};
 use rewheel_core::{Failure, Job, JobId, Keep, Report, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,9 @@ const BATCH_MAX: usize = 500;
 
 /// Batches of one attempt. Then another job gets the place.
 const STEPS_MAX: usize = 20;
+
+/// How often to try a job that others change at the same time.
+const FOLLOW_MAX: usize = 3;
 
 /// How soon, and how rarely, to look whether the jobs of a canary have ended.
 const LOOK_MIN: Duration = Duration::from_millis(100);
@@ -54,8 +58,10 @@ impl Operator {
         })?;
         // What was begun and not noted as done may be done already.
         let mut is_again = !order.pending.is_empty();
-        for _ in 0..STEPS_MAX {
-            if context.cancel().is_cancelled() {
+        for step in 0.. {
+            // Never between noting which jobs come next and changing them: the next attempt would not know whether that was done.
+            let may_rest = order.pending.is_empty();
+            if may_rest && (step >= STEPS_MAX || context.cancel().is_cancelled()) {
                 break;
             }
             let next = self.step(id, &mut order, is_again).await?;
@@ -112,15 +118,19 @@ impl Operator {
         is_again: bool,
     ) -> Result<Next, StoreError> {
         let changes = order.changes();
-        let answers = self.store.change(&changes, &order.actor(id), self.keep).await?;
+        let mut answers = self.store.change(&changes, &order.actor(id), self.keep).await?;
+        if order.verb() != BulkVerb::Redrive {
+            self.follow(id, order, &changes, &mut answers).await?;
+        }
         let is_canary = order.step_size().is_some();
         for (change, answer) in changes.iter().zip(&answers) {
-            match refusal(*answer) {
-                Some(reason) if !is_again => {
+            let is_done = is_again && may_be_done(*answer);
+            match refusal(*answer).filter(|_| !is_done) {
+                Some(reason) => {
                     order.failed += 1;
                     *order.refused.entry(reason.to_owned()).or_default() += 1;
                 }
-                Some(_) | None => {
+                None => {
                     order.done += 1;
                     if is_canary {
                         order.watched.push(change.job.to_string());
@@ -137,6 +147,42 @@ impl Operator {
             Some(rate) => Next::Wait(rate.time_of(changes.len())),
             None => Next::Step,
         })
+    }
+
+    /// Changes jobs that were not as they were read, provided that they are still meant: who cancels all that wait means one that began
+    /// to run, and not one that died.
+    async fn follow(
+        &self,
+        id: JobId,
+        order: &Document,
+        changes: &[Change],
+        answers: &mut [Changed],
+    ) -> Result<(), StoreError> {
+        for _ in 0..FOLLOW_MAX {
+            let mut places = Vec::new();
+            let mut again = Vec::new();
+            for (place, change) in changes.iter().enumerate() {
+                if !matches!(answers[place], Changed::VersionChanged(_)) {
+                    continue;
+                }
+                match self.store.get(change.job).await? {
+                    Some(job) if order.filter.filter.wants(job.state()) => {
+                        places.push(place);
+                        again.push(Change { if_version: Some(job.version), ..change.clone() });
+                    }
+                    Some(job) => answers[place] = Changed::WrongState(job.state()),
+                    None => answers[place] = Changed::NotFound,
+                }
+            }
+            if again.is_empty() {
+                return Ok(());
+            }
+            let changed = self.store.change(&again, &order.actor(id), self.keep).await?;
+            for (place, answer) in places.into_iter().zip(changed) {
+                answers[place] = answer;
+            }
+        }
+        Ok(())
     }
 
     /// Looks whether the jobs of the canary's step do well.
@@ -180,6 +226,11 @@ impl Runner for Operator {
 
 async fn save(context: &JobContext, order: &Document) -> Result<(), CheckpointError> {
     context.checkpoint_raw(order.encode()).await
+}
+
+/// Whether an answer is what a change gets that is made for the second time.
+fn may_be_done(answer: Changed) -> bool {
+    matches!(answer, Changed::WrongState(_) | Changed::VersionChanged(_) | Changed::NotFound)
 }
 
 /// Why a job was not changed, in the words of the wire; `None` where it was.

@@ -23,6 +23,9 @@ const ALLOW_MAX: usize = 32;
 /// The old one and the new one while they are exchanged, and some more.
 const SECRETS_MAX: usize = 8;
 
+/// What the names of the server's own variables begin with.
+const OWN_PREFIX: &str = "REWHEEL__";
+
 /// What stands for a value that is not shown.
 pub(crate) const MASKED: &str = "***";
 
@@ -117,7 +120,9 @@ impl Callback {
                 None => Method::POST,
             },
             headers: match &fields.headers {
-                Some(headers) => parse_headers(&typed("headers", headers)?, variable)?,
+                Some(headers) => {
+                    parse_headers(&unquoted("headers", headers, "an object of strings")?, variable)?
+                }
                 None => HeaderMap::new(),
             },
             success: match &fields.success {
@@ -132,9 +137,10 @@ impl Callback {
                 None => None,
             },
             secrets: match &fields.secrets {
-                Some(secrets) => {
-                    parse_secrets(&typed::<Vec<String>>("secrets", secrets)?, variable)?
-                }
+                Some(secrets) => parse_secrets(
+                    &unquoted::<Vec<String>>("secrets", secrets, "a list of strings")?,
+                    variable,
+                )?,
                 None => Vec::new(),
             },
         })
@@ -177,6 +183,15 @@ fn typed<T: for<'de> Deserialize<'de>>(
     value: &Value,
 ) -> Result<T, CallbackError> {
     T::deserialize(value).map_err(|error| CallbackError::of(field, error))
+}
+
+/// As [`typed`], for values that must not be quoted in an error: they may be secrets.
+fn unquoted<T: for<'de> Deserialize<'de>>(
+    field: &'static str,
+    value: &Value,
+    what: &str,
+) -> Result<T, CallbackError> {
+    T::deserialize(value).map_err(|_| CallbackError::of(field, format!("must be {what}")))
 }
 
 fn parse_url(text: &str, allow: &Allow) -> Result<UrlTemplate, CallbackError> {
@@ -238,6 +253,10 @@ pub(crate) fn substitute(
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let (name, tail) = after.split_once('}').ok_or("has a `${` without its `}`")?;
+        if name.starts_with(OWN_PREFIX) {
+            // Whoever may name a kind must not learn the password of the store.
+            return Err(format!("environment variable `{name}` is the server's own"));
+        }
         let value =
             variable(name).ok_or_else(|| format!("environment variable `{name}` is not set"))?;
         result.push_str(before);

@@ -19,6 +19,10 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct RequestId(pub(super) String);
 
+/// Marks an answer that is no success, and no problem document either.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AsItIs;
+
 impl IntoResponse for Problem {
     /// Hands the problem to `finish`, which knows the request's id.
     fn into_response(self) -> Response {
@@ -42,7 +46,7 @@ pub(super) async fn finish(
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    if !response.status().is_success() {
+    if !response.status().is_success() && response.extensions().get::<AsItIs>().is_none() {
         let problem = response
             .extensions_mut()
             .remove::<Problem>()

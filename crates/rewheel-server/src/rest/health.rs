@@ -4,7 +4,10 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use rewheel::{Clock, duration};
+use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,4 +31,48 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Prob
         }
         Err(_) => Err(Problem::new(Code::StoreUnavailable, "the store does not answer")),
     }
+}
+
+/// One part of the server.
+#[derive(Debug, Serialize)]
+struct Component {
+    ok: bool,
+    message: String,
+}
+
+/// `GET /health`: how each part is, for people. 503 if one of them keeps jobs from being run or taken in.
+pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    let engine = app.engine()?;
+    let status = engine.status();
+    let part = |ok: bool, well: String, ill: String| Component {
+        ok,
+        message: if ok { well } else { ill },
+    };
+    let clock = Clock::system();
+    let asked = clock.now();
+    let store = match tokio::time::timeout(STORE_TIMEOUT, engine.store().now()).await {
+        Ok(Ok(_)) => {
+            let took = duration::text(clock.now().since(asked)).to_string();
+            part(true, format!("answered within {took}"), String::new())
+        }
+        Ok(Err(error)) => part(false, String::new(), error.with_causes()),
+        Err(_) => part(false, String::new(), "does not answer".to_owned()),
+    };
+    let lease = part(
+        !status.doubtful,
+        format!("holder {} is alive", status.holder),
+        "could not be renewed: nothing new is started until it is".to_owned(),
+    );
+    let used = status.places - status.places_free.min(status.places);
+    let places = part(true, format!("{used} of {} are taken", status.places), String::new());
+    let is_well = store.ok && lease.ok;
+    let document = json!({
+        "ok": is_well,
+        "components": { "store": store, "lease": lease, "places": places },
+    });
+    let code = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    // It is an answer, not a problem: whoever asks wants all of it.
+    let mut response = (code, Json(document)).into_response();
+    response.extensions_mut().insert(super::answer::AsItIs);
+    Ok(response)
 }

@@ -94,6 +94,8 @@ fn if_match(tag: &HeaderValue) -> Result<Option<Version>, Problem> {
     if text == "*" {
         return Ok(None);
     }
+    // A proxy that compresses makes it weak; the version is the same.
+    let text = text.strip_prefix("W/").unwrap_or(text);
     let version = text.trim_matches('"').parse().map(Version::new);
     version.map(Some).map_err(|_| {
         Problem::new(Code::BadQuery, "the header If-Match is not a version of this job")

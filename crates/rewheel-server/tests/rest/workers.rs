@@ -66,6 +66,9 @@ async fn a_worker_takes_a_job_and_says_what_became_of_it() {
         let settled = settle(&api, holder, retry.clone()).await;
         assert_eq!(settled, json!({"id": id, "settled": true, "state": "scheduled"}));
         assert_eq!(settle(&api, holder, retry).await, settled, "an answer that was lost");
+        let stats = api.get("/v1/stats").await.body;
+        let decided = json!([{"decision": "retry", "category": "timeout", "count": 1}]);
+        assert_eq!(stats["here"]["decisions"], decided, "what is known already is not counted");
         let again = claim(&api, holder, 1, "5s").await.body;
         assert_eq!((&again["jobs"][0]["attempt"], &again["holder"]), (&json!(2), holder));
         let done = json!({"id": id, "fence": again["jobs"][0]["fence"], "verdict": "done"});

@@ -61,7 +61,11 @@ fn a_wrong_value_is_named_with_its_field() {
     refuse(with("url", json!(7)), "url: invalid type");
     refuse(with("method", json!("post")), "method: `post` is not one of POST, PUT");
     refuse(with("method", json!("CONNECT")), "method: `CONNECT` is not one of");
-    refuse(with("headers", json!(["a"])), "headers: invalid type");
+    refuse(with("headers", json!("Bearer x")), "headers: must be an object of strings");
+    refuse(
+        with("headers", json!({"a": "${REWHEEL__STORE__URL}"})),
+        "headers.a: environment variable",
+    );
     refuse(with("headers", json!({"a b": "c"})), "headers.a b: is not the name of a header");
     refuse(with("headers", json!({"a": "b\r\nc: d"})), "headers.a: has a character");
     refuse(with("headers", json!({"Host": "a"})), "headers.Host: cannot be set");
@@ -69,7 +73,7 @@ fn a_wrong_value_is_named_with_its_field() {
     refuse(with("headers", json!({"Rewheel-Fence": "9"})), "headers.Rewheel-Fence: cannot be set");
     refuse(with("headers", json!({"a": "${b"})), "headers.a: has a `${` without its `}`");
     refuse(with("headers", json!({"a": "***"})), "headers.a: is masked in answers");
-    refuse(with("secrets", json!("whsec_x")), "secrets: invalid type");
+    refuse(with("secrets", json!("whsec_x")), "secrets: must be a list of strings");
     refuse(with("secrets", json!(["***"])), "secrets.0: must be `whsec_` or `whsk_`");
     refuse(with("secrets", json!(["whsec_aGk="])), "secrets.0: is too short");
     refuse(
