@@ -214,6 +214,22 @@ pub(crate) struct Which {
     pub(crate) created_before: Option<String>,
 }
 
+impl Which {
+    /// The conditions that can be there once, by their names.
+    pub(crate) fn single(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("tenant", &self.tenant),
+            ("category", &self.category),
+            ("q", &self.q),
+            ("due_after", &self.due_after),
+            ("due_before", &self.due_before),
+            ("created_after", &self.created_after),
+            ("created_before", &self.created_before),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+}
+
 /// How much of a list.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Paging {

@@ -41,17 +41,8 @@ fn filter(args: &Redrive) -> Map<String, Value> {
     if !which.kind.is_empty() {
         filter.insert("kind".to_owned(), json!(which.kind));
     }
-    let single = [
-        ("tenant", &which.tenant),
-        ("category", &which.category),
-        ("q", &which.q),
-        ("due_after", &which.due_after),
-        ("due_before", &which.due_before),
-        ("created_after", &which.created_after),
-        ("created_before", &which.created_before),
-        ("incident", &args.incident),
-    ];
-    let single = single.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let incident = args.incident.as_deref().map(|incident| ("incident", incident));
+    let single = which.single().chain(incident);
     filter.extend(single.map(|(name, value)| (name.to_owned(), json!(value))));
     if args.all {
         filter.insert("state".to_owned(), json!("dead"));

@@ -107,18 +107,9 @@ pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result
 /// The parameters that say which jobs.
 pub(crate) fn query<'a>(which: &'a Which, paging: &'a Paging) -> Vec<(&'a str, &'a str)> {
     let mut query: Vec<_> = which.kind.iter().map(|kind| ("kind", kind.as_str())).collect();
-    let single = [
-        ("tenant", &which.tenant),
-        ("category", &which.category),
-        ("q", &which.q),
-        ("due_after", &which.due_after),
-        ("due_before", &which.due_before),
-        ("created_after", &which.created_after),
-        ("created_before", &which.created_before),
-        ("limit", &paging.limit),
-        ("cursor", &paging.cursor),
-    ];
-    query.extend(single.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
+    query.extend(which.single());
+    let paging = [("limit", &paging.limit), ("cursor", &paging.cursor)];
+    query.extend(paging.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
     query
 }
 

@@ -1,23 +1,28 @@
-//! Dead letters are put back to work from a shell: with care, and whatever becomes of the server.
+//! Dead letters are looked at, mended and put back to work from a shell: with care, and whatever becomes of the server.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
-#![expect(clippy::disallowed_methods, reason = "who is called ends with the test")]
 
+#[path = "support/fleet.rs"]
+mod fleet;
+#[path = "chaos/node.rs"]
+#[expect(dead_code, reason = "other tests harm nodes in other ways")]
+mod node;
+
+use self::fleet::{Fleet, until};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 const DEAD: u64 = 412;
 
 /// Somebody to call who knows no order until he is mended, for so many calls.
-async fn shop() -> (String, Arc<AtomicUsize>) {
+async fn shop() -> (String, Arc<AtomicUsize>, JoinSet<()>) {
     let mended = Arc::new(AtomicUsize::new(0));
     let left = Arc::clone(&mended);
     let answer = move || async move {
@@ -30,134 +35,156 @@ async fn shop() -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let app = Router::new().route("/hook", post(answer));
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    (url, mended)
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (url, mended, serving)
 }
 
-/// A server that is killed when it is dropped.
-struct Served {
-    server: Child,
-    url: String,
-}
+/// A fleet of one, as a shell sees it.
+struct Shell(Fleet);
 
-impl Served {
-    fn start(folder: &Path, store: &str) -> Served {
-        let mut server = command(folder)
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", store])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let line = lines.next().unwrap();
-        // Whoever stops reading stops the one who writes.
-        std::thread::spawn(move || lines.for_each(drop));
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Served { server, url }
-    }
-
+impl Shell {
     /// Runs a command, and returns its exit code with what it said.
-    fn run(&self, folder: &Path, args: &[&str]) -> (i32, String, String) {
-        let ran = command(folder).args(args).args(["--server", &self.url]).output().unwrap();
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rewheel"));
+        let ran = command.args(args).args(["--server", self.0.url()]).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         (ran.status.code().unwrap(), text(&ran.stdout), text(&ran.stderr))
     }
 
-    async fn get(&self, path: &str) -> Value {
-        let text = reqwest::get(format!("{}{path}", self.url)).await.unwrap().text().await.unwrap();
-        serde_json::from_str(&text).unwrap()
+    /// Runs a command that goes well, and returns what it said.
+    #[track_caller]
+    fn done(&self, args: &[&str]) -> String {
+        let (code, out, err) = self.run(args);
+        assert_eq!(code, 0, "{args:?}: {err}");
+        out
     }
 
     async fn dead(&self) -> u64 {
-        self.get("/v1/kinds/parcel").await["jobs"]["dead"].as_u64().unwrap()
+        self.0.kind("parcel").await["jobs"]["dead"].as_u64().unwrap()
+    }
+
+    async fn ended(&self, id: &str) -> Value {
+        let path = format!("/v1/operations/{id}");
+        until("it ends", async || self.0.get(&path).await["state"] != "running").await;
+        self.0.get(&path).await
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rewheel"));
-    command.current_dir(folder).env_remove("REWHEEL_SERVER").env_remove("RUST_LOG");
-    command
-}
-
-fn folder(hook: &str) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    // A short lease, so that who comes after a kill does not wait long.
-    let config = format!(
-        "[engine]\nlease_ttl = \"1s\"\nhousekeeping = \"200ms\"\n[kinds.parcel]\nrunner = \"callback\"\n\
-         [kinds.parcel.callback]\nurl = \"{hook}\"\nallow = [\"127.0.0.0/8\"]\n"
+/// A config with short leases, so that who comes after a kill does not wait long.
+fn config(folder: &Path, store: &str, hook: &str) -> std::path::PathBuf {
+    let text = format!(
+        r#"
+        [store]
+        url = "{store}"
+        [engine]
+        lease_ttl = "1s"
+        housekeeping = "200ms"
+        [kinds.parcel]
+        runner = "callback"
+        [kinds.parcel.callback]
+        url = "{hook}"
+        allow = ["127.0.0.0/8"]
+        "#
     );
-    std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
-    folder
+    let path = folder.join("rewheel.toml");
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
-async fn redrive(store: impl Fn(&Path) -> String) {
-    let (hook, mended) = shop().await;
-    let folder = folder(&hook);
-    let (folder, store) = (folder.path(), store(folder.path()));
-    let served = Served::start(folder, &store);
-    let jobs = vec![json!({"kind": "parcel", "payload": {"order": 17}}); DEAD as usize];
-    let batch = reqwest::Client::new().post(format!("{}/v1/jobs/batch", served.url));
-    let answer = batch.body(json!({ "jobs": jobs }).to_string()).send().await.unwrap();
-    assert_eq!(answer.status().as_u16(), 201);
-    while served.dead().await < DEAD {}
+async fn redrive(folder: &Path, store: &str) {
+    let (hook, mended, _serving) = shop().await;
+    let shell = Shell(Fleet::start(&config(folder, store, &hook), 1).await);
+    let job = json!({"kind": "parcel", "payload": {"order": 17}});
+    shell.0.post("/v1/jobs/batch", json!({ "jobs": vec![job; DEAD as usize] })).await;
+    until("they are dead", async || shell.dead().await == DEAD).await;
+    look(&shell);
+    canary(&shell, &mended).await;
+    let mut shell = shell;
+    outlive(&mut shell, &mended).await;
+    mend(&shell, &mended).await;
+    shell.0.stop().await;
+}
 
-    let (code, out, _) = served.run(folder, &["dead", "redrive", "--kind", "parcel", "--dry-run"]);
-    assert!(code == 0 && out.starts_with("412 jobs would be changed\namong them:\n"), "{out}");
-    let (code, _, err) = served.run(folder, &["dead", "redrive"]);
-    assert!(code == 2 && err.contains("hint: --kind, --incident, …, or --all"), "{err}");
-    let (_, out, _) = served.run(folder, &["dead", "redrive", "--all", "--dry-run"]);
+fn look(shell: &Shell) {
+    let out = shell.done(&["dead", "redrive", "--kind", "parcel", "--dry-run"]);
+    assert!(out.starts_with("412 jobs would be changed\namong them:\n"), "{out}");
+    let out = shell.done(&["dead", "redrive", "--all", "--dry-run"]);
     assert!(out.starts_with("412 jobs"), "{out}");
-    let (_, out, _) = served.run(folder, &["dead", "list", "--kind", "parcel", "--limit", "3"]);
+    let (code, _, err) = shell.run(&["dead", "redrive"]);
+    assert!(code == 2 && err.contains("hint: --kind, --incident, …, or --all"), "{err}");
+    let out = shell.done(&["dead", "list", "--kind", "parcel", "--limit", "3"]);
     assert_eq!(out.lines().filter(|line| line.contains("rejected 404")).count(), 3, "{out}");
+}
 
-    // One goes well, then some of ten do not: the others are left alone.
+/// One goes well, then some of ten do not: the others are left alone.
+async fn canary(shell: &Shell, mended: &AtomicUsize) {
     mended.store(5, Ordering::SeqCst);
     let (code, out, err) =
-        served.run(folder, &["dead", "redrive", "--kind", "parcel", "--canary", "1,10,100"]);
+        shell.run(&["dead", "redrive", "--kind", "parcel", "--canary", "1,10,100"]);
     assert!(code == 3 && err == "error: it did not come to its end", "{code} {err}");
     assert!(out.starts_with("redrive is aborted: 11 of 412 jobs changed"), "{out}");
     let says_why = out.contains("step 2 of 3 of the canary failed: ")
         && out.contains(" of its 10 jobs failed again (rejected 404: ")
         && out.ends_with("11 were redriven, 401 are left as they were");
     assert!(says_why, "{out}");
-    while served.dead().await < DEAD - 5 {}
+    until("they are dead again", async || shell.dead().await == DEAD - 5).await;
+}
 
-    // The server dies in the middle of it, and another goes on where it was.
+/// The server dies in the middle of it, and another goes on where it was.
+async fn outlive(shell: &mut Shell, mended: &AtomicUsize) {
     mended.store(usize::MAX, Ordering::SeqCst);
-    let args = ["dead", "redrive", "--kind", "parcel", "--rate", "200/s", "--detach"];
-    let (code, id, err) = served.run(folder, &args);
-    assert_eq!(code, 0, "{err}");
+    let id = shell.done(&["dead", "redrive", "--all", "--rate", "200/s", "--detach"]);
     let path = format!("/v1/operations/{id}");
-    while served.get(&path).await["done"].as_u64().unwrap() < 100 {}
-    drop(served);
-    let served = Served::start(folder, &store);
-    let operation = loop {
-        let operation = served.get(&path).await;
-        if operation["state"] != "running" {
-            break operation;
-        }
-    };
+    until("it is halfway", async || shell.0.get(&path).await["done"].as_u64() >= Some(100)).await;
+    shell.0.kill("0-0").await;
+    let operation = shell.ended(&id).await;
     let figures = ["state", "total", "done", "failed"].map(|name| operation[name].clone());
     assert_eq!(figures, [json!("done"), json!(DEAD - 5), json!(DEAD - 5), json!(0)]);
-    assert_eq!(served.dead().await, 0);
-    let (_, out, _) = served.run(folder, &["operations", "list"]);
-    assert_eq!(out.lines().count(), 3, "{out}");
+    assert_eq!(shell.dead().await, 0);
+    assert_eq!(shell.done(&["operations", "list"]).lines().count(), 3);
+}
+
+/// What waits after a failure is held, mended, released; what is dead is redriven by its cause.
+async fn mend(shell: &Shell, mended: &AtomicUsize) {
+    mended.store(0, Ordering::SeqCst);
+    let id = shell.done(&["submit", "parcel", r#"{"order":18}"#]);
+    until("it is dead", async || shell.dead().await == 1).await;
+    let incidents: Value = serde_json::from_str(&shell.done(&["incidents", "--json"])).unwrap();
+    let incident = incidents["items"][0]["id"].as_str().unwrap();
+    let (code, _, err) = shell.run(&["incidents", "hold", incident]);
+    assert!(code == 5 && err.contains("no job of an incident"), "{err}");
+
+    let edited =
+        shell.done(&["jobs", "edit", &id, "--payload", r#"{"order":19}"#, "--priority", "9"]);
+    assert_eq!(edited, format!("{id} dead"));
+    let (code, _, err) = shell.run(&["jobs", "edit", &id, "--priority", "1", "--if-version", "1"]);
+    assert!(code == 6 && err.contains("by now"), "{err}");
+    let out = shell.done(&["incidents", "redrive", incident, "--dry-run"]);
+    assert!(out.starts_with("1 jobs would be changed"), "{out}");
+    mended.store(1, Ordering::SeqCst);
+    let out = shell.done(&["incidents", "redrive", incident, "--canary", "1"]);
+    assert!(out.starts_with("redrive is done: 1 of 1 jobs changed"), "{out}");
+    let job = shell.0.get(&format!("/v1/jobs/{id}")).await;
+    assert_eq!((&job["payload"]["order"], &job["state"]), (&json!(19), &json!("succeeded")));
+
+    let id = shell.done(&["submit", "parcel", "{}", "--delay", "1h"]);
+    assert_eq!(shell.done(&["jobs", "pause", &id]), format!("{id} paused"));
+    assert_eq!(shell.done(&["jobs", "resume", &id]), format!("{id} scheduled"));
+    let (code, _, _) = shell.run(&["operations", "abort", &id]);
+    assert_eq!(code, 5, "that is a job, not an operation");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_letters_are_redriven_with_care_on_sqlite() {
-    redrive(|folder| format!("sqlite://{}", folder.join("rewheel.db").display())).await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite://{}", folder.path().join("rewheel.db").display());
+    redrive(folder.path(), &store).await;
 }
 
 #[cfg(feature = "test-postgres")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_letters_are_redriven_with_care_on_postgres() {
-    let schema = rewheel_testkit::Schema::fresh();
-    redrive(|_| schema.url().to_owned()).await;
+    let (folder, schema) = (tempfile::tempdir().unwrap(), rewheel_testkit::Schema::fresh());
+    redrive(folder.path(), schema.url()).await;
 }

@@ -10,7 +10,7 @@ use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
 use crate::submit::Submit;
 use rewheel::CancelToken;
-use rewheel_core::store::{Answer, Insert, Inserted, Store};
+use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
 use rewheel_core::{Actor, HolderId, JobId, KindChange, KindChanged, KindName, NewKind};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -196,6 +196,39 @@ impl Engine {
             shared.learn_one(kind);
         }
         shared.look.notify_one();
+        Ok(changed)
+    }
+
+    /// Changes one job on behalf of a person.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    ///
+    /// ```
+    /// # use rewheel_core::{Actor, Report, State};
+    /// # use rewheel_engine::Engine;
+    /// use rewheel_core::store::{Change, Changed, What};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    /// #     .raw_handler("mail", |_| async { Report::Done }).start().await?;
+    /// let job = engine.submit_raw("mail", Vec::new()).delay(rewheel::minutes(5)).await?;
+    /// let changed = engine.change(Change::new(job.id, What::Cancel), &Actor::new("ops")).await?;
+    /// assert!(matches!(changed, Changed::Applied { state: State::Cancelled, .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn change(&self, change: Change, by: &Actor) -> Answer<Changed> {
+        let shared = &self.inner.shared;
+        let id = change.job;
+        // Read only for those who listen.
+        let before = if shared.events.is_open() { shared.store.get(id).await? } else { None };
+        let answers = shared.store.change(&[change], by, shared.keep_ended()).await?;
+        let changed = answers.first().copied().unwrap_or(Changed::NotFound);
+        if let (Some(before), Changed::Applied { state, .. }) = (before, changed) {
+            shared.events.tell([(id, &before.lane.kind, Some(before.state()), state)]);
+        }
         Ok(changed)
     }
 

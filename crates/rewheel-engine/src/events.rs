@@ -1,6 +1,7 @@
 //! Tells whoever listens what happens to jobs, after it is durable.
 
 use crate::engine::Engine;
+use crate::submit::IdTime;
 use rewheel_core::{JobEvent, JobId, KindName, State, Timestamp};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +99,7 @@ impl Log {
         if !self.is_open() {
             return;
         }
-        let at = now();
+        let at = IdTime::Machine.now();
         {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             for (job, kind, from, to) in events {
@@ -121,7 +122,7 @@ impl Log {
     fn open(&self) -> u64 {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_open.swap(true, Ordering::Relaxed) {
-            kept.last = first_seq(now());
+            kept.last = first_seq(IdTime::Machine.now());
             kept.gone = kept.last;
         }
         kept.last
@@ -140,13 +141,6 @@ impl Log {
 
 fn first_seq(at: Timestamp) -> u64 {
     u64::try_from(at.as_millis()).unwrap_or_default().saturating_mul(SEQ_PER_MILLI)
-}
-
-#[expect(clippy::disallowed_methods, reason = "it is told to people, and decides nothing")]
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let millis = since.unwrap_or_default().as_millis();
-    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 impl Listener {
@@ -184,11 +178,6 @@ impl Engine {
         let log = Arc::clone(&self.shared().events);
         let last = log.open();
         Listener { after: after.unwrap_or(last).min(last), log }
-    }
-
-    /// Tells whoever listens that a person changed a job.
-    pub fn tell_changed(&self, job: JobId, kind: &KindName, from: Option<State>, to: State) {
-        self.shared().events.tell([(job, kind, from, to)]);
     }
 }
 

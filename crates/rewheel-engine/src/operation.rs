@@ -18,7 +18,7 @@ use rewheel::Backoff;
 use rewheel_core::store::{
     Answer, Change, Count, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
 };
-use rewheel_core::{Actor, Job, JobId, Keep, KindName, NewJob, Priority, State, Timestamp, When};
+use rewheel_core::{Actor, Job, JobId, KindName, NewJob, Priority, State, Timestamp, When};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -373,8 +373,7 @@ impl Engine {
         if self.operation(id).await?.is_none() {
             return Ok(None);
         }
-        let keep = Keep { job: self.settings().keep_ended, key: self.settings().keep_keys };
-        self.store().change(&[Change::new(id, What::Cancel)], by, keep).await?;
+        self.change(Change::new(id, What::Cancel), by).await?;
         self.operation(id).await
     }
 }

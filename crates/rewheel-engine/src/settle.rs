@@ -149,12 +149,10 @@ impl Settle {
             }
             Ok(Settled::Applied(outcome) | Settled::AlreadyApplied(outcome)) => {
                 tracing::debug!(job = %lease.job, decision, ?outcome, "settled");
-                let to = match outcome {
-                    Outcome::LetGo(state) => state,
-                    Outcome::Gone | Outcome::Kept { .. } => State::Succeeded,
-                };
-                let kind = &waiting.job.lane.kind;
-                self.shared.events.tell([(lease.job, kind, Some(State::Leased), to)]);
+                if let Outcome::LetGo(to) = outcome {
+                    let kind = &waiting.job.lane.kind;
+                    self.shared.events.tell([(lease.job, kind, Some(State::Leased), to)]);
+                }
                 if outcome == Outcome::LetGo(State::Dead) {
                     self.shared.note_dead([lease.job]);
                 }

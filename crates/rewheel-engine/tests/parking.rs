@@ -6,9 +6,13 @@
     reason = "the time of a test, which stands still"
 )]
 
+#[path = "support/flood.rs"]
+mod flood;
+
 #[path = "support/still.rs"]
 mod still;
 
+use self::flood::{flood, with_slow_inserts};
 use self::still::store;
 use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{Insert, KindStore, LeaseStore, ReadStore, Store};
@@ -18,11 +22,9 @@ use rewheel_engine::{
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::task::JoinSet;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -267,32 +269,12 @@ async fn a_probe_whose_claim_got_no_answer_is_not_the_last_one() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn submits_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     let (store, charge) = (Arc::new(store()), Dependency::default());
-    let slow =
-        Arc::new(FaultyStore::in_weather(Arc::clone(&store) as Arc<dyn Store>, slow_inserts));
-    let engine = Arc::new(builder(slow, "one", &charge).start().await?);
+    let slow = with_slow_inserts(Arc::clone(&store) as Arc<dyn Store>);
+    let engine = builder(slow, "one", &charge).start().await?;
     park(&store, &engine, &charge).await?;
-    let mut submitters = JoinSet::new();
-    for nth in 0..4 {
-        let engine = Arc::clone(&engine);
-        submitters.spawn(async move {
-            tokio::time::sleep(millis(nth)).await;
-            loop {
-                let _ = engine.submit_raw("charge", Vec::new()).await;
-            }
-        });
-    }
+    let _submitters = flood(&engine, "charge", None, Duration::ZERO);
     assert!(within(seconds(40), async || kind(&store).await.parked.is_none()).await);
     Ok(())
-}
-
-/// Inserts take a moment.
-fn slow_inserts(verb: Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {
-    Box::pin(async move {
-        if verb == Verb::Insert {
-            tokio::time::sleep(millis(3)).await;
-        }
-        None
-    })
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,17 +6,18 @@
     reason = "the time of a test, which stands still"
 )]
 
+#[path = "support/flood.rs"]
+mod flood;
+
+use self::flood::{flood, with_slow_inserts};
 use rewheel::{millis, seconds};
 use rewheel_core::Report;
 use rewheel_core::store::ReadStore;
 use rewheel_engine::{Engine, KindSettings};
 use rewheel_stores::MemoryStore;
-use rewheel_testkit::{Fault, FaultyStore, Verb};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -70,17 +71,9 @@ async fn a_kind_goes_no_faster_than_its_rate() -> Tested {
 async fn submits_do_not_use_up_a_rate() -> Tested {
     let done = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&done);
-    let slow_inserts = |verb: Verb| -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {
-        Box::pin(async move {
-            if verb == Verb::Insert {
-                tokio::time::sleep(millis(3)).await;
-            }
-            None
-        })
-    };
-    let store = FaultyStore::in_weather(Arc::new(MemoryStore::new()), slow_inserts);
+    let store = with_slow_inserts(Arc::new(MemoryStore::new()));
     let settings = KindSettings { rate: Some("20/s".parse()?), ..KindSettings::default() };
-    let engine = Engine::builder(Arc::new(store))
+    let engine = Engine::builder(store)
         .kind("slow", settings)
         .raw_handler("slow", move |_| {
             seen.fetch_add(1, Ordering::SeqCst);
@@ -88,18 +81,7 @@ async fn submits_do_not_use_up_a_rate() -> Tested {
         })
         .start()
         .await?;
-    let engine = Arc::new(engine);
-    let mut submitters = JoinSet::new();
-    for nth in 0..4 {
-        let engine = Arc::clone(&engine);
-        submitters.spawn(async move {
-            tokio::time::sleep(millis(nth)).await;
-            loop {
-                let _ = engine.submit_raw("slow", Vec::new()).await;
-                tokio::time::sleep(millis(10)).await;
-            }
-        });
-    }
+    let _submitters = flood(&engine, "slow", None, millis(10));
     tokio::time::sleep(seconds(5)).await;
     let before = done.load(Ordering::SeqCst);
     tokio::time::sleep(seconds(10)).await;

@@ -6,17 +6,18 @@
     reason = "the time of a test, which stands still"
 )]
 
+#[path = "support/flood.rs"]
+mod flood;
+
+use self::flood::{flood, with_slow_inserts};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, ReadStore, Store};
 use rewheel_core::{KindName, NewJob, Report, Tenant, When};
 use rewheel_engine::{Engine, EngineSettings, KindSettings, TenantSettings};
 use rewheel_stores::MemoryStore;
-use rewheel_testkit::{Fault, FaultyStore, Verb};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -169,18 +170,10 @@ async fn many_slow_tenants_are_in_nobodys_way() -> Tested {
 /// An insert that finds its lane taken starts nothing, and so takes nobody's turn.
 #[tokio::test(start_paused = true)]
 async fn submits_do_not_use_up_a_tenants_rate() -> Tested {
-    let slow_inserts = |verb: Verb| -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> {
-        Box::pin(async move {
-            if verb == Verb::Insert {
-                tokio::time::sleep(millis(3)).await;
-            }
-            None
-        })
-    };
-    let store = FaultyStore::in_weather(Arc::new(MemoryStore::new()), slow_inserts);
+    let store = with_slow_inserts(Arc::new(MemoryStore::new()));
     let done = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&done);
-    let engine = Engine::builder(Arc::new(store))
+    let engine = Engine::builder(store)
         .tenant("acme", rate("20/s"))
         .raw_handler("work", move |_| {
             seen.fetch_add(1, Ordering::SeqCst);
@@ -188,17 +181,7 @@ async fn submits_do_not_use_up_a_tenants_rate() -> Tested {
         })
         .start()
         .await?;
-    let mut submitters = JoinSet::new();
-    for nth in 0..4 {
-        let engine = engine.clone();
-        submitters.spawn(async move {
-            tokio::time::sleep(millis(nth)).await;
-            loop {
-                let _ = engine.submit_raw("work", Vec::new()).tenant("acme").await;
-                tokio::time::sleep(millis(10)).await;
-            }
-        });
-    }
+    let _submitters = flood(&engine, "work", Some("acme"), millis(10));
     tokio::time::sleep(seconds(5)).await;
     let before = done.load(Ordering::SeqCst);
     tokio::time::sleep(seconds(10)).await;

@@ -1,26 +1,11 @@
 //! Reads an order to change many jobs.
 
+use crate::conditions::{Conditions, NAMES};
 use crate::fields::{Fields, pointer};
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
-use rewheel::Category;
-use rewheel_core::store::Filter;
-use rewheel_core::{KindName, State, Tenant, When};
+use rewheel_core::When;
 use rewheel_engine::{Bulk, BulkVerb, OperateError, Rate, Selection};
-
-/// What may be said about which jobs are meant: the parameters of the list of jobs, and an incident.
-const CONDITIONS: [&str; 10] = [
-    "state",
-    "kind",
-    "tenant",
-    "category",
-    "q",
-    "due_after",
-    "due_before",
-    "created_after",
-    "created_before",
-    "incident",
-];
 
 /// An order, as a request has it.
 #[derive(Debug, PartialEq)]
@@ -81,18 +66,9 @@ fn finish(verb: BulkVerb, selection: Selection, mut fields: Fields<'_>) -> Resul
 }
 
 fn selection(text: &str) -> Result<(Selection, Vec<FieldError>), Problem> {
-    let mut fields = Fields::read(text, "/filter", &CONDITIONS)?;
-    let filter = Filter {
-        states: fields.texts("state", str::parse::<State>),
-        kinds: fields.texts("kind", KindName::parse),
-        tenant: fields.text("tenant", Tenant::parse),
-        category: fields.text("category", str::parse::<Category>),
-        text: fields.text("q", |text| Ok::<_, String>(text.to_owned())),
-        due_after: fields.text("due_after", rfc3339::parse),
-        due_before: fields.text("due_before", rfc3339::parse),
-        created_after: fields.text("created_after", rfc3339::parse),
-        created_before: fields.text("created_before", rfc3339::parse),
-    };
+    let known: Vec<&str> = NAMES.into_iter().chain(["incident"]).collect();
+    let mut fields = Fields::read(text, "/filter", &known)?;
+    let filter = fields.filter();
     let incident = fields.text("incident", |text| Ok::<_, String>(text.to_owned()));
     Ok((Selection { filter, incident }, fields.into_errors()))
 }

@@ -1,5 +1,6 @@
 //! Reads the fields of a JSON object, collecting every mistake.
 
+use crate::conditions::Conditions;
 use crate::problem::{Code, FieldError, Problem};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -141,6 +142,20 @@ impl<'a> Fields<'a> {
 
     fn judge<T>(&mut self, name: &str, parsed: Result<T, String>) -> Option<T> {
         parsed.map_err(|message| self.wrong(name, message)).ok()
+    }
+}
+
+impl Conditions for Fields<'_> {
+    fn all<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
+        self.texts(name, parse)
+    }
+
+    fn one<T, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        self.text(name, parse)
     }
 }
 

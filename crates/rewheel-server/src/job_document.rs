@@ -131,16 +131,6 @@ impl JobDocument {
         }
     }
 
-    /// Returns the name of its kind.
-    pub fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    /// Returns the name of its state.
-    pub fn state(&self) -> &str {
-        self.state
-    }
-
     /// Returns what grows at every visible change.
     pub fn version(&self) -> u64 {
         self.version

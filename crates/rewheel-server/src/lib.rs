@@ -10,6 +10,7 @@ pub mod config;
 pub mod problem;
 pub mod rfc3339;
 mod fields;
+mod conditions;
 mod signature;
 mod metrics;
 mod bulk;

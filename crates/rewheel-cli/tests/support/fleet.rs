@@ -41,6 +41,11 @@ impl Fleet {
         Node::start(&self.config, &format!("{index}-{starts}"), &[]).await
     }
 
+    /// Where the first one listens.
+    pub(crate) fn url(&self) -> &str {
+        &self.nodes[0].0.url
+    }
+
     /// Kills the node that has this name, if it still runs, and starts another in its place.
     pub(crate) async fn kill(&mut self, name: &str) {
         let (index, starts) = name.split_once('-').unwrap();
@@ -51,13 +56,13 @@ impl Fleet {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {
-        let url = format!("{}{path}", self.nodes[0].0.url);
+        let url = format!("{}{path}", self.url());
         let answer = self.client.get(url).send().await.unwrap();
         serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
-        let url = format!("{}{path}", self.nodes[0].0.url);
+        let url = format!("{}{path}", self.url());
         let answer = self.client.post(url).body(body.to_string()).send().await.unwrap();
         assert!(answer.status().is_success(), "{answer:?}");
         serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()

@@ -3,6 +3,7 @@
 use super::Page;
 use super::query::Parameters;
 use crate::app::App;
+use crate::conditions::Conditions;
 use crate::job_document::AuditDocument;
 use crate::problem::Problem;
 use axum::Json;

@@ -2,6 +2,7 @@
 
 use super::query::Parameters;
 use crate::app::{App, LISTENERS_MAX};
+use crate::conditions::Conditions;
 use crate::problem::{Code, Problem};
 use crate::rfc3339;
 use axum::extract::State;

@@ -2,6 +2,7 @@
 
 use super::query::Parameters;
 use crate::app::App;
+use crate::conditions::Conditions;
 use crate::problem::Problem;
 use crate::rfc3339;
 use axum::Json;

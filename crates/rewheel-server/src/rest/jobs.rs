@@ -14,7 +14,7 @@ use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::store::{Change, Changed, What};
-use rewheel_core::{JobId, Keep, KindName, State as JobState, Timestamp, Version};
+use rewheel_core::{JobId, KindName, State as JobState, Timestamp, Version};
 use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,36 +107,26 @@ async fn obey(app: &App, change: Change, done: &str) -> Result<Response, Problem
     let id = change.job;
     let engine = app.engine_for_work()?;
     let before = document(app, id).await?.ok_or_else(|| not_found(id))?;
-    let keep = Keep { job: engine.settings().keep_ended, key: engine.settings().keep_keys };
-    let changed = engine.store().change(&[change], &who(), keep).await?;
-    let state = match changed.first() {
-        Some(Changed::Applied { state, .. } | Changed::Unchanged { state, .. }) => *state,
-        Some(Changed::Wanted { .. }) => JobState::Leased,
-        Some(Changed::WrongState(state)) => return Err(wrong_state(done, *state)),
-        Some(Changed::NeedsDeadline) => {
+    let state = match engine.change(change, &who()).await? {
+        Changed::Applied { state, .. } | Changed::Unchanged { state, .. } => state,
+        Changed::Wanted { .. } => JobState::Leased,
+        Changed::WrongState(state) => return Err(wrong_state(done, state)),
+        Changed::NeedsDeadline => {
             let why = "its deadline has passed, or comes before it is due";
             return Err(Problem::new(Code::WrongState, why)
                 .hint("PATCH it with a later deadline first, or with null for none"));
         }
-        Some(Changed::VersionChanged(version)) => {
+        Changed::VersionChanged(version) => {
             let detail = format!("the job is at version {version} by now");
             return Err(Problem::new(Code::VersionChanged, detail)
                 .hint("look at it again, then repeat the change with its new ETag"));
         }
-        Some(Changed::TooLarge { bytes_max }) => {
+        Changed::TooLarge { bytes_max } => {
             let why = format!("is larger than the {bytes_max} bytes that the store takes");
             return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/payload", why)]));
         }
-        Some(Changed::NotFound) => return Err(not_found(id)),
-        None => {
-            return Err(Problem::new(Code::Internal, "the store did not say what became of it"));
-        }
+        Changed::NotFound => return Err(not_found(id)),
     };
-    if let Some(Changed::Applied { state, .. }) = changed.first()
-        && let Ok(kind) = KindName::parse(before.kind())
-    {
-        engine.tell_changed(id, &kind, before.state().parse().ok(), *state);
-    }
     // A job that is not kept after its end is gone by now.
     let after = document(app, id).await?.unwrap_or_else(|| before.ended_as(state));
     let etag = format!("\"{}\"", after.version());

@@ -3,6 +3,7 @@
 use super::query::Parameters;
 use super::{Page, body, who};
 use crate::app::App;
+use crate::conditions::Conditions;
 use crate::kind_document::{KindDocument, Runnable, parse_settings};
 use crate::problem::{Code, FieldError, Problem};
 use axum::Json;

@@ -5,6 +5,7 @@ use super::query::Parameters;
 use super::{Page, who};
 use crate::app::App;
 use crate::bulk::{self, Order};
+use crate::conditions::Conditions;
 use crate::operation_document::{OperationDocument, PreviewDocument};
 use crate::problem::{Code, FieldError, Problem};
 use axum::Json;

@@ -1,12 +1,11 @@
 //! Reads the parameters of a list.
 
+use crate::conditions::{Conditions, NAMES};
 use crate::problem::{Code, FieldError, Problem};
-use crate::rfc3339;
 use axum::extract::Query;
 use axum::http::Uri;
-use rewheel::Category;
+use rewheel_core::Limits;
 use rewheel_core::store::{Cursor, Filter, PageRequest};
-use rewheel_core::{KindName, Limits, State, Tenant};
 use std::fmt::Display;
 
 /// As many as fit on a page that a person reads.
@@ -36,35 +35,6 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Takes a parameter that may be there several times.
-    pub(super) fn all<T, E: Display>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Vec<T> {
-        let (taken, found) =
-            std::mem::take(&mut self.found).into_iter().partition(|(found, _)| found == name);
-        self.found = found;
-        let taken: Vec<(String, String)> = taken;
-        let judge = |(_, text): &(String, String)| {
-            parse(text).map_err(|error| self.wrong(name, error)).ok()
-        };
-        taken.iter().filter_map(judge).collect()
-    }
-
-    /// Takes a parameter that may be there once.
-    pub(super) fn one<T, E: Display>(
-        &mut self,
-        name: &str,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        let mut all = self.all(name, parse);
-        if all.len() > 1 {
-            self.wrong(name, "can be there only once");
-        }
-        all.pop()
-    }
-
     /// Takes the length of a page.
     pub(super) fn limit(&mut self) -> usize {
         let limit = self.one("limit", |text| {
@@ -88,33 +58,36 @@ impl Parameters {
     }
 }
 
+impl Conditions for Parameters {
+    fn all<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
+        let (taken, found) =
+            std::mem::take(&mut self.found).into_iter().partition(|(found, _)| found == name);
+        self.found = found;
+        let taken: Vec<(String, String)> = taken;
+        let judge = |(_, text): &(String, String)| {
+            parse(text).map_err(|error| self.wrong(name, error)).ok()
+        };
+        taken.iter().filter_map(judge).collect()
+    }
+
+    fn one<T, E: Display>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let mut all = self.all(name, parse);
+        if all.len() > 1 {
+            self.wrong(name, "can be there only once");
+        }
+        all.pop()
+    }
+}
+
 /// Reads which jobs are asked for.
 pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest), Problem> {
-    let known = [
-        "state",
-        "kind",
-        "tenant",
-        "category",
-        "q",
-        "due_after",
-        "due_before",
-        "created_after",
-        "created_before",
-        "limit",
-        "cursor",
-    ];
+    let known: Vec<&str> = NAMES.into_iter().chain(["limit", "cursor"]).collect();
     let mut parameters = Parameters::read(uri, &known)?;
-    let filter = Filter {
-        states: parameters.all("state", str::parse::<State>),
-        kinds: parameters.all("kind", KindName::parse),
-        tenant: parameters.one("tenant", Tenant::parse),
-        category: parameters.one("category", str::parse::<Category>),
-        text: parameters.one("q", |text| Ok::<_, String>(text.to_owned())),
-        due_after: parameters.one("due_after", rfc3339::parse),
-        due_before: parameters.one("due_before", rfc3339::parse),
-        created_after: parameters.one("created_after", rfc3339::parse),
-        created_before: parameters.one("created_before", rfc3339::parse),
-    };
+    let filter = parameters.filter();
     let limit = parameters.limit();
     let cursor = parameters.one("cursor", str::parse::<Cursor>);
     parameters.finish()?;

@@ -4,6 +4,7 @@ use super::answer::RequestId;
 use super::body::{self, SMALL_BYTES_MAX};
 use super::query::Parameters;
 use crate::app::App;
+use crate::conditions::Conditions;
 use crate::fields::pointer;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};

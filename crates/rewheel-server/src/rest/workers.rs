@@ -1,6 +1,6 @@
 //! Hands jobs to workers elsewhere.
 
-use super::body::{self, SMALL_BYTES_MAX};
+use super::body;
 use super::query::Parameters;
 use crate::app::App;
 use crate::job_document::payload;
@@ -44,8 +44,7 @@ pub(super) async fn claim(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    Parameters::read(&uri, &[])?.finish()?;
-    let request = ClaimRequest::parse(&body::read(body, SMALL_BYTES_MAX).await?)?;
+    let request = ClaimRequest::parse(&text(&app, &uri, body).await?)?;
     let engine = app.engine_for_work()?;
     check_kinds(engine, &request.kinds)?;
     app.workers().asks(&request.kinds);
@@ -61,6 +60,12 @@ pub(super) async fn claim(
     let lease_ttl = duration::text(engine.settings().lease_ttl).to_string();
     Ok(Json(json!({ "holder": holder.to_string(), "lease_ttl": lease_ttl, "jobs": jobs }))
         .into_response())
+}
+
+/// What a worker says, without parameters beside it.
+async fn text(app: &App, uri: &Uri, body: Body) -> Result<String, Problem> {
+    Parameters::read(uri, &[])?.finish()?;
+    body::read(body, app.config().server.body_bytes_max).await
 }
 
 /// Claims until there is something, or the worker has waited long enough. A worker that waits is alive.
@@ -159,9 +164,7 @@ pub(super) async fn heartbeat(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    Parameters::read(&uri, &[])?.finish()?;
-    let bytes_max = app.config().server.body_bytes_max;
-    let request = HeartbeatRequest::parse(&body::read(body, bytes_max).await?)?;
+    let request = HeartbeatRequest::parse(&text(&app, &uri, body).await?)?;
     let engine = app.engine_for_work()?;
     let lease_ttl = engine.settings().lease_ttl;
     let holder = request.holder;
@@ -184,9 +187,7 @@ pub(super) async fn settle(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    Parameters::read(&uri, &[])?.finish()?;
-    let bytes_max = app.config().server.body_bytes_max;
-    let request = SettleRequest::parse(&body::read(body, bytes_max).await?)?;
+    let request = SettleRequest::parse(&text(&app, &uri, body).await?)?;
     // A server that shuts down still takes results: the work is done.
     let engine = app.engine()?;
     let ids: Vec<String> =

@@ -1,0 +1,45 @@
+//! Reads which jobs are meant: by the parameters of a URL, by the fields of a document.
+
+use crate::rfc3339;
+use rewheel::Category;
+use rewheel_core::store::Filter;
+use rewheel_core::{KindName, State, Tenant};
+use std::fmt::Display;
+
+/// The names of all conditions of a filter.
+pub(crate) const NAMES: [&str; 9] = [
+    "state",
+    "kind",
+    "tenant",
+    "category",
+    "q",
+    "due_after",
+    "due_before",
+    "created_after",
+    "created_before",
+];
+
+/// Wherever conditions are written. Mistakes are collected there.
+pub(crate) trait Conditions {
+    /// Takes a condition that may be there several times.
+    fn all<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T>;
+
+    /// Takes a condition that may be there once.
+    fn one<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>)
+    -> Option<T>;
+
+    /// Takes every condition of a filter.
+    fn filter(&mut self) -> Filter {
+        Filter {
+            states: self.all("state", str::parse::<State>),
+            kinds: self.all("kind", KindName::parse),
+            tenant: self.one("tenant", Tenant::parse),
+            category: self.one("category", str::parse::<Category>),
+            text: self.one("q", |text| Ok::<_, String>(text.to_owned())),
+            due_after: self.one("due_after", rfc3339::parse),
+            due_before: self.one("due_before", rfc3339::parse),
+            created_after: self.one("created_after", rfc3339::parse),
+            created_before: self.one("created_before", rfc3339::parse),
+        }
+    }
+}
