@@ -31,6 +31,9 @@ pub(crate) struct BenchArgs {
     /// How large a payload is
     #[arg(long, default_value_t = 200)]
     pub(crate) payload_bytes: usize,
+    /// How many shard keys the jobs have between them; 0: none has one
+    #[arg(long, default_value_t = 0)]
+    pub(crate) shard_keys: usize,
     /// How many rounds; the median counts
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,

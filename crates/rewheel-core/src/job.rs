@@ -6,6 +6,7 @@ use crate::id::{Fence, HolderId, JobId, Version};
 use crate::limits::Limits;
 use crate::name::{Key, KindName, ShardKey, Tenant};
 use crate::priority::Priority;
+use crate::shard::Shard;
 use crate::state::State;
 use crate::timestamp::Timestamp;
 use rewheel::Backoff;
@@ -51,6 +52,8 @@ pub struct NewJob {
     pub key: Option<Key>,
     /// What decides, with the tenant, on which shard it lives.
     pub shard_key: Option<ShardKey>,
+    /// On which shard it lives, if that is not for [`Shard::of`] to say.
+    pub shard: Option<Shard>,
     /// Which runs first.
     pub priority: Priority,
     /// The input, as bytes that only its runner understands.
@@ -78,6 +81,7 @@ impl NewJob {
             tenant: None,
             key: None,
             shard_key: None,
+            shard: None,
             priority: Priority::DEFAULT,
             payload,
             due: When::In(Duration::ZERO),
@@ -91,7 +95,13 @@ impl NewJob {
 
     /// Returns the lane it waits in.
     pub fn lane(&self) -> Lane {
-        Lane { kind: self.kind.clone(), tenant: self.tenant.clone(), priority: self.priority }
+        let by_name = || Shard::of(self.tenant.as_ref(), self.shard_key.as_ref());
+        Lane {
+            kind: self.kind.clone(),
+            tenant: self.tenant.clone(),
+            priority: self.priority,
+            shard: self.shard.unwrap_or_else(by_name),
+        }
     }
 }
 
@@ -104,6 +114,8 @@ pub struct Lane {
     pub tenant: Option<Tenant>,
     /// How urgent.
     pub priority: Priority,
+    /// Whose, rather than others'.
+    pub shard: Shard,
 }
 
 /// A job as the store knows it.

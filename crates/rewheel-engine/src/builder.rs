@@ -13,6 +13,7 @@ use crate::park::Parking;
 use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
+use crate::shards::ShardRouter;
 use crate::shared::{Parts, RunnerSource, Shared};
 use crate::submit::IdTime;
 use crate::tenant_settings::{TenantBook, TenantSettings};
@@ -88,6 +89,7 @@ pub struct EngineBuilder {
     kinds: BTreeMap<String, KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
     source: Option<Box<RunnerSource>>,
+    router: Option<Box<dyn ShardRouter>>,
     pub(crate) notifying: Notifying,
 }
 
@@ -103,6 +105,7 @@ impl EngineBuilder {
             kinds: BTreeMap::new(),
             tenants: BTreeMap::new(),
             source: None,
+            router: None,
             notifying: Notifying::default(),
         }
     }
@@ -155,6 +158,12 @@ impl EngineBuilder {
     /// ```
     pub fn tenant(mut self, name: &str, settings: TenantSettings) -> EngineBuilder {
         self.tenants.insert(name.to_owned(), settings);
+        self
+    }
+
+    /// Says on which shard a job lives, where that is not for tenant and shard key to say.
+    pub fn shards(mut self, router: impl ShardRouter + 'static) -> EngineBuilder {
+        self.router = Some(Box::new(router));
         self
     }
 
@@ -256,6 +265,7 @@ impl EngineBuilder {
             handlers,
             source: self.source,
             tenants,
+            router: self.router,
             desk: telling.as_ref().map(Telling::desk),
             events,
         };

@@ -172,9 +172,11 @@ impl Claims {
             });
             let kind = self.shared.kind(&head.lane.kind);
             let is_closed = left_of.all == 0 || kind.is_none_or(|kind| kind.is_closed());
-            let weight = self.shared.tenants.weight(tenant);
-            lanes.push(Candidate { lane: &head.lane, is_closed, weight });
+            let is_foreign = self.shared.shards.is_foreign(head.lane.shard);
+            let weight = f64::from(self.shared.tenants.weight(tenant));
+            lanes.push(Candidate { lane: &head.lane, is_closed, is_foreign, weight });
         }
+        turns::share_weights(&mut lanes);
         let offers = self.turns.offers(lanes, limit);
         let mut free: BTreeMap<KindName, Left> = BTreeMap::new();
         let holder = self.shared.holder();

@@ -130,7 +130,11 @@ impl Engine {
     /// # Errors
     /// Passes on what the store says.
     pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
-        caps::insert(&self.inner.shared, insert).await
+        let shared = &self.inner.shared;
+        match shared.shards.route(insert.jobs) {
+            Some(jobs) => caps::insert(shared, &Insert { jobs: &jobs, ..insert.clone() }).await,
+            None => caps::insert(shared, insert).await,
+        }
     }
 
     /// Makes an id for a new job.

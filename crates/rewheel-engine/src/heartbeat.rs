@@ -146,7 +146,7 @@ impl Heartbeat {
             }
         };
         let is_engine = |holder: &&Holder| holder.died.is_none() && holder.role == Role::Engine;
-        self.shared.set_living(holders.iter().filter(is_engine).count());
+        self.shared.set_living(holders.iter().filter(is_engine).map(|holder| holder.id).collect());
         let others: Vec<_> = holders.into_iter().filter(|holder| holder.id != by).collect();
         let now = self.shared.clock.now().since(self.origin);
         for silent in self.vigil.renewed(now, &others) {

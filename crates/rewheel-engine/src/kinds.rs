@@ -252,8 +252,9 @@ impl Shared {
         self.living.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_living(&self, living: usize) {
-        self.living.store(living.max(1), Ordering::Relaxed);
+    pub(crate) fn set_living(&self, living: Vec<HolderId>) {
+        self.living.store(living.len().max(1), Ordering::Relaxed);
+        self.shards.heard(self.holder(), living);
     }
 
     /// Forgets when attempts may pass that rates held up.

@@ -31,6 +31,7 @@ mod park;
 mod rate;
 mod budget;
 mod tenants;
+mod shards;
 mod counts;
 mod events;
 mod heartbeat;
@@ -54,6 +55,7 @@ pub use self::operation::{
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
 pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
+pub use self::shards::ShardRouter;
 pub use self::submit::{Receipt, Submit, SubmitError};
 pub use self::tenant_settings::TenantSettings;
 pub use self::workers::{WorkerHeard, WorkerResult, WorkerSettled};

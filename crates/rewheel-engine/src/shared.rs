@@ -10,6 +10,7 @@ use crate::notify::Desk;
 use crate::park::{Evidence, Probed, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
+use crate::shards::{ShardRouter, Shards};
 use crate::submit::IdTime;
 use crate::tenant_settings::TenantBook;
 use crate::tenants::Tenants;
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) tenants: Tenants,
     pub(crate) caps: Caps,
     pub(crate) living: AtomicUsize,
+    pub(crate) shards: Shards,
     pub(crate) has_rates: AtomicBool,
     /// How many kinds this engine runs.
     pub(crate) runnable_count: AtomicUsize,
@@ -154,6 +156,7 @@ pub(crate) struct Parts {
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) tenants: TenantBook,
+    pub(crate) router: Option<Box<dyn ShardRouter>>,
     pub(crate) desk: Option<Arc<Desk>>,
     pub(crate) events: Arc<Log>,
 }
@@ -180,6 +183,7 @@ impl Shared {
             tenants: Tenants::new(parts.tenants, &Clock::system()),
             caps: Caps::default(),
             living: AtomicUsize::new(1),
+            shards: Shards::new(parts.router),
             has_rates: AtomicBool::new(false),
             runnable_count: AtomicUsize::new(0),
             park: Notify::new(),
@@ -430,7 +434,7 @@ impl Shared {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that can panic happens under these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

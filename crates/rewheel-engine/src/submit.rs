@@ -164,7 +164,9 @@ impl<'a> Submit<'a> {
     /// # Errors
     /// Says which of its settings cannot be.
     pub fn into_job(self) -> Result<NewJob, SubmitError> {
-        self.job
+        let job = self.job?;
+        let routed = self.engine.shared().shards.route(std::slice::from_ref(&job));
+        Ok(routed.and_then(|mut routed| routed.pop()).unwrap_or(job))
     }
 
     fn with(mut self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> Submit<'a> {

@@ -2,12 +2,13 @@
 
 use crate::park::{Load, Queued, Running};
 use crate::rate::Gate;
+use crate::shared::lock;
 use crate::tenant_settings::{TenantBook, TenantSettings};
 use rewheel::{Clock, Moment};
 use rewheel_core::Tenant;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Tenants that are remembered before those with nothing in hand are forgotten.
@@ -179,11 +180,6 @@ impl Tenants {
     pub(crate) fn places_of_one(&self, places: usize) -> usize {
         if self.are_several.load(Ordering::Relaxed) { places - places / 5 } else { places }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic happens under these locks.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel::{CancelToken, Category, Verdict, millis, seconds};
 use rewheel_core::{
-    Because, Failure, Fence, Job, JobId, Key, KindName, Lane, Priority, Report, Status, Tenant,
-    Timestamp, Version,
+    Because, Failure, Fence, Job, JobId, Key, KindName, Lane, Priority, Report, Shard, Status,
+    Tenant, Timestamp, Version,
 };
 use rewheel_server::callback::{Callback, CallbackRunner, Clients};
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ fn job(payload: &Value) -> Job {
             kind: KindName::parse(KIND).unwrap(),
             tenant: None,
             priority: Priority::DEFAULT,
+            shard: Shard::NONE,
         },
         key: None,
         shard_key: None,

@@ -6,7 +6,7 @@ use rewheel_core::store::{
     Store, StoreError, SubmitStore, Visit, WorkStore,
 };
 use rewheel_core::{
-    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Timestamp,
+    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Shard, Timestamp,
 };
 use rewheel_stores::{ConnectError, SqliteStore, connect};
 use std::collections::HashSet;
@@ -98,7 +98,7 @@ async fn submit_until_killed(file: &Path) -> Tested {
             lease_ttl,
         })
         .await?;
-    let lane = Lane { kind: kind(), tenant: None, priority: Priority::DEFAULT };
+    let lane = Lane { kind: kind(), tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE };
     let visits = [Visit {
         lane,
         limit: 100,

@@ -7,7 +7,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, Role, State, Timestamp,
+    NewHolder, NewJob, NewKind, Priority, Role, Shard, State, Timestamp,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ pub const fn seconds(seconds: u64) -> Duration {
 
 /// Names the lane of jobs that say nothing but their kind.
 pub fn lane(kind: &str) -> Lane {
-    Lane { kind: KindName::parse(kind).unwrap(), tenant: None, priority: Priority::DEFAULT }
+    let kind = KindName::parse(kind).unwrap();
+    Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE }
 }
 
 impl Subject {

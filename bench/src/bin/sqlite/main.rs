@@ -7,7 +7,7 @@ use rewheel_core::store::{
     WorkStore,
 };
 use rewheel_core::{
-    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Timestamp,
+    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Shard, Timestamp,
 };
 use rewheel_stores::SqliteStore;
 use rusqlite::{Connection, params};
@@ -177,7 +177,7 @@ async fn prepare(store: &SqliteStore) -> Result<(HolderId, Lane)> {
     let id = HolderId::new(Timestamp::from_millis(0), &Random::seeded(2));
     let lease_ttl = Duration::from_secs(60);
     store.join(&NewHolder { id, name: "bench".to_owned(), lease_ttl }).await?;
-    Ok((id, Lane { kind, tenant: None, priority: Priority::DEFAULT }))
+    Ok((id, Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE }))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the time that passes is what is measured here")]

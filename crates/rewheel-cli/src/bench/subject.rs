@@ -4,7 +4,7 @@ use super::BenchArgs;
 use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
-use rewheel_core::{KindName, NewJob, Report};
+use rewheel_core::{KindName, NewJob, Report, ShardKey};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,8 +36,13 @@ pub(super) async fn round(url: &str, args: &BenchArgs) -> Result<(f64, f64)> {
     let submitter = Engine::builder(Arc::clone(&store)).kind(KIND, settings).start().await?;
     let kind = KindName::parse(KIND)?;
     let payload = vec![b'7'; args.payload_bytes];
+    let shard_key =
+        |nth: usize| ShardKey::parse(&nth.checked_rem(args.shard_keys)?.to_string()).ok();
     let jobs: Vec<NewJob> = (0..args.jobs)
-        .map(|_| NewJob::new(submitter.new_id(), kind.clone(), payload.clone()))
+        .map(|nth| NewJob {
+            shard_key: shard_key(nth),
+            ..NewJob::new(submitter.new_id(), kind.clone(), payload.clone())
+        })
         .collect();
     let started = now();
     for batch in jobs.chunks(INSERT_BATCH) {

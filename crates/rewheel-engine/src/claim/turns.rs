@@ -11,6 +11,9 @@ const LANES_IN_TURN: usize = Limits::LANES_MAX / 5;
 /// nothing for the longest time.
 const LONGEST_FIRST_EVERY: u64 = 8;
 
+/// Each so-many-th claim asks not whose a shard is: its holder may have no time for it.
+const EVERYBODYS_EVERY: u64 = 8;
+
 /// A lane that had nothing due for so many claims begins anew: it has not waited.
 const ABSENT_MAX: u64 = 16;
 
@@ -28,6 +31,8 @@ const OWED_MAX: f64 = Limits::BATCH_MAX as f64;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     round: u64,
+    /// Claims that brought something.
+    served: u64,
     /// Claims that brought something since one began with a lane that is not among the most urgent.
     urgent: u64,
     standings: HashMap<Lane, Standing>,
@@ -49,14 +54,17 @@ pub(super) struct Candidate<'l> {
     pub(super) lane: &'l Lane,
     /// Whether visiting it would be for nothing.
     pub(super) is_closed: bool,
-    pub(super) weight: u32,
+    /// Whether another holder is to have it first.
+    pub(super) is_foreign: bool,
+    /// Its tenant's. Lanes that differ in their shard alone share it.
+    pub(super) weight: f64,
 }
 
 /// A lane to visit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer<'l> {
     pub(super) lane: &'l Lane,
-    pub(super) weight: u32,
+    pub(super) weight: f64,
     /// How many jobs it may give.
     pub(super) jobs: usize,
 }
@@ -65,7 +73,7 @@ pub(super) struct Offer<'l> {
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) lane: Lane,
-    pub(super) weight: u32,
+    pub(super) weight: f64,
     pub(super) asked: usize,
     pub(super) given: usize,
 }
@@ -89,11 +97,16 @@ impl Turns {
         }
         self.round += 1;
         self.see(&lanes);
+        if self.served % EVERYBODYS_EVERY == EVERYBODYS_EVERY - 1 {
+            lanes.iter_mut().for_each(|lane| lane.is_foreign = false);
+        }
         let start = turn(self.round, lanes.len());
         lanes.rotate_left(start);
         let owed = |lane: &Candidate<'_>| self.standings.get(lane.lane).map_or(0.0, |s| s.owed);
         lanes.sort_by(|one, other| {
-            let urgency = |lane: &Candidate<'_>| (lane.is_closed, Reverse(lane.lane.priority));
+            let urgency = |lane: &Candidate<'_>| {
+                (lane.is_closed, Reverse(lane.lane.priority), lane.is_foreign)
+            };
             urgency(one).cmp(&urgency(other)).then_with(|| owed(other).total_cmp(&owed(one)))
         });
         if lanes.len() > Limits::LANES_MAX {
@@ -108,15 +121,16 @@ impl Turns {
             lanes[..=longest].rotate_right(1);
         }
         lanes.truncate(Limits::LANES_MAX);
-        let mut weights: BTreeMap<Priority, usize> = BTreeMap::new();
+        let mut weights: BTreeMap<(Priority, bool), f64> = BTreeMap::new();
         for lane in lanes.iter().filter(|lane| !lane.is_closed) {
-            *weights.entry(lane.lane.priority).or_default() += lane.weight as usize;
+            *weights.entry((lane.lane.priority, lane.is_foreign)).or_default() += lane.weight;
         }
         let offer = |lane: Candidate<'l>| {
-            let Candidate { lane, weight, .. } = lane;
-            // Shared by those who are as urgent. What these leave is offered to the less urgent.
-            let all = weights.get(&lane.priority).copied().unwrap_or(0).max(weight as usize);
-            Offer { lane, weight, jobs: (limit * weight as usize).div_ceil(all).max(1) }
+            let Candidate { lane, weight, is_foreign, .. } = lane;
+            // Shared by those who are as urgent and as much this holder's. What these leave is offered to the others.
+            let all = weights.get(&(lane.priority, is_foreign)).copied().unwrap_or(0.0);
+            let share = limit as f64 * weight / all.max(weight);
+            Offer { lane, weight, jobs: (share.ceil() as usize).max(1) }
         };
         lanes.into_iter().map(offer).collect()
     }
@@ -127,10 +141,11 @@ impl Turns {
         for one in all {
             let (given, weight) = sums.entry(one.lane.priority).or_default();
             *given += one.given as f64;
-            *weight += f64::from(one.weight);
+            *weight += one.weight;
         }
         let first = all.iter().map(|one| one.lane.priority).max();
         let gave = |one: &Given| one.given > 0;
+        self.served += u64::from(all.iter().any(gave));
         if all.iter().any(|one| gave(one) && Some(one.lane.priority) < first) {
             self.urgent = 0;
         } else if all.iter().any(gave) {
@@ -149,7 +164,7 @@ impl Turns {
                 continue;
             }
             let (given, weight) = sums[&one.lane.priority];
-            let due = given * f64::from(one.weight) / weight.max(1.0);
+            let due = given * one.weight / weight;
             standing.owed = (standing.owed + due - one.given as f64).clamp(-OWED_MAX, OWED_MAX);
         }
     }
@@ -180,6 +195,19 @@ impl Turns {
         let is_behind = |lane: &Candidate<'_>| !lane.is_closed && lane.lane.priority < first;
         let behind = lanes.iter().enumerate().filter(|(_, lane)| is_behind(lane));
         behind.min_by_key(|(_, lane)| served(lane)).map(|(place, _)| place)
+    }
+}
+
+/// Divides the weight of a tenant among lanes that are one but for their shards: who has more shards is owed no more.
+pub(super) fn share_weights<'l>(lanes: &mut [Candidate<'l>]) {
+    // In the order of the store, they are neighbours.
+    let is_one = |one: &Candidate<'l>, other: &Candidate<'l>| {
+        let name = |lane: &'l Lane| (&lane.kind, &lane.tenant, lane.priority);
+        name(one.lane) == name(other.lane)
+    };
+    for shards in lanes.chunk_by_mut(is_one) {
+        let count = shards.len() as f64;
+        shards.iter_mut().for_each(|lane| lane.weight /= count);
     }
 }
 

@@ -32,6 +32,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
             self_audit: true,
             handlers: BTreeMap::new(),
             source: None,
+            router: None,
             tenants: crate::tenant_settings::TenantBook::default(),
             desk: None,
             events: Arc::default(),

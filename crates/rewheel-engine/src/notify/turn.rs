@@ -22,21 +22,10 @@ pub(super) fn is_turn(
     if others().next().is_none() {
         return true;
     }
-    let mine = score(job, me);
-    let before = others().filter(|holder| (score(job, **holder), **holder) > (mine, me)).count();
+    let score = |holder: HolderId| (holder.score(&job.to_bytes()), holder);
+    let before = others().filter(|holder| score(**holder) > score(me)).count();
     let rank = u32::try_from(before).unwrap_or(RANK_MAX).min(RANK_MAX);
     dead_for >= patience.saturating_mul(rank + 1)
-}
-
-/// FNV-1a with a last stir: the same on every node, whatever its version.
-fn score(job: JobId, holder: HolderId) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in job.to_bytes().into_iter().chain(holder.to_bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash ^= hash >> 32;
-    hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    hash ^ (hash >> 29)
 }
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ mod tests {
     use super::{Health, judge};
     use rewheel::{Category, Random};
     use rewheel_core::{
-        Because, Failure, Fence, Job, JobId, KindName, Lane, Priority, State, Status, Timestamp,
-        Version,
+        Because, Failure, Fence, Job, JobId, KindName, Lane, Priority, Shard, State, Status,
+        Timestamp, Version,
     };
 
     /// A job that was redriven after three attempts, and made so many since.
@@ -65,7 +65,7 @@ mod tests {
         let kind = KindName::parse("charge").unwrap();
         Some(Job {
             id: JobId::new(now, &Random::seeded(1)),
-            lane: Lane { kind, tenant: None, priority: Priority::default() },
+            lane: Lane { kind, tenant: None, priority: Priority::default(), shard: Shard::NONE },
             key: None,
             shard_key: None,
             payload: None,

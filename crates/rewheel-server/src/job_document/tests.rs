@@ -4,7 +4,8 @@ use super::{Failure, Job, JobDocument, Status, Timestamp};
 use rewheel::{Category, Random};
 use rewheel_core::store::AttemptRecord;
 use rewheel_core::{
-    Actor, AuditEntry, Because, Facts, Fence, HolderId, JobId, KindName, Lane, Priority, Version,
+    Actor, AuditEntry, Because, Facts, Fence, HolderId, JobId, KindName, Lane, Priority, Shard,
+    Version,
 };
 use rewheel_engine::KindSettings;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ pub(super) fn job() -> Job {
             kind: KindName::parse("charge-card").unwrap(),
             tenant: None,
             priority: Priority::DEFAULT,
+            shard: Shard::NONE,
         },
         key: None,
         shard_key: None,

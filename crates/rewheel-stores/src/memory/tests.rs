@@ -9,7 +9,7 @@ use rewheel_core::store::{
 };
 use rewheel_core::{
     Actor, Because, Decision, Failure, HolderId, JobId, Keep, Key, KindName, Lane, Lease,
-    NewHolder, NewJob, NewKind, Priority, State, Timestamp, When,
+    NewHolder, NewJob, NewKind, Priority, Shard, State, Timestamp, When,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl History {
 
     fn lane(&self) -> Lane {
         let priority = Priority::new(u8::try_from(self.below(2)).unwrap()).unwrap();
-        Lane { kind: kind(), tenant: None, priority }
+        Lane { kind: kind(), tenant: None, priority, shard: Shard::NONE }
     }
 
     /// Does anything; whether it was of use does not matter.

@@ -5,7 +5,7 @@ use super::row::{read_tenant, tenant_text};
 use super::session::Session;
 use super::statements::{FIND_KINDS, FIND_LANES, INSERT_LANES, NAME_LANES};
 use rewheel::{Clock, Moment};
-use rewheel_core::{KindName, Lane, Priority, Timestamp};
+use rewheel_core::{KindName, Lane, Priority, Shard, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -225,6 +225,7 @@ struct Names<'l> {
     kinds: Vec<&'l str>,
     tenants: Vec<&'l str>,
     priorities: Vec<i32>,
+    shards: Vec<i32>,
 }
 
 impl<'l> Names<'l> {
@@ -233,11 +234,12 @@ impl<'l> Names<'l> {
             kinds: lanes.iter().map(|lane| lane.kind.as_str()).collect(),
             tenants: lanes.iter().map(|lane| tenant_text(lane.tenant.as_ref())).collect(),
             priorities: lanes.iter().map(|lane| i32::from(lane.priority.get())).collect(),
+            shards: lanes.iter().map(|lane| i32::from(lane.shard.get())).collect(),
         }
     }
 
-    fn params(&self) -> [super::session::Param<'_>; 3] {
-        [&self.kinds, &self.tenants, &self.priorities]
+    fn params(&self) -> [super::session::Param<'_>; 4] {
+        [&self.kinds, &self.tenants, &self.priorities, &self.shards]
     }
 }
 
@@ -245,13 +247,15 @@ fn read_lane(row: &Row) -> Result<(i32, Lane), Trouble> {
     Ok((row.try_get(0)?, lane_at(row, 1)?))
 }
 
-/// Reads kind, tenant and priority from three columns.
+/// Reads kind, tenant, priority and shard from four columns.
 pub(super) fn lane_at(row: &Row, at: usize) -> Result<Lane, Trouble> {
-    let priority = u8::try_from(row.try_get::<_, i32>(at + 2)?).unwrap_or(u8::MAX);
+    let small = |at| Ok::<_, Trouble>(u8::try_from(row.try_get::<_, i32>(at)?).ok());
+    let priority = small(at + 2)?.unwrap_or(u8::MAX);
     Ok(Lane {
         kind: KindName::parse(row.try_get(at)?).map_err(|_| unreadable("a kind"))?,
         tenant: read_tenant(row.try_get(at + 1)?)?,
         priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
+        shard: Shard::new(small(at + 3)?.ok_or_else(|| unreadable("a shard"))?),
     })
 }
 

@@ -46,7 +46,7 @@ statements! {
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
-    FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY);
+    FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
@@ -59,7 +59,7 @@ statements! {
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     INSERT_BUDGETS = "sql/insert_budgets.sql" (INT8, TEXT_ARRAY, INT8, INT8);
-    INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY);
+    INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
     INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY);
@@ -67,7 +67,7 @@ statements! {
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
     KINDS = "sql/kinds.sql" ();
-    LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY);
+    LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);

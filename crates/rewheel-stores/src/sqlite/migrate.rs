@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_reserved.sql"),
     include_str!("migrations/0004_roles.sql"),
     include_str!("migrations/0005_budgets.sql"),
+    include_str!("migrations/0006_shards.sql"),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find

@@ -8,7 +8,7 @@ use super::{SqliteOptions, verbs};
 use rewheel::Random;
 use rewheel_core::store::{IfRefused, Sent, Visit};
 use rewheel_core::{
-    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Timestamp,
+    Actor, HolderId, JobId, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Shard, Timestamp,
 };
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn a_renewal_writes_one_row_however_many_jobs_are_held() {
     let (if_refused, sent) = (IfRefused::StoreOthers, Sent::First);
     let batch = Batch { jobs: jobs.collect(), if_refused, sent, direct: None };
     insert(&mut tx, &batch).unwrap();
-    let lane = Lane { kind, tenant: None, priority: Priority::DEFAULT };
+    let lane = Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE };
     let (attempt_timeout, grace) = (Duration::from_secs(30), Duration::from_secs(5));
     let visits = vec![Visit { lane, limit: JOBS, attempt_timeout, grace }];
     let wish = claim::Wish { holder, visits, horizon: Duration::ZERO, limit: JOBS };

@@ -1,7 +1,7 @@
 //! What a verb has while it runs: a connection in a transaction, the time, the lanes.
 
 use super::error::{Trouble, unreadable};
-use rewheel_core::{HolderId, KindName, Lane, Priority, Tenant, Timestamp};
+use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement};
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
@@ -66,9 +66,8 @@ impl<'a, 'c> Transaction<'a, 'c> {
         if let Some(number) = self.lanes.numbers.get(lane) {
             return Ok(Some(*number));
         }
-        let name = (lane.kind.as_str(), tenant_text(lane.tenant.as_ref()), lane.priority.get());
         let number: Option<i64> =
-            self.find(include_str!("sql/find_lane.sql"), name, |row| row.get(0))?;
+            self.find(include_str!("sql/find_lane.sql"), name_of(lane), |row| row.get(0))?;
         if let Some(number) = number {
             self.lanes.remember(number, lane);
         }
@@ -80,9 +79,8 @@ impl<'a, 'c> Transaction<'a, 'c> {
         if let Some(number) = self.lane(lane)? {
             return Ok(number);
         }
-        let name = (lane.kind.as_str(), tenant_text(lane.tenant.as_ref()), lane.priority.get());
         let insert = self.sql(include_str!("sql/insert_lane.sql"))?;
-        let number = insert.get().query_row(name, |row| row.get(0))?;
+        let number = insert.get().query_row(name_of(lane), |row| row.get(0))?;
         self.lanes.remember(number, lane);
         Ok(number)
     }
@@ -93,15 +91,17 @@ impl<'a, 'c> Transaction<'a, 'c> {
             return Ok(lane.clone());
         }
         let read = |row: &Row<'_>| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, u8>(2)?))
+            let (kind, tenant): (String, String) = (row.get(0)?, row.get(1)?);
+            Ok((kind, tenant, row.get::<_, u8>(2)?, row.get::<_, u8>(3)?))
         };
-        let (kind, tenant, priority) = self
+        let (kind, tenant, priority, shard) = self
             .find(include_str!("sql/name_lane.sql"), [number], read)?
             .ok_or_else(|| unreadable("a lane that does not exist"))?;
         let lane = Lane {
             kind: KindName::parse(&kind).map_err(|_| unreadable("a kind"))?,
             tenant: read_tenant(&tenant)?,
             priority: Priority::new(priority).map_err(|_| unreadable("a priority"))?,
+            shard: Shard::new(shard),
         };
         self.lanes.remember(number, &lane);
         Ok(lane)
@@ -143,6 +143,12 @@ impl<'c> Statements<'c> {
     pub(super) fn run(&self, sql: &'static str) -> rusqlite::Result<()> {
         self.compiled(sql)?.get().execute([]).map(drop)
     }
+}
+
+/// What a lane is found by.
+fn name_of(lane: &Lane) -> (&str, &str, u8, u8) {
+    let tenant = tenant_text(lane.tenant.as_ref());
+    (lane.kind.as_str(), tenant, lane.priority.get(), lane.shard.get())
 }
 
 /// Lanes by number, numbers by lane. A lane is never renumbered, so that remembering is safe until

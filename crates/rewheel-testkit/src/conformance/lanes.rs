@@ -1,15 +1,23 @@
 //! Lanes that have something to claim.
 
 use crate::{Subject, lane, millis, seconds};
-use rewheel_core::store::{LaneHead, Settlement, What};
-use rewheel_core::{Decision, KindName, Lane, NewJob, Priority, Tenant, Timestamp, When};
+use rewheel_core::store::{Edit, LaneHead, Settlement, What};
+use rewheel_core::{
+    Decision, KindName, Lane, NewJob, Priority, Shard, ShardKey, Tenant, Timestamp, When,
+};
+use std::slice::from_ref;
 use std::time::Duration;
 
 fn of(kind: &str, tenant: Option<&str>, priority: u8) -> Lane {
+    on(kind, tenant, priority, 0)
+}
+
+fn on(kind: &str, tenant: Option<&str>, priority: u8, shard: u8) -> Lane {
     Lane {
         kind: KindName::parse(kind).unwrap(),
         tenant: tenant.map(|name| Tenant::parse(name).unwrap()),
         priority: Priority::new(priority).unwrap(),
+        shard: Shard::new(shard),
     }
 }
 
@@ -17,6 +25,7 @@ fn job_in(subject: &Subject, lane: &Lane) -> NewJob {
     NewJob {
         tenant: lane.tenant.clone(),
         priority: lane.priority,
+        shard: Some(lane.shard),
         ..subject.job(lane.kind.as_str())
     }
 }
@@ -36,6 +45,9 @@ async fn fill(subject: &Subject) -> Vec<Lane> {
         of("charge", Some("Zeta"), 5),
         of("charge", Some("acme"), 4),
         of("charge", Some("acme"), 5),
+        on("charge", Some("acme"), 5, 1),
+        on("charge", Some("acme"), 5, 64),
+        on("charge", Some("acme"), 5, 255),
         of("charge", Some("acme "), 5),
         of("charge", Some("zeta"), 5),
         of("charge", Some("äcme"), 5),
@@ -80,6 +92,36 @@ pub async fn are_read_on_from_behind_an_empty_lane(subject: &Subject) {
         let page = subject.store.lanes(&kinds, Some(&gap), 100).await.unwrap();
         let behind: Vec<Lane> = lanes.iter().filter(|lane| **lane > gap).cloned().collect();
         assert_eq!(names(&page), behind, "behind {gap:?}");
+    }
+}
+
+/// A job lives on the shard that it names, or on that of its tenant and shard key, and stays there whatever becomes of it.
+pub async fn keep_their_shard(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let tenant = Tenant::parse("acme").ok();
+    let shard_key = ShardKey::parse("order 17").ok();
+    let by_name = NewJob { tenant, shard_key, ..subject.job("charge") };
+    let named = NewJob { shard: Some(Shard::new(200)), ..by_name.clone() };
+    for job in [by_name, NewJob { id: subject.job("charge").id, ..named }] {
+        let lane = job.lane();
+        assert_ne!(lane.shard, Shard::NONE);
+        subject.put(job.clone()).await;
+        assert_eq!(names(&subject.lanes(&["charge"]).await), from_ref(&lane));
+        let holder = subject.holder().await;
+        let claimed = subject.claim_lane(holder, lane.clone()).await;
+        assert_eq!(claimed[0].job.lane, lane);
+        subject.settle(holder, &subject.retry(claimed[0].lease(), Duration::ZERO, false)).await;
+        assert_eq!(names(&subject.lanes(&["charge"]).await), from_ref(&lane), "it is tried again");
+        let claimed = subject.claim_lane(holder, lane.clone()).await;
+        subject.settle(holder, &subject.dead(claimed[0].lease())).await;
+        assert_eq!(subject.get(job.id).await.lane, lane, "it is dead");
+        subject.change(job.id, What::Redrive { deadline: None }).await;
+        let priority = Some(Priority::MAX);
+        subject.change(job.id, What::Edit(Box::new(Edit { priority, ..Edit::default() }))).await;
+        let urgent = Lane { priority: Priority::MAX, ..lane };
+        assert_eq!(names(&subject.lanes(&["charge"]).await), from_ref(&urgent));
+        let claimed = subject.claim_lane(holder, urgent).await;
+        subject.succeed(holder, claimed[0].lease()).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Subject;
 use crate::race::both;
 use rewheel_core::store::{Claim, Reserve, StoreError, What};
-use rewheel_core::{HolderId, JobId, Lane, Lease, NewJob, Tenant};
+use rewheel_core::{HolderId, JobId, Lease, NewJob, Tenant};
 use std::time::Duration;
 
 const JOBS_MAX: u64 = 10;
@@ -31,7 +31,7 @@ async fn submit(subject: &Subject, of: &str, count: usize) -> Vec<JobId> {
 }
 
 async fn claim(subject: &Subject, holder: HolderId, count: usize) -> Vec<Lease> {
-    let lane = Lane { tenant: Some(tenant("acme")), ..crate::subject::lane("charge") };
+    let lane = NewJob { tenant: Some(tenant("acme")), ..subject.job("charge") }.lane();
     let visits = [subject.visit(lane, count)];
     let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: count };
     let claimed = subject.store.claim(&claim).await.unwrap();

@@ -2,14 +2,19 @@
 
 use super::{Candidate, Given, LONGEST_FIRST_EVERY, Turns};
 use proptest::prelude::*;
-use rewheel_core::{KindName, Lane, Limits, Priority, Tenant};
+use rewheel_core::{KindName, Lane, Limits, Priority, Shard, Tenant};
 
 fn lane(tenant: usize, priority: u8) -> Lane {
     Lane {
         kind: KindName::parse("work").unwrap(),
         tenant: Some(Tenant::parse(&format!("tenant {tenant}")).unwrap()),
         priority: Priority::new(priority).unwrap(),
+        shard: Shard::NONE,
     }
+}
+
+fn candidate(lane: &Lane, weight: f64) -> Candidate<'_> {
+    Candidate { lane, is_closed: false, is_foreign: false, weight }
 }
 
 /// Lanes with as many jobs as anybody wants, and how many each has given.
@@ -29,8 +34,8 @@ impl Deep {
 
     /// One claim: lanes are visited in order until all is given.
     fn claim(&mut self, limit: usize) {
-        let candidate = |(lane, weight)| Candidate { lane, is_closed: false, weight };
-        let lanes = self.lanes.iter().map(|(lane, weight)| candidate((lane, *weight))).collect();
+        let open = |(lane, weight)| candidate(lane, f64::from(weight));
+        let lanes = self.lanes.iter().map(|(lane, weight)| open((lane, *weight))).collect();
         let mut rest = limit;
         let mut all = Vec::new();
         for offer in self.turns.offers(lanes, limit) {
@@ -77,8 +82,8 @@ fn lanes_that_are_closed_take_nobodys_visit() {
     let mut turns = Turns::default();
     for _ in 0..50 {
         let mut lanes: Vec<Candidate<'_>> =
-            all.iter().map(|lane| Candidate { lane, is_closed: true, weight: 1 }).collect();
-        lanes.push(Candidate { lane: &open, is_closed: false, weight: 1 });
+            all.iter().map(|lane| Candidate { is_closed: true, ..candidate(lane, 1.0) }).collect();
+        lanes.push(candidate(&open, 1.0));
         let offers = turns.offers(lanes, 10);
         assert_eq!((offers.len(), offers[0].lane), (Limits::LANES_MAX, &open));
     }
@@ -87,8 +92,8 @@ fn lanes_that_are_closed_take_nobodys_visit() {
 #[test]
 fn a_lane_that_was_away_is_owed_nothing() {
     let (one, other) = (lane(1, 5), lane(2, 5));
-    let candidate = |lane| Candidate { lane, is_closed: false, weight: 1 };
-    let given = |lane: &Lane, given| Given { lane: lane.clone(), weight: 1, asked: 5, given };
+    let candidate = |lane| candidate(lane, 1.0);
+    let given = |lane: &Lane, given| Given { lane: lane.clone(), weight: 1.0, asked: 5, given };
     let mut turns = Turns::default();
     turns.offers(vec![candidate(&one), candidate(&other)], 10);
     // It had less than it was asked for.

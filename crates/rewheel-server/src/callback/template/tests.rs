@@ -2,7 +2,7 @@
 
 use super::{NoUrl, UrlTemplate};
 use rewheel_core::{
-    Because, Fence, Job, JobId, KindName, Lane, Priority, Status, Tenant, Timestamp, Version,
+    Because, Fence, Job, JobId, KindName, Lane, Priority, Shard, Status, Tenant, Timestamp, Version,
 };
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
             kind: KindName::parse("charge-card").unwrap(),
             tenant: tenant.map(|tenant| Tenant::parse(tenant).unwrap()),
             priority: Priority::DEFAULT,
+            shard: Shard::NONE,
         },
         key: None,
         shard_key: None,

@@ -226,15 +226,16 @@ pub(in super::super) async fn lanes(
     limit: usize,
 ) -> Result<Vec<LaneHead>, Trouble> {
     let kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
-    let (kind, tenant, priority) = match after {
+    let (kind, tenant, priority, shard) = match after {
         Some(lane) => {
             let tenant = tenant_text(lane.tenant.as_ref());
-            (lane.kind.as_str(), tenant, i32::from(lane.priority.get()))
+            let (priority, shard) = (lane.priority.get(), lane.shard.get());
+            (lane.kind.as_str(), tenant, i32::from(priority), i32::from(shard))
         }
-        None => ("", "", -1),
+        None => ("", "", -1, 0),
     };
     let (floor_lanes, floors) = session.shared.lanes.floors();
-    let params: [Param<'_>; 8] = [
+    let params: [Param<'_>; 9] = [
         &session.offset(),
         &kinds,
         &kind,
@@ -243,11 +244,12 @@ pub(in super::super) async fn lanes(
         &count(limit as u64),
         &floor_lanes,
         &floors,
+        &shard,
     ];
     let mut heads = Vec::new();
     for row in session.query(&LANES, &params).await? {
         let now = instant(row.try_get(0)?);
-        let due = instant(row.try_get(5)?);
+        let due = instant(row.try_get(6)?);
         heads.push(LaneHead { lane: lane_at(&row, 2)?, due, due_in: due.since(now) });
     }
     Ok(heads)

@@ -1,2 +1,2 @@
 -- name_lane: what a lane's number stands for.
-SELECT kind, tenant, priority FROM lanes WHERE lane = ?1;
+SELECT kind, tenant, priority, shard FROM lanes WHERE lane = ?1;

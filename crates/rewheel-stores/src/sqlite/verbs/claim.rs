@@ -6,7 +6,7 @@ use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use super::super::writer::count;
 use rewheel_core::store::{LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{
-    Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Status, Timestamp,
+    Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Shard, Status, Timestamp,
 };
 use rusqlite::types::Value;
 use std::rc::Rc;
@@ -121,19 +121,23 @@ pub(in super::super) fn lanes(
     let now = tx.now;
     let mut found = Vec::new();
     for kind in kinds.iter().filter(|kind| after.is_none_or(|after| **kind >= after.kind)) {
-        let (tenant, priority) = match after.filter(|after| after.kind == *kind) {
-            Some(after) => (tenant_text(after.tenant.as_ref()), i64::from(after.priority.get())),
-            None => ("", -1),
+        let (tenant, priority, shard) = match after.filter(|after| after.kind == *kind) {
+            Some(after) => {
+                let (priority, shard) = (after.priority.get(), after.shard.get());
+                (tenant_text(after.tenant.as_ref()), i64::from(priority), shard)
+            }
+            None => ("", -1, 0),
         };
         let statement = tx.sql(include_str!("../sql/lanes.sql"))?;
         let mut statement = statement.get();
         let left = count((limit - found.len()) as u64);
-        let mut rows = statement.query((kind.as_str(), tenant, priority, left))?;
+        let mut rows = statement.query((kind.as_str(), tenant, priority, shard, left))?;
         while let Some(row) = rows.next()? {
             let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
             let priority = Priority::new(row.get(2)?).unwrap_or_default();
-            let due: Timestamp = instant(row.get(3)?);
-            let lane = Lane { kind: kind.clone(), tenant, priority };
+            let shard = Shard::new(row.get(3)?);
+            let due: Timestamp = instant(row.get(4)?);
+            let lane = Lane { kind: kind.clone(), tenant, priority, shard };
             found.push(LaneHead { lane, due, due_in: due.since(now) });
         }
         if found.len() >= limit {

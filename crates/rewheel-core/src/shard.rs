@@ -1,0 +1,110 @@
+//! Which part of the work a job belongs to.
+
+use crate::id::{HolderId, hash};
+use crate::name::{ShardKey, Tenant};
+
+/// A part of the work: jobs of one shard go to the same holder as long as it keeps up.
+///
+/// ```
+/// use rewheel_core::{Shard, ShardKey, Tenant};
+///
+/// let acme = Tenant::parse("acme")?;
+/// let (one, other) = (ShardKey::parse("cart 1")?, ShardKey::parse("cart 2")?);
+/// assert_eq!(Shard::of(Some(&acme), Some(&one)), Shard::of(Some(&acme), Some(&one)));
+/// assert_ne!(Shard::of(Some(&acme), Some(&one)), Shard::of(Some(&acme), Some(&other)));
+/// assert_eq!(Shard::of(None, None), Shard::NONE);
+/// # Ok::<(), rewheel_core::NameError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard(u8);
+
+impl Shard {
+    /// Of a job that has neither tenant nor shard key: everybody's.
+    pub const NONE: Shard = Shard(0);
+
+    /// Shards that tenants and shard keys are spread over. Each lane in use costs every claim a look, so that
+    /// there are no more of them than balance a fleet of a dozen holders or two.
+    pub const SPREAD: u8 = 64;
+
+    /// Takes a number; 0 is [`Shard::NONE`].
+    pub const fn new(number: u8) -> Shard {
+        Shard(number)
+    }
+
+    /// Returns its number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the shard of a tenant and a shard key: 1 to [`Shard::SPREAD`], [`Shard::NONE`] without either.
+    pub fn of(tenant: Option<&Tenant>, key: Option<&ShardKey>) -> Shard {
+        if tenant.is_none() && key.is_none() {
+            return Shard::NONE;
+        }
+        let tenant = tenant.map_or("", Tenant::as_str).bytes();
+        let key = key.map_or("", ShardKey::as_str).bytes();
+        // No name has a control character: what is between them keeps (ab, c) and (a, bc) apart.
+        let sum = hash(tenant.chain([0]).chain(key));
+        Shard((sum % u64::from(Shard::SPREAD)) as u8 + 1)
+    }
+
+    /// Returns whose it is among holders: the same one for all who know of the same holders, and where one comes or goes,
+    /// only its own shards move. Nobody's where there are no holders.
+    pub fn owner(self, holders: &[HolderId]) -> Option<HolderId> {
+        holders.iter().copied().max_by_key(|holder| (holder.score(&[self.0]), *holder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shard;
+    use crate::{HolderId, ShardKey, Tenant};
+
+    fn holders(count: u8) -> Vec<HolderId> {
+        (0..count).map(|nth| HolderId::from_bytes([nth; 16])).collect()
+    }
+
+    #[test]
+    fn names_are_spread_and_do_not_run_into_each_other() {
+        let tenant = |name: &str| Tenant::parse(name).unwrap();
+        let mut jobs = [0_usize; 256];
+        for nth in 0..6_400 {
+            let key = ShardKey::parse(&format!("order {nth}")).unwrap();
+            jobs[usize::from(Shard::of(Some(&tenant("acme")), Some(&key)).get())] += 1;
+        }
+        assert_eq!(jobs[0] + jobs[65..].iter().sum::<usize>(), 0);
+        assert!(jobs[1..=64].iter().all(|count| (50..170).contains(count)), "{jobs:?}");
+        let key = |name: &str| ShardKey::parse(name).unwrap();
+        let one = Shard::of(Some(&tenant("ab")), Some(&key("c")));
+        assert_ne!(one, Shard::of(Some(&tenant("a")), Some(&key("bc"))));
+    }
+
+    #[test]
+    fn a_shard_is_where_it_always_was() {
+        // Another number would send what is stored, and what is submitted later, to different lanes.
+        let tenant = Tenant::parse("acme").unwrap();
+        let key = ShardKey::parse("order 17").unwrap();
+        let numbers = [
+            Shard::of(Some(&tenant), None).get(),
+            Shard::of(None, Some(&key)).get(),
+            Shard::of(Some(&tenant), Some(&key)).get(),
+        ];
+        assert_eq!(numbers, [54, 13, 30]);
+    }
+
+    #[test]
+    fn only_the_shards_of_who_goes_move() {
+        let (all, gone) = (holders(5), HolderId::from_bytes([3; 16]));
+        let left: Vec<HolderId> = all.iter().copied().filter(|holder| *holder != gone).collect();
+        let mut shares = [0_usize; 5];
+        for shard in (0..=255).map(Shard::new) {
+            let owner = shard.owner(&all).unwrap();
+            shares[usize::from(owner.to_bytes()[0])] += 1;
+            if owner != gone {
+                assert_eq!(shard.owner(&left), Some(owner));
+            }
+        }
+        assert!(shares.iter().all(|share| (25..90).contains(share)), "{shares:?}");
+        assert_eq!(Shard::new(1).owner(&[]), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Which shards this engine prefers.
+
+use crate::shared::lock;
+use rewheel_core::{HolderId, NewJob, Shard};
+use std::sync::Mutex;
+
+/// Says on which shard a job lives. Without one it is [`Shard::of`] its tenant and shard key.
+///
+/// Each engine of a fleet takes jobs of its own shards first, others where those leave it room, and whatever is due in every
+/// eighth claim, so that nobody waits for a holder that has no time. What a handler keeps in memory for a customer is then mostly found where the next job runs. It is a preference, not a
+/// promise that two jobs of a shard run in the same place, or one after the other.
+///
+/// ```
+/// use rewheel_core::{NewJob, Shard};
+/// use rewheel_engine::Engine;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Whatever the tenant: all jobs of a shard key are neighbours.
+/// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+///     .raw_handler("mail", |_| async {})
+///     .shards(|job: &NewJob| Shard::of(None, job.shard_key.as_ref()))
+///     .start()
+///     .await?;
+/// let job = engine.submit_raw("mail", Vec::new()).tenant("acme").shard_key("eu").into_job()?;
+/// assert_eq!(job.lane().shard, Shard::of(None, job.shard_key.as_ref()));
+/// # Ok(())
+/// # }
+/// ```
+pub trait ShardRouter: Send + Sync {
+    /// Returns the job's shard.
+    fn shard(&self, job: &NewJob) -> Shard;
+}
+
+impl<F: Fn(&NewJob) -> Shard + Send + Sync> ShardRouter for F {
+    fn shard(&self, job: &NewJob) -> Shard {
+        self(job)
+    }
+}
+
+/// Whose shards are whose.
+pub(crate) struct Shards {
+    router: Option<Box<dyn ShardRouter>>,
+    fleet: Mutex<Fleet>,
+}
+
+#[derive(Default)]
+struct Fleet {
+    me: Option<HolderId>,
+    /// Every engine that is alive, as far as this one has heard.
+    holders: Vec<HolderId>,
+    /// The shards that are others', by number.
+    foreign: Vec<bool>,
+}
+
+impl Shards {
+    pub(crate) fn new(router: Option<Box<dyn ShardRouter>>) -> Shards {
+        Shards { router, fleet: Mutex::default() }
+    }
+
+    /// Returns jobs with the shards that the router gives them; nothing without a router.
+    pub(crate) fn route(&self, jobs: &[NewJob]) -> Option<Vec<NewJob>> {
+        let router = self.router.as_ref()?;
+        let shard = |job: &NewJob| job.shard.unwrap_or_else(|| router.shard(job));
+        let routed = jobs.iter().map(|job| NewJob { shard: Some(shard(job)), ..job.clone() });
+        Some(routed.collect())
+    }
+
+    /// Takes note of who is alive.
+    pub(crate) fn heard(&self, me: HolderId, mut holders: Vec<HolderId>) {
+        if !holders.contains(&me) {
+            holders.push(me);
+        }
+        holders.sort_unstable();
+        let mut fleet = lock(&self.fleet);
+        if fleet.me == Some(me) && fleet.holders == holders {
+            return;
+        }
+        let is_foreign = |number| Shard::new(number).owner(&holders) != Some(me);
+        let foreign = (0..=u8::MAX).map(is_foreign).collect();
+        *fleet = Fleet { me: Some(me), holders, foreign };
+    }
+
+    /// Returns whether a shard is another's.
+    pub(crate) fn is_foreign(&self, shard: Shard) -> bool {
+        let fleet = lock(&self.fleet);
+        let foreign = fleet.foreign.get(usize::from(shard.get()));
+        shard != Shard::NONE && foreign.is_some_and(|foreign| *foreign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shards;
+    use rewheel_core::{HolderId, Shard};
+
+    fn foreign(shards: &Shards) -> Vec<bool> {
+        (0..=64).map(|number| shards.is_foreign(Shard::new(number))).collect()
+    }
+
+    #[test]
+    fn each_shard_is_one_holders() {
+        let holders: Vec<HolderId> = (0..3).map(|nth| HolderId::from_bytes([nth; 16])).collect();
+        let seen = holders.iter().map(|me| {
+            let shards = Shards::new(None);
+            // One may not have heard of itself yet.
+            shards.heard(*me, holders.iter().copied().filter(|holder| holder != me).collect());
+            foreign(&shards)
+        });
+        let seen: Vec<Vec<bool>> = seen.collect();
+        assert!(seen.iter().all(|foreign| !foreign[0]), "what has no shard is everybody's");
+        for shard in 1..=64 {
+            let owners = seen.iter().filter(|foreign| !foreign[shard]).count();
+            assert_eq!(owners, 1, "of shard {shard}");
+        }
+    }
+
+    #[test]
+    fn everything_is_ones_own_where_nobody_else_is() {
+        let shards = Shards::new(None);
+        assert_eq!(foreign(&shards), [false; 65]);
+        shards.heard(HolderId::from_bytes([1; 16]), vec![HolderId::from_bytes([2; 16])]);
+        assert!(foreign(&shards).contains(&true));
+        shards.heard(HolderId::from_bytes([1; 16]), Vec::new());
+        assert_eq!(foreign(&shards), [false; 65]);
+    }
+}
