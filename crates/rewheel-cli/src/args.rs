@@ -58,6 +58,14 @@ pub(crate) enum Command {
     /// Try out who is told what
     #[command(subcommand)]
     Notify(NotifyCommand),
+    /// Look at the config as a server would
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print what makes a shell complete these commands: `source <(rewheel completions bash)`
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
     /// Measure this machine
     Bench(Box<BenchArgs>),
     /// Bring the tables of a store up to date
@@ -66,6 +74,21 @@ pub(crate) enum Command {
         #[arg(long, value_name = "URL")]
         store: String,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what is wrong with it, by key and line
+    Check(ConfigFile),
+    /// Show every setting that is in force, and from where; secrets are hidden
+    Show(ConfigFile),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConfigFile {
+    /// The config file; rewheel.toml of this folder if there is one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -11,12 +11,19 @@ const CONFIG: &str = "rewheel.toml";
 
 /// Reads the config: the file that is named, or the one of this folder if there is one.
 pub(crate) fn config(named: Option<&Path>) -> Result<Config, Trouble> {
-    let found = Path::new(CONFIG).exists().then(|| PathBuf::from(CONFIG));
-    let path = named.map(Path::to_owned).or(found);
-    // A name or a value that is no text cannot be one of ours.
-    let env = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Config::load(path.as_deref(), env)?)
+    Ok(Config::load(config_file(named).as_deref(), environment())?)
+}
+
+/// Returns the config file: the one that is named, or the one of this folder if there is one.
+pub(crate) fn config_file(named: Option<&Path>) -> Option<PathBuf> {
+    let found = || Path::new(CONFIG).exists().then(|| PathBuf::from(CONFIG));
+    named.map(Path::to_owned).or_else(found)
+}
+
+/// Returns the environment. A name or a value that is no text cannot be one of ours.
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Opens a store that is there already.

@@ -5,6 +5,7 @@ mod trouble;
 mod output;
 mod client;
 mod local;
+mod config;
 mod serve;
 mod submit;
 mod jobs;
@@ -19,7 +20,9 @@ mod notify;
 mod bench;
 mod migrate;
 
-use self::args::{Args, Command, DeadCommand, JobsCommand, NotifyCommand, OperationsCommand};
+use self::args::{
+    Args, Command, ConfigCommand, DeadCommand, JobsCommand, NotifyCommand, OperationsCommand,
+};
 use self::output::Output;
 use self::trouble::{Trouble, exit};
 use clap::Parser;
@@ -88,6 +91,14 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             let report = bench::run(&args).await.map_err(failed)?;
             let document = serde_json::to_string(&report).map_err(|error| failed(error.into()))?;
             output.answer(document, || report.to_string());
+            Ok(())
+        }
+        Command::Config(ConfigCommand::Check(file)) => {
+            config::check(file.config.as_deref(), output)
+        }
+        Command::Config(ConfigCommand::Show(file)) => config::show(file.config.as_deref(), output),
+        Command::Completions { shell } => {
+            output.completions(shell);
             Ok(())
         }
         Command::Migrate { store } => migrate::run(&store, output).await,

@@ -1,6 +1,8 @@
 //! Prints everything that the command has to say.
 
+use crate::args::Args;
 use crate::trouble::Trouble;
+use clap::CommandFactory;
 use comfy_table::{Table, presets};
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -29,6 +31,13 @@ impl Output {
     /// Tells a person something beside the answer.
     pub(crate) fn note(self, text: impl Display) {
         say(text);
+    }
+
+    /// Prints what makes a shell complete commands.
+    pub(crate) fn completions(self, shell: clap_complete::Shell) {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Args::command(), "rewheel", &mut script);
+        let _ = io::stdout().lock().write_all(&script);
     }
 
     /// Says what went wrong.

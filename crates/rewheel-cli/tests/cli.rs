@@ -2,35 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+#[path = "support/shell.rs"]
+mod shell;
+
+use self::shell::{Ran, command, run};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use tempfile::TempDir;
-
-/// What a command said and how it ended.
-#[derive(Debug)]
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Ran {
-    fn of(output: &Output) -> Ran {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        Ran {
-            code: output.status.code().unwrap(),
-            out: text(&output.stdout),
-            err: text(&output.stderr),
-        }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap()
-    }
-}
 
 /// A folder with a server in it.
 struct Served {
@@ -38,16 +19,6 @@ struct Served {
     server: Child,
     stderr: BufReader<ChildStderr>,
     url: String,
-}
-
-fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rewheel"));
-    command.current_dir(folder).env_remove("REWHEEL_SERVER").env_remove("RUST_LOG");
-    command
-}
-
-fn run(folder: &Path, args: &[&str]) -> Ran {
-    Ran::of(&command(folder).args(args).stdin(Stdio::null()).output().unwrap())
 }
 
 impl Served {

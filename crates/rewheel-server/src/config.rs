@@ -2,8 +2,12 @@
 
 mod environment;
 mod place;
+mod reference;
+mod show;
 
 pub use self::place::ConfigError;
+pub use self::reference::{SETTINGS, Setting, Unless, example, page};
+pub use self::show::InForce;
 
 use self::environment::Overrides;
 use self::place::File;

@@ -45,13 +45,19 @@ impl Overrides {
 
     /// Writes them over what the file says.
     pub(super) fn over(&self, file: &File) -> Result<Sections, ConfigError> {
+        let table = self.table(file)?;
+        // Each is good by itself, so is the file; together they have no way to go wrong but here.
+        let wrong = |why| ConfigError { place: None, key: String::new(), why };
+        place::sections(table).map_err(wrong)
+    }
+
+    /// Returns what both say, without judging it.
+    pub(super) fn table(&self, file: &File) -> Result<Table, ConfigError> {
         let mut table = file.table()?;
         for one in &self.found {
             put(&mut table, &one.path, one.value.clone());
         }
-        // Each is good by itself, so is the file; together they have no way to go wrong but here.
-        let wrong = |why| ConfigError { place: None, key: String::new(), why };
-        place::sections(table).map_err(wrong)
+        Ok(table)
     }
 
     /// Starts an error about a key, if a variable set it.

@@ -1,6 +1,7 @@
 //! What a config may say, in good form or bad.
 
 mod notify;
+mod reference;
 mod tenants;
 
 use super::place::File;

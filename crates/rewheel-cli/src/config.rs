@@ -1,0 +1,37 @@
+//! Reads the config as a server would.
+
+use crate::local;
+use crate::output::{Output, table};
+use crate::trouble::{Trouble, exit};
+use rewheel_server::config::{Config, InForce};
+use serde_json::json;
+use std::path::Path;
+
+/// Says whether a server would start with it.
+pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), Trouble> {
+    local::config(named)?;
+    let file = local::config_file(named);
+    let document = json!({ "ok": true, "file": file });
+    output.answer(document, || match file {
+        Some(file) => format!("{}: ok", file.display()),
+        None => "there is no rewheel.toml here: defaults, and what the environment says, are ok"
+            .to_owned(),
+    });
+    Ok(())
+}
+
+/// Shows what is in force, and from where.
+pub(crate) fn show(named: Option<&Path>, output: Output) -> Result<(), Trouble> {
+    let file = local::config_file(named);
+    let settings = Config::in_force(file.as_deref(), local::environment())?;
+    let document = serde_json::to_string(&json!({ "items": settings }))
+        .map_err(|error| Trouble::new(exit::FAILED, error))?;
+    output.answer(document, || {
+        let row = |one: &InForce| {
+            let value = one.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+            vec![one.key.clone(), value, one.origin.clone()]
+        };
+        table(&["KEY", "VALUE", "FROM"], settings.iter().map(row))
+    });
+    Ok(())
+}

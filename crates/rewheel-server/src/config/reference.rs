@@ -1,0 +1,185 @@
+//! Every setting there is, with what it is unless set.
+
+use std::fmt::Write;
+
+/// What a setting is where nobody sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unless {
+    /// This, as the file would write it.
+    Is(&'static str),
+    /// Nothing; it could be this, as the file would write it.
+    Unset(&'static str),
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its section: `engine`; `*` stands for a name that users choose.
+    pub section: &'static str,
+    /// Its name in there.
+    pub name: &'static str,
+    /// What it is unless set.
+    pub unless: Unless,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// What a section is about.
+const SECTIONS: &[(&str, &str)] = &[
+    ("server", "How others reach the server."),
+    ("store", "Where jobs are kept."),
+    ("engine", "How this node runs jobs."),
+    ("retention", "How long what has ended is kept."),
+    (
+        "kinds.*",
+        "One section for each kind, named after it: `[kinds.charge-card]`. The same names are those of `PUT /v1/kinds/{kind}`.",
+    ),
+    ("kinds.*.callback", "Where `runner = \"callback\"` sends the jobs of a kind."),
+    (
+        "tenants.*",
+        "One section for each tenant, named after it: `[tenants.acme]`; `[tenants.\"*\"]` is that of all others.",
+    ),
+    ("notify", "How much people are told."),
+    ("notify.route.*", "Who is told what: one `[[notify.route]]` for each."),
+];
+
+const fn is(
+    section: &'static str,
+    name: &'static str,
+    unless: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting { section, name, unless: Unless::Is(unless), meaning }
+}
+
+const fn unset(
+    section: &'static str,
+    name: &'static str,
+    example: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting { section, name, unless: Unless::Unset(example), meaning }
+}
+
+/// Every setting, section by section.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    is("server", "listen", "\"127.0.0.1:7420\"", "The address to listen on."),
+    is("server", "shutdown_grace", "\"30s\"", "How long running attempts may take to end when the server shuts down."),
+    is("server", "body_bytes_max", "33_554_432", "The largest body of a request: it is held in memory as a whole."),
+
+    is("store", "url", "\"sqlite://rewheel.db\"", "Which store: `sqlite://file`, `postgres://user@host/database`, or `memory://` to try things out."),
+    unset("store", "pool_max", "16", "Connections for the work, where the store is a server: 2 to 1,000."),
+
+    is("engine", "name", "\"rewheel\"", "What people call this node."),
+    is("engine", "places", "256", "How many attempts run at the same time."),
+    is("engine", "lease_ttl", "\"10s\"", "How long the node may be silent before others take its jobs."),
+    is("engine", "horizon", "\"5s\"", "How far ahead of its due a job is claimed, to wait in the wheel for its millisecond."),
+    is("engine", "wheel_max", "20_000", "How many jobs wait in the wheel at most."),
+    is("engine", "poll", "\"1s\"", "How long to rest between two looks into the store when nothing wakes the engine."),
+    is("engine", "grace", "\"30s\"", "How long after its due and its attempt timeout a job is overdue."),
+    is("engine", "statement_timeout", "\"10s\"", "A call of the store whose answer takes longer than this, repeats included, is taken to be lost."),
+    is("engine", "payload_bytes_max", "262_144", "The largest payload that may be submitted."),
+    is("engine", "housekeeping", "\"5s\"", "How often to look for deadlines, forgotten jobs and what need not be kept."),
+
+    is("retention", "keep_ended", "\"7d\"", "How long failed and cancelled jobs are kept."),
+    is("retention", "keep_keys", "\"7d\"", "How long the key of an ended job stays taken."),
+    is("retention", "keep_audit", "\"90d\"", "How long the audit log is kept."),
+
+    is("kinds.*", "runner", "\"handler\"", "Who runs its jobs: `handler` inside a program, `callback` over HTTP, `worker` elsewhere."),
+    is("kinds.*", "attempts_max", "8", "How many attempts a job gets."),
+    is("kinds.*", "attempt_timeout", "\"30s\"", "How long one attempt may take."),
+    is("kinds.*", "backoff", "\"exponential 100ms x2 max 30s jitter full\"", "How long to wait between attempts; also the name of a preset."),
+    unset("kinds.*", "concurrency_max", "64", "How many attempts of it run at the same time in one engine."),
+    unset("kinds.*", "rate", "\"500/s\"", "How many attempts of it start in a time, in the whole fleet."),
+    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "How many retries of it there are, in the whole fleet, for its first attempts."),
+    is("kinds.*", "sticky_max", "\"10s\"", "Shorter retries stay in the wheel of the node that tried."),
+    is("kinds.*", "takeovers_max", "3", "How many processes a job may take with it."),
+    is("kinds.*", "on_give_up", "\"dead\"", "What becomes of a job that is given up: `dead` or `fail`."),
+    is("kinds.*", "keep_succeeded", "\"7d\"", "How long succeeded jobs are kept; `0s`: not at all."),
+    is("kinds.*", "retry_after_max", "\"1h\"", "How long a callee may make a job wait."),
+    unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "When its dependency is taken to be down, so that it is parked."),
+    unset("kinds.*", "routes", "[{ when = { status = \"409\" }, then = \"dead\" }]", "What is done about failures that deserve something else than a retry: the first rule that fits."),
+
+    unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "Where to, with `{id}`, `{kind}`, `{tenant}` and `{payload.order}` filled in. Required."),
+    is("kinds.*.callback", "method", "\"POST\"", "How."),
+    unset("kinds.*.callback", "headers", "{ x-shop = \"north\" }", "Further headers; `${NAME}` in a value is a variable of the environment."),
+    is("kinds.*.callback", "success", "[\"2xx\"]", "Which answers mean that it is done."),
+    unset("kinds.*.callback", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "What signs the request, each of them: several while one is replaced."),
+    unset("kinds.*.callback", "allow", "[\"127.0.0.0/8\"]", "Addresses that it may reach although they are not public."),
+    unset("kinds.*.callback", "retry_after_max", "\"1h\"", "How long this callee may make a job wait; that of the kind if not set."),
+
+    unset("tenants.*", "jobs_max", "100_000", "How many live jobs it may have in the whole fleet: others are refused."),
+    unset("tenants.*", "rate", "\"50/s\"", "How many attempts of it start in a time, in the whole fleet."),
+    unset("tenants.*", "concurrency_max", "16", "How many attempts of it run at the same time in one engine."),
+    is("tenants.*", "weight", "1", "How much it is given beside others that have as urgent jobs due, up to 100."),
+
+    is("notify", "window", "\"30s\"", "Within this time a route is told no more than `window_max`; a summary follows at its end."),
+    is("notify", "window_max", "50", "How much a route is told within a window."),
+    is("notify", "queue_max", "1_000", "How many notices wait for one route."),
+    is("notify", "timeout", "\"10s\"", "How long one attempt to tell somebody may take."),
+
+    unset("notify.route.*", "to", "\"webhook\"", "Where to: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),
+    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "To which URL; `${NAME}` is a variable of the environment."),
+    unset("notify.route.*", "secret", "\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"", "What signs it; `${NAME}` is a variable of the environment."),
+    is("notify.route.*", "events", "[]", "Of which events; all if there is none."),
+    is("notify.route.*", "kinds", "[]", "Of which kinds; all if there is none."),
+    is("notify.route.*", "tenants", "[]", "On whose behalf; all if there is none."),
+    is("notify.route.*", "severity", "\"info\"", "As urgent as this, or more."),
+];
+
+/// Returns a config file that says what is so anyway, and what could be otherwise behind `#`.
+pub fn example() -> String {
+    let mut text = String::from(
+        "# Every setting of `rewheel serve`, as it is unless set. What is behind `#` is not set, and shows what it could be.\n\
+         # Durations are integers with ms, s, m, h, d: \"1h30m\". A variable of the environment comes before the file:\n\
+         # REWHEEL__ENGINE__LEASE_TTL=2s. `rewheel config check` tells what is wrong, `rewheel config show` what is in force, and from where.\n",
+    );
+    for (section, about) in SECTIONS {
+        let header = match *section {
+            "notify.route.*" => "# [[notify.route]]".to_owned(),
+            "tenants.*" => "[tenants.acme]".to_owned(),
+            named => format!("[{}]", named.replace('*', "charge-card")),
+        };
+        let is_asked_for = header.starts_with('#') || section.ends_with("callback");
+        let header = if is_asked_for { header.trim_start_matches("# ") } else { &header };
+        let mark = if is_asked_for { "# " } else { "" };
+        let _ = write!(text, "\n# {}\n{mark}{header}\n", about.replace('`', ""));
+        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+            let (mark, value) = match setting.unless {
+                Unless::Is(value) => (mark, value),
+                Unless::Unset(value) => ("# ", value),
+            };
+            let line = format!("{mark}{} = {value}", setting.name);
+            let _ = writeln!(text, "{line:<44} # {}", setting.meaning.replace('`', ""));
+        }
+    }
+    text
+}
+
+/// Returns all settings as a page for people.
+pub fn page() -> String {
+    let mut text = String::from(
+        "# Configuration\n\n\
+         `rewheel serve --config rewheel.toml`; without it, the `rewheel.toml` of the folder, if there is one. Defaults < file < environment\n\
+         (`REWHEEL__ENGINE__LEASE_TTL=2s`) < flags. Unknown keys and bad values are errors that name key and place. `rewheel config check`\n\
+         tells what is wrong, `rewheel config show` what is in force, and from where. [rewheel.example.toml](../rewheel.example.toml) has all of it.\n\n\
+         Durations are strings of integers with `ms`, `s`, `m`, `h`, `d`, joinable: `\"1h30m\"`.\n",
+    );
+    for (section, about) in SECTIONS {
+        let title = section.replace("*", "…");
+        let _ = write!(
+            text,
+            "\n## `{title}`\n\n{about}\n\n| key | unless set | |\n| --- | --- | --- |\n"
+        );
+        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+            let unless = match setting.unless {
+                Unless::Is(value) => format!("`{value}`"),
+                Unless::Unset(example) => format!("not set; such as `{example}`"),
+            };
+            let (name, meaning) = (setting.name, setting.meaning);
+            let _ = writeln!(text, "| `{name}` | {unless} | {meaning} |");
+        }
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! Tells what is in force, and from where.
+
+use super::environment::Overrides;
+use super::place::{ConfigError, File};
+use super::reference::{SETTINGS, Setting, Unless};
+use super::{Config, Sections};
+use crate::callback::masked;
+use rewheel_core::redact;
+use serde::Serialize;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// What stands for what nobody else should read.
+const HIDDEN: &str = "***";
+
+/// A setting that is in force.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InForce {
+    /// Which: `engine.lease_ttl`.
+    pub key: String,
+    /// What it is, secrets hidden; nothing where it is not set.
+    pub value: Option<Value>,
+    /// Who says so: `default`, a line of the file, a variable.
+    pub origin: String,
+}
+
+impl Config {
+    /// Tells every setting that is in force, and from where.
+    ///
+    /// ```
+    /// use rewheel_server::config::Config;
+    ///
+    /// let env = [("REWHEEL__ENGINE__PLACES".to_owned(), "8".to_owned())];
+    /// let settings = Config::in_force(None, env.into_iter())?;
+    /// let places = settings.iter().find(|setting| setting.key == "engine.places").unwrap();
+    /// assert_eq!(places.value, Some(toml::Value::Integer(8)));
+    /// assert_eq!(places.origin, "REWHEEL__ENGINE__PLACES");
+    /// # Ok::<(), rewheel_server::config::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn in_force(
+        path: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Vec<InForce>, ConfigError> {
+        let file = match path {
+            None => File::empty(),
+            Some(path) => File::read(path)?,
+        };
+        let env = Overrides::of(env)?;
+        Config::assemble(&file, &env)?;
+        let table = env.table(&file)?;
+        let told = |(key, setting): (String, &Setting)| {
+            let value = at(&table, &key).cloned();
+            let (value, origin) = match (value, setting.unless) {
+                (Some(value), _) => {
+                    let by_env = env.error(&key).and_then(|error| error.place);
+                    let by_file = || file.error(&key).place;
+                    (Some(value), by_env.or_else(by_file).unwrap_or_default())
+                }
+                (None, Unless::Is(text)) => (parsed(text), "default".to_owned()),
+                (None, Unless::Unset(_)) => (None, "default".to_owned()),
+            };
+            InForce { value: value.map(|value| hidden(setting, value)), key, origin }
+        };
+        Ok(keys(&table).into_iter().map(told).collect())
+    }
+}
+
+impl Sections {
+    /// Names of sections that users choose, in a table that has been read.
+    fn names(table: &Table, section: &str) -> Vec<String> {
+        match at(table, section) {
+            Some(Value::Table(inner)) => inner.keys().cloned().collect(),
+            Some(Value::Array(list)) => (0..list.len()).map(|number| number.to_string()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Returns every key that there is: those of the reference, once for each name.
+fn keys(table: &Table) -> Vec<(String, &'static Setting)> {
+    let mut keys = Vec::new();
+    for part in SETTINGS.chunk_by(|one, other| one.section == other.section) {
+        let section = part[0].section;
+        let sections: Vec<String> = match section.split_once(".*") {
+            None => vec![section.to_owned()],
+            Some((before, after)) => Sections::names(table, before)
+                .into_iter()
+                .map(|name| format!("{before}.{name}{after}"))
+                // A callback that is not there has no settings.
+                .filter(|section| after.is_empty() || at(table, section).is_some())
+                .collect(),
+        };
+        for section in sections {
+            keys.extend(part.iter().map(|one| (format!("{section}.{}", one.name), one)));
+        }
+    }
+    keys
+}
+
+/// Finds a value by its key. A name in it may have dots of its own.
+fn at<'t>(table: &'t Table, key: &str) -> Option<&'t Value> {
+    table.iter().find_map(|(name, value)| match key.strip_prefix(name.as_str()) {
+        Some("") => Some(value),
+        Some(rest) => within(value, rest.strip_prefix('.')?),
+        None => None,
+    })
+}
+
+fn within<'t>(value: &'t Value, key: &str) -> Option<&'t Value> {
+    match value {
+        Value::Table(inner) => at(inner, key),
+        Value::Array(list) => {
+            let (number, rest) = key.split_once('.').unwrap_or((key, ""));
+            let part = list.get(number.parse::<usize>().ok()?)?;
+            if rest.is_empty() { Some(part) } else { within(part, rest) }
+        }
+        Value::String(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_) => None,
+    }
+}
+
+fn parsed(text: &str) -> Option<Value> {
+    format!("value = {text}").parse::<Table>().ok()?.remove("value")
+}
+
+/// Hides what proves who one is, unless it is taken from the environment.
+fn hidden(setting: &Setting, value: Value) -> Value {
+    match (setting.section, setting.name) {
+        ("kinds.*.callback", name @ ("headers" | "secrets")) => {
+            let Ok(inner) = serde_json::to_value(value) else { return Value::from(HIDDEN) };
+            let mut whole = serde_json::json!({ name: inner });
+            masked(&mut whole);
+            Value::try_from(whole[name].take()).unwrap_or_else(|_| Value::from(HIDDEN))
+        }
+        // The URL of a chat's webhook is its password.
+        ("notify.route.*", "url" | "secret") => match value.as_str() {
+            Some(text) if text.contains("${") => value,
+            _ => Value::from(HIDDEN),
+        },
+        _ => match value {
+            Value::String(text) => Value::String(redact(&text)),
+            other => other,
+        },
+    }
+}
