@@ -42,6 +42,12 @@ pub(crate) enum Command {
     Holders,
     /// Show how it goes: jobs by state, places, what was decided
     Stats,
+    /// Watch how it goes, second by second
+    Top {
+        /// How often to look
+        #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = rewheel::duration::parse)]
+        every: std::time::Duration,
+    },
     /// Look at dead letters, and put them back to work
     #[command(subcommand)]
     Dead(DeadCommand),

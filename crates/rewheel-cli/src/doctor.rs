@@ -4,8 +4,12 @@ use crate::args::Doctor;
 use crate::local;
 use crate::output::{Output, table};
 use crate::trouble::{Trouble, exit};
-use rewheel_core::store::{Books, Capabilities, Risk};
+use rewheel_core::store::{Books, Capabilities, Risk, Store};
+use rewheel_server::config::Doubt;
 use serde::Serialize;
+
+/// Clocks that are further apart than this confuse people.
+const SKEW_MS_MAX: i64 = 1_000;
 
 /// What the doctor found.
 #[derive(Debug, Serialize)]
@@ -33,13 +37,15 @@ struct Check {
 }
 
 pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
-    let url = match args.store {
-        Some(url) => url,
-        None => local::config(args.config.as_deref())?.store.url,
-    };
-    let store = local::open(&url).await?;
+    let mut config = local::config(args.config.as_deref())?;
+    if let Some(url) = args.store {
+        config.store.url = url;
+    }
+    let store = local::open(&config.store.url).await?;
     let books = store.books().await?;
-    let findings = examine(store.capabilities(), books, &store.risks().await?);
+    let clock = Clock::read(store.as_ref()).await?;
+    let risks = store.risks().await?;
+    let findings = examine(store.capabilities(), books, clock, &risks, &config.doubts());
     store.close().await?;
     let text =
         serde_json::to_string(&findings).map_err(|error| Trouble::new(exit::FAILED, error))?;
@@ -53,8 +59,55 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 
-/// Judges what a store says of itself.
-fn examine(can: Capabilities, books: Books, risks: &[Risk]) -> Findings {
+/// The store's clock beside this machine's.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// How far the store's is ahead, in milliseconds.
+    ahead_ms: i64,
+    /// How long it took to ask.
+    asked_ms: i64,
+}
+
+impl Clock {
+    async fn read(store: &dyn Store) -> Result<Clock, Trouble> {
+        let before = wall_ms();
+        let theirs = store.now().await?.as_millis();
+        let asked_ms = wall_ms() - before;
+        Ok(Clock { ahead_ms: theirs - before - asked_ms / 2, asked_ms })
+    }
+
+    fn check(self) -> Check {
+        let off = self.ahead_ms.abs();
+        let ok = off <= SKEW_MS_MAX + self.asked_ms;
+        let side = if self.ahead_ms < 0 { "behind" } else { "ahead of" };
+        let message = if ok {
+            format!(
+                "the store's is {off} ms {side} this machine's; only the store's decides anything"
+            )
+        } else {
+            format!(
+                "the store's is {off} ms {side} this machine's: jobs go by the store's, so that times in logs and `due` of \
+                 submitters are off by that much; set both by NTP"
+            )
+        };
+        Check { name: "clock", ok, message }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what this machine's clock says is the question")]
+fn wall_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Judges what a store says of itself, and what it is used with.
+fn examine(
+    can: Capabilities,
+    books: Books,
+    clock: Clock,
+    risks: &[Risk],
+    doubts: &[Doubt],
+) -> Findings {
     let missing = books.missing();
     let mut checks = vec![Check {
         name: "books",
@@ -65,12 +118,23 @@ fn examine(can: Capabilities, books: Books, risks: &[Risk]) -> Findings {
             _ => format!("{} more jobs are there than were submitted", missing.unsigned_abs()),
         },
     }];
+    checks.push(clock.check());
     for risk in risks {
         checks.push(Check { name: risk.name, ok: false, message: risk.message.clone() });
     }
     if can.durable && risks.is_empty() {
         let message = "what was acknowledged survives a crash and a power cut".to_owned();
         checks.push(Check { name: "durable", ok: true, message });
+    }
+    let unsafe_one = |doubt: &Doubt| Check {
+        name: "settings",
+        ok: false,
+        message: format!("{}: {}", doubt.key, doubt.why),
+    };
+    checks.extend(doubts.iter().map(unsafe_one));
+    if doubts.is_empty() {
+        let message = "nothing that is unsafe is set".to_owned();
+        checks.push(Check { name: "settings", ok: true, message });
     }
     let ok = checks.iter().all(|check| check.ok);
     let Books { submitted, live, dead, finished, pruned } = books;
@@ -97,7 +161,7 @@ fn words(findings: &Findings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Books, Capabilities, Risk, examine};
+    use super::{Books, Capabilities, Clock, Doubt, Risk, examine};
     use rewheel_core::store::Wakes;
 
     const SQLITE: Capabilities = Capabilities {
@@ -108,23 +172,25 @@ mod tests {
         payload_bytes_max: 1,
     };
 
+    const CLOCK: Clock = Clock { ahead_ms: -3, asked_ms: 1 };
+
     const GOOD: Books = Books { submitted: 9, live: 1, dead: 0, finished: 7, pruned: 1 };
 
     #[test]
     fn good_books_in_a_good_store_are_fine() {
-        let found = serde_json::to_value(examine(SQLITE, GOOD, &[])).unwrap();
+        let found = serde_json::to_value(examine(SQLITE, GOOD, CLOCK, &[], &[])).unwrap();
         assert_eq!(found["ok"], true);
         let books = r#"{"submitted":9,"live":1,"dead":0,"finished":7,"pruned":1,"missing":0}"#;
         assert_eq!(found["books"], serde_json::from_str::<serde_json::Value>(books).unwrap());
         let names: Vec<_> =
             found["checks"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
-        assert_eq!(names, ["books", "durable"]);
+        assert_eq!(names, ["books", "clock", "durable", "settings"]);
     }
 
     #[test]
     fn a_missing_job_is_found() {
         let bad = Books { finished: 6, ..GOOD };
-        let found = examine(SQLITE, bad, &[]);
+        let found = examine(SQLITE, bad, CLOCK, &[], &[]);
         assert_eq!((found.ok, found.books.missing), (false, 1));
         assert_eq!(found.checks[0].message, "1 jobs were submitted and are nowhere");
     }
@@ -132,7 +198,23 @@ mod tests {
     #[test]
     fn a_weak_setting_is_found() {
         let risk = Risk { name: "fsync", message: "off".to_owned() };
-        let found = examine(SQLITE, GOOD, &[risk]);
-        assert!(!found.ok && found.checks[1].name == "fsync" && !found.checks[1].ok);
+        let found = examine(SQLITE, GOOD, CLOCK, &[risk], &[]);
+        assert!(!found.ok && found.checks[2].name == "fsync" && !found.checks[2].ok);
+    }
+
+    #[test]
+    fn clocks_that_disagree_are_found() {
+        for (ahead_ms, asked_ms, ok) in [(1_000, 0, true), (-1_001, 0, false), (1_500, 600, true)] {
+            let clock = Clock { ahead_ms, asked_ms };
+            assert_eq!(examine(SQLITE, GOOD, clock, &[], &[]).ok, ok, "{clock:?}");
+        }
+    }
+
+    #[test]
+    fn an_unsafe_setting_is_found() {
+        let doubt = Doubt { key: "engine.lease_ttl".to_owned(), why: "too short".to_owned() };
+        let found = examine(SQLITE, GOOD, CLOCK, &[], &[doubt]);
+        let last = found.checks.last().unwrap();
+        assert_eq!((found.ok, last.message.as_str()), (false, "engine.lease_ttl: too short"));
     }
 }

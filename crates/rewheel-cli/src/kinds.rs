@@ -6,6 +6,17 @@ use crate::trouble::Trouble;
 use serde_json::{Value, json};
 
 pub(crate) async fn run(client: &Client, output: Output) -> Result<(), Trouble> {
+    let items = all(client).await?;
+    let document = json!({ "items": items, "next": null });
+    output.answer(document, || {
+        let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "OLDEST DUE"];
+        table(&names, items.iter().map(row))
+    });
+    Ok(())
+}
+
+/// Returns every kind, however many there are.
+pub(crate) async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
     let mut items = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -15,15 +26,9 @@ pub(crate) async fn run(client: &Client, output: Output) -> Result<(), Trouble> 
         items.extend(page.value["items"].as_array().cloned().unwrap_or_default());
         cursor = page.value["next"].as_str().map(str::to_owned);
         if cursor.is_none() {
-            break;
+            return Ok(items);
         }
     }
-    let document = json!({ "items": items, "next": null });
-    output.answer(document, || {
-        let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "OLDEST DUE"];
-        table(&names, items.iter().map(row))
-    });
-    Ok(())
 }
 
 fn row(kind: &Value) -> Vec<String> {
@@ -35,7 +40,7 @@ fn row(kind: &Value) -> Vec<String> {
     row
 }
 
-fn doing(kind: &Value) -> &'static str {
+pub(crate) fn doing(kind: &Value) -> &'static str {
     let is = |name: &str| kind[name] == true;
     if is("paused") {
         "paused"

@@ -12,6 +12,7 @@ mod jobs;
 mod why;
 mod kinds;
 mod fleet;
+mod top;
 mod incidents;
 mod dead;
 mod operations;
@@ -60,6 +61,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
         }
         Command::Kinds => kinds::run(&client()?, output).await,
         Command::Holders => fleet::holders(&client()?, output).await,
+        Command::Top { every } => top::run(every, &client()?, &args.server, output).await,
         Command::Stats => fleet::stats(&client()?, output).await,
         Command::Jobs(JobsCommand::Pause { ids }) => {
             jobs::change("pause", &ids, &client()?, output).await

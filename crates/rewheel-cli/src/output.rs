@@ -19,6 +19,10 @@ impl Output {
         Output { is_json }
     }
 
+    pub(crate) fn is_json(self) -> bool {
+        self.is_json
+    }
+
     /// Prints an answer: the document, or what a person wants to know of it.
     pub(crate) fn answer(self, document: impl Display, words: impl FnOnce() -> String) {
         if self.is_json {

@@ -1,10 +1,12 @@
 //! What an operator may set, from the file to the flags.
 
+mod doubts;
 mod environment;
 mod place;
 mod reference;
 mod show;
 
+pub use self::doubts::Doubt;
 pub use self::place::ConfigError;
 pub use self::reference::{SETTINGS, Setting, Unless, example, page};
 pub use self::show::InForce;

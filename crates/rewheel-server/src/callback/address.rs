@@ -55,6 +55,11 @@ impl Allow {
         }
     }
 
+    /// Whether it lets every address of a family through.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.iter().any(|network| network.prefix_len() == 0)
+    }
+
     /// A mapped address is the IPv4 address as far as the connection goes, so either form lists it.
     fn lists(&self, address: IpAddr) -> bool {
         let canonical = address.to_canonical();

@@ -143,9 +143,9 @@ fn hidden(setting: &Setting, value: Value) -> Value {
             Some(text) if text.contains("${") => value,
             _ => Value::from(HIDDEN),
         },
-        _ => match value {
-            Value::String(text) => Value::String(redact(&text)),
-            other => other,
+        _ => match value.as_str() {
+            Some(text) => Value::String(redact(text)),
+            None => value,
         },
     }
 }

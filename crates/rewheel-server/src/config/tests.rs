@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+pub(super) fn load(text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Config::assemble(&File::new("rewheel.toml".to_owned(), text.to_owned()), &Overrides::of(env)?)
 }

@@ -94,7 +94,7 @@ statements! {
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
     RESERVE_KEEP = "sql/reserve_keep.sql" (TEXT, INT4, INT8);
     RESERVE_LOCK = "sql/reserve_lock.sql" (TEXT);
-    RISKS = "sql/risks.sql" ();
+    RISKS = "sql/risks.sql" (TEXT_ARRAY);
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);

@@ -230,13 +230,13 @@ impl ReadStore for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn risks(&self) -> Answer<Vec<Risk>> {
-        Ok(match self.shared.synchronous {
-            Synchronous::Full => Vec::new(),
-            Synchronous::Normal => {
-                let message = "normal: the last jobs before a power cut may be lost; take synchronous=normal out";
-                vec![Risk { name: "synchronous", message: message.to_owned() }]
-            }
-        })
+        let mut risks = self.read(|tx| read::risks(tx)).await?;
+        if let Synchronous::Normal = self.shared.synchronous {
+            let message =
+                "normal: the last jobs before a power cut may be lost; take synchronous=normal out";
+            risks.push(Risk { name: "synchronous", message: message.to_owned() });
+        }
+        Ok(risks)
     }
 
     fn capabilities(&self) -> Capabilities {

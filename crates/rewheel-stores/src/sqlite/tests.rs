@@ -78,3 +78,27 @@ fn no_statement_scans_a_table_or_sorts_one() {
         }
     }
 }
+
+#[test]
+fn a_damaged_file_is_a_risk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rewheel.db");
+    let files = Files::new(path.clone(), &SqliteOptions::default());
+    let connection = files.open_writer().unwrap();
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) \
+                INSERT INTO lanes (kind, tenant, priority) SELECT 'kind', 'tenant ' || i, 5 FROM n; \
+                PRAGMA wal_checkpoint(TRUNCATE);";
+    connection.execute_batch(many).unwrap();
+    let risks = |connection: &rusqlite::Connection| {
+        let (statements, mut lanes) = (Statements::new(connection), Lanes::default());
+        let tx = Transaction::new(&statements, Timestamp::from_millis(0), &mut lanes);
+        verbs::read::risks(&tx).map(|risks| risks.len()).unwrap_or(1)
+    };
+    assert_eq!(risks(&connection), 0);
+    drop(connection);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4_096].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(risks(&files.open_writer().unwrap()), 1);
+}

@@ -105,3 +105,26 @@ async fn a_database_that_cannot_keep_every_text_is_refused() {
     assert!(told(&error).contains("UTF8"), "{}", told(&error));
     assert_eq!(left, 0, "something was created");
 }
+
+/// The doctor names an index that somebody dropped, and knows of all there are.
+#[tokio::test]
+async fn an_index_that_is_gone_is_a_risk() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    let (visitor, name) = (schema.connect().await, schema.name());
+    let about_indexes = async || {
+        let risks = node.store.risks().await.expect("risks");
+        risks.into_iter().find(|risk| risk.name == "indexes").map(|risk| risk.message)
+    };
+    assert_eq!(about_indexes().await, None);
+    let all = format!(
+        "SELECT indexname FROM pg_indexes WHERE schemaname = '{name}' AND indexdef NOT LIKE '%UNIQUE%' ORDER BY 1"
+    );
+    let rows = visitor.query(&all, &[]).await.expect("indexes");
+    let all: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    for index in &all {
+        visitor.batch_execute(&format!("DROP INDEX {name}.{index}")).await.expect("dropped");
+    }
+    let message = about_indexes().await.expect("a risk");
+    assert!(message.starts_with(&format!("{}: missing", all.join(", "))), "{message}\n{all:?}");
+}

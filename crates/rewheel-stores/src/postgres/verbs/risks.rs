@@ -8,8 +8,24 @@ use rewheel_core::store::Risk;
 /// A transaction that has been open for so long keeps what is gone from being cleared away.
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
+/// Without one of these something is found by reading everything.
+const INDEXES: [&str; 12] = [
+    "jobs_due",
+    "jobs_held",
+    "jobs_wanted",
+    "jobs_deadline",
+    "jobs_paused",
+    "dead_lane",
+    "dead_unannounced",
+    "finished_expires",
+    "attempts_job",
+    "keys_expires",
+    "audit_job",
+    "lanes_tenant",
+];
+
 pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, Trouble> {
-    let row = session.one(&RISKS, &[]).await?;
+    let row = session.one(&RISKS, &[&INDEXES.as_slice()]).await?;
     let (fsync, pages, commit): (&str, &str, &str) =
         (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let mut risks = Vec::new();
@@ -41,6 +57,23 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
         let message =
             format!("nobody reads {slots} of them: they keep the log and what is gone; drop them");
         add("replication_slots", message);
+    }
+    let indexes: &str = row.try_get(5)?;
+    if !indexes.is_empty() {
+        let message = format!(
+            "{indexes}: missing, or not usable: everything is read instead; REINDEX what is there, and make again what is not"
+        );
+        add("indexes", message);
+    }
+    if row.try_get::<_, &str>(6)? != "on" {
+        add("autovacuum", "off: claims become slower all the time; turn it on".to_owned());
+    }
+    let gone: i64 = row.try_get(7)?;
+    if gone > 0 {
+        let message = format!(
+            "{gone} rows that are gone have not been cleared away: autovacuum is held up, or too slow"
+        );
+        add("dead_rows", message);
     }
     Ok(risks)
 }

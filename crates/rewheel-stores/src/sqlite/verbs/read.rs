@@ -7,7 +7,7 @@ use super::super::writer::count as number;
 use crate::audit::facts;
 use crate::pages::{Table, Tallies, cut, tables};
 use rewheel_core::store::{
-    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Tally,
+    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk, Tally,
 };
 use rewheel_core::{
     Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Version,
@@ -179,6 +179,17 @@ pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>
         tallies.add(&lane.kind, Some((state, unsigned(row.get(2)?))), due);
     }
     Ok(tallies.into_vec())
+}
+
+pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Trouble> {
+    let found: Option<String> =
+        tx.find(include_str!("../sql/quick_check.sql"), [], |row| row.get(0))?;
+    let wrong = found.filter(|found| found != "ok");
+    let risk = |wrong| Risk {
+        name: "file",
+        message: format!("damaged: {wrong}; stop the server, and bring back a copy from before"),
+    };
+    Ok(wrong.map(risk).into_iter().collect())
 }
 
 pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, Trouble> {

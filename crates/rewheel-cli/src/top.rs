@@ -1,0 +1,78 @@
+//! Watches a server, second by second.
+
+mod look;
+mod view;
+
+use self::look::{Look, Watched};
+use crate::client::Client;
+use crate::output::Output;
+use crate::trouble::{Trouble, exit};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How long a key may wait before it is looked at.
+const KEYS_EVERY: Duration = Duration::from_millis(50);
+
+pub(crate) async fn run(
+    every: Duration,
+    client: &Client,
+    server: &str,
+    output: Output,
+) -> Result<(), Trouble> {
+    // The first look comes before anything is drawn: a server that is not there is an error like any other.
+    let first = Look::at(client).await?;
+    if output.is_json() {
+        output.answer(first.document(), String::new);
+        return Ok(());
+    }
+    if !std::io::stdout().is_terminal() {
+        let message = "top is for a terminal".to_owned();
+        return Err(
+            Trouble::usage(message).hint("`rewheel stats` prints once, --json for programs")
+        );
+    }
+    if every.is_zero() {
+        return Err(Trouble::usage("--every must be longer than 0s".to_owned()));
+    }
+    let mut terminal = ratatui::try_init().map_err(|error| Trouble::new(exit::FAILED, error))?;
+    let watched = watch(&mut terminal, every, client, Watched::new(server, first)).await;
+    ratatui::restore();
+    watched.map_err(|error| Trouble::new(exit::FAILED, error))
+}
+
+async fn watch(
+    terminal: &mut ratatui::DefaultTerminal,
+    every: Duration,
+    client: &Client,
+    mut watched: Watched,
+) -> std::io::Result<()> {
+    let mut looks = tokio::time::interval(every);
+    let mut keys = tokio::time::interval(KEYS_EVERY);
+    looks.tick().await;
+    loop {
+        terminal.draw(|frame| view::draw(frame, &watched))?;
+        tokio::select! {
+            _ = looks.tick() => watched.note(Look::at(client).await),
+            _ = keys.tick() => {
+                if wants_to_leave()? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Reads what was typed since.
+fn wants_to_leave() -> std::io::Result<bool> {
+    while event::poll(Duration::ZERO)? {
+        if let Event::Key(key) = event::read()? {
+            let is_interrupt =
+                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            if is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,99 @@
+//! One look at a server, beside the ones before it.
+
+use crate::client::Client;
+use crate::kinds;
+use crate::trouble::Trouble;
+use jiff::{Timestamp, Unit};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// How many looks the curve shows.
+const CURVE: usize = 240;
+
+/// What a server said, all at about the same time.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) at: Instant,
+    pub(super) stats: Value,
+    pub(super) kinds: Vec<Value>,
+    pub(super) holders: Vec<Value>,
+    pub(super) incidents: Vec<Value>,
+}
+
+impl Look {
+    pub(super) async fn at(client: &Client) -> Result<Look, Trouble> {
+        let items = |page: Value| page["items"].as_array().cloned().unwrap_or_default();
+        let stats = client.get(&["stats"], &[]).await?.value;
+        let kinds = kinds::all(client).await?;
+        let holders = items(client.get(&["holders"], &[("limit", "20")]).await?.value);
+        let incidents = items(client.get(&["incidents"], &[("limit", "20")]).await?.value);
+        Ok(Look { at: now(), stats, kinds, holders, incidents })
+    }
+
+    pub(super) fn document(&self) -> Value {
+        let Look { stats, kinds, holders, incidents, .. } = self;
+        json!({ "stats": stats, "kinds": kinds, "holders": holders, "incidents": incidents })
+    }
+
+    /// How many attempts this server has decided about since it started.
+    fn decided(&self) -> u64 {
+        let counts = self.stats["here"]["decisions"].as_array();
+        counts.into_iter().flatten().filter_map(|one| one["count"].as_u64()).sum()
+    }
+}
+
+/// What was seen so far.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) server: String,
+    pub(super) last: Look,
+    /// Attempts decided per second, look by look.
+    pub(super) curve: VecDeque<u64>,
+    /// Why there is nothing newer.
+    pub(super) trouble: Option<String>,
+}
+
+impl Watched {
+    pub(super) fn new(server: &str, first: Look) -> Watched {
+        let server = server.to_owned();
+        Watched { server, last: first, curve: VecDeque::new(), trouble: None }
+    }
+
+    pub(super) fn note(&mut self, look: Result<Look, Trouble>) {
+        let look = match look {
+            Ok(look) => look,
+            Err(trouble) => {
+                self.trouble = Some(format!("{:#}", trouble.error));
+                return;
+            }
+        };
+        let seconds = look.at.duration_since(self.last.at).as_secs_f64().max(0.001);
+        // A server that was started again counts from nothing.
+        let more = look.decided().saturating_sub(self.last.decided());
+        self.curve.push_back((more as f64 / seconds).round() as u64);
+        if self.curve.len() > CURVE {
+            self.curve.pop_front();
+        }
+        self.trouble = None;
+        self.last = look;
+    }
+}
+
+/// Says how long ago a time of the server was, for people; nothing if it is not yet.
+pub(super) fn ago(time: &Value) -> Option<String> {
+    let time: Timestamp = time.as_str()?.parse().ok()?;
+    let since = Timestamp::now().since((Unit::Second, time)).ok()?.get_seconds();
+    match since {
+        ..1 => None,
+        1..60 => Some(format!("{since}s")),
+        60..3_600 => Some(format!("{}m{:02}s", since / 60, since % 60)),
+        3_600..86_400 => Some(format!("{}h{:02}m", since / 3_600, since % 3_600 / 60)),
+        _ => Some(format!("{}d{:02}h", since / 86_400, since % 86_400 / 3_600)),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long ago a look was is for people")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}

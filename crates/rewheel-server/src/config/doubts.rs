@@ -1,0 +1,75 @@
+//! Finds settings that work, and that one should know of.
+
+use super::Config;
+use crate::callback::Callback;
+use std::time::Duration;
+
+/// A setting that makes a promise weaker, or opens a door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// Which: `engine.lease_ttl`.
+    pub key: String,
+    /// What may happen.
+    pub why: String,
+}
+
+impl Config {
+    /// Returns what is allowed, and unsafe.
+    ///
+    /// ```
+    /// use rewheel_server::config::Config;
+    /// use std::time::Duration;
+    ///
+    /// let mut config = Config::default();
+    /// assert_eq!(config.doubts(), []);
+    /// config.engine.keep_keys = Duration::ZERO;
+    /// assert_eq!(config.doubts()[0].key, "retention.keep_keys");
+    /// ```
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        let mut doubt = |key: String, why: &str| doubts.push(Doubt { key, why: why.to_owned() });
+        if self.engine.lease_ttl < Duration::from_secs(1) && self.store.is_server() {
+            let why = "a blink of the network, and others run this node's jobs again";
+            doubt("engine.lease_ttl".to_owned(), why);
+        }
+        if self.engine.keep_keys < Duration::from_secs(60) {
+            let why = "a client that submits again after its job has ended makes a second one";
+            doubt("retention.keep_keys".to_owned(), why);
+        }
+        for (kind, settings) in &self.kinds {
+            let callback = settings.callback.as_ref();
+            let Some(Ok(callback)) = callback.map(Callback::parse) else { continue };
+            if callback.allow().is_everything() {
+                let why = "lets whoever can submit reach every address of the inner network";
+                doubt(format!("kinds.{kind}.callback.allow"), why);
+            }
+        }
+        doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::load;
+
+    #[test]
+    fn what_is_unsafe_is_named_by_its_key() {
+        let text = r#"
+            [store]
+            url = "postgres://shop@db/shop"
+            [engine]
+            lease_ttl = "500ms"
+            [retention]
+            keep_keys = "0s"
+            [kinds.open]
+            runner = "callback"
+            callback = { url = "https://a.example", allow = ["10.0.0.0/8", "::/0"] }
+            [kinds.closed]
+            runner = "callback"
+            callback = { url = "https://a.example", allow = ["10.0.0.0/8"] }
+        "#;
+        let keys: Vec<String> =
+            load(text, &[]).unwrap().doubts().into_iter().map(|doubt| doubt.key).collect();
+        assert_eq!(keys, ["engine.lease_ttl", "retention.keep_keys", "kinds.open.callback.allow"]);
+    }
+}
