@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::problem::{Code, Problem};
+use crate::tokens::Keeper;
 use crate::workers::Workers;
 use rewheel::Random;
 use rewheel_core::{KindName, Timestamp};
@@ -21,17 +22,21 @@ pub(crate) struct App {
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
     workers: Workers,
+    tokens: Keeper,
     random: Random,
 }
 
 impl App {
     pub(crate) fn new(config: Config) -> App {
+        let server = &config.server;
+        let tokens = Keeper::new(server.admin_token.map(|token| token.0), server.is_private());
         App {
             config,
             engine: OnceLock::new(),
             is_stopping: watch::Sender::new(false),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             workers: Workers::new(),
+            tokens,
             random: Random::thread(),
         }
     }
@@ -58,6 +63,10 @@ impl App {
 
     pub(crate) fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    pub(crate) fn tokens(&self) -> &Keeper {
+        &self.tokens
     }
 
     /// Makes room for one who listens to events, if there is any.

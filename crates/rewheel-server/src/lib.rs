@@ -21,6 +21,8 @@ pub mod kind_document;
 pub mod callback;
 pub mod notify;
 mod runners;
+pub mod tokens;
+mod tls;
 mod workers;
 mod app;
 mod rest;
@@ -28,3 +30,4 @@ pub mod demo;
 mod serve;
 
 pub use self::serve::{Said, ServeError, Server, Show, serve};
+pub use self::tls::TlsError;

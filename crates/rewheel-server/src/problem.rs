@@ -18,7 +18,9 @@ pub enum Code {
     BadJson,
     /// A parameter of the URL makes no sense.
     BadQuery,
-    /// The request comes from where it may not.
+    /// The caller does not say who it is, or is not who it says.
+    Unauthorized,
+    /// The caller may not do that, or the request comes from where it may not.
     Forbidden,
     /// There is no such thing.
     NotFound,
@@ -58,6 +60,7 @@ impl Code {
         match self {
             Code::BadJson => "bad_json",
             Code::BadQuery => "bad_query",
+            Code::Unauthorized => "unauthorized",
             Code::Forbidden => "forbidden",
             Code::NotFound => "not_found",
             Code::MethodNotAllowed => "method_not_allowed",
@@ -81,6 +84,7 @@ impl Code {
     pub const fn status(self) -> u16 {
         match self {
             Code::BadJson | Code::BadQuery => 400,
+            Code::Unauthorized => 401,
             Code::Forbidden => 403,
             Code::NotFound => 404,
             Code::MethodNotAllowed => 405,
@@ -104,6 +108,7 @@ impl Code {
             Code::ShuttingDown => Some(5),
             Code::BadJson
             | Code::BadQuery
+            | Code::Unauthorized
             | Code::Forbidden
             | Code::NotFound
             | Code::MethodNotAllowed

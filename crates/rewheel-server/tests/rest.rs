@@ -26,5 +26,7 @@ mod operations;
 mod problems;
 #[path = "rest/life.rs"]
 mod life;
+#[path = "rest/tokens.rs"]
+mod tokens;
 #[path = "rest/callback.rs"]
 mod callback;

@@ -126,6 +126,40 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
 }
 
 #[test]
+fn an_admin_token_is_taken_from_the_environment_or_a_file_and_never_shown() {
+    let secret = "0123456789abcdef0123456789abcdef";
+    let variable = "REWHEEL__SERVER__ADMIN_TOKEN";
+    let config = load("", &[(variable, secret)]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, format!("{secret}\n")).unwrap();
+    let named = format!("[server]\nadmin_token_file = {:?}", path.display().to_string());
+    assert_eq!(load(&named, &[]).unwrap().server.admin_token, config.server.admin_token);
+    assert!(!format!("{config:?}").contains("0123"), "{config:?}");
+
+    let file = format!("[server]\nadmin_token = \"{secret}\"");
+    check(&file, &[], "rewheel.toml:2: server.admin_token: does not belong into a file");
+    check(
+        "[server]\nadmin_token_file = \"nowhere\"",
+        &[],
+        "rewheel.toml:2: server.admin_token_file: nowhere cannot be read",
+    );
+    check(&named, &[(variable, secret)], "rewheel.toml:2: server.admin_token_file: is said twice");
+    std::fs::write(&path, "hunter2").unwrap();
+    for (text, env) in [
+        ("", vec![(variable, "hunter2")]),
+        ("", vec![(variable, "7351")]),
+        ("[server]\nadmin_token = \"hunter2\"", vec![]),
+        ("[server]\nadmin_token = 7351", vec![]),
+        (named.as_str(), vec![]),
+    ] {
+        let error = load(text, &env).unwrap_err().to_string();
+        assert!(error.contains("server.admin_token"), "{error}");
+        assert!(!error.contains("hunter2") && !error.contains("7351"), "{error}");
+    }
+}
+
+#[test]
 fn rules_for_failures_are_read() {
     let text = r#"
         [[kinds.charge-card.routes]]
