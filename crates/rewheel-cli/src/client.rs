@@ -113,9 +113,14 @@ impl Client {
 
     fn unreachable(&self, error: reqwest::Error) -> Trouble {
         let error = anyhow::Error::new(error.without_url());
+        let hint = if format!("{error:#}").contains("certificate") {
+            "--ca FILE or REWHEEL_CA names who vouches for it; a certificate that vouches for itself \
+             must say CA:FALSE"
+        } else {
+            "`rewheel serve` starts one; --server or REWHEEL_SERVER names another"
+        };
         let error = error.context(format!("the server {} cannot be reached", self.base));
-        Trouble::new(exit::UNAVAILABLE, error)
-            .hint("`rewheel serve` starts one; --server or REWHEEL_SERVER names another")
+        Trouble::new(exit::UNAVAILABLE, error).hint(hint)
     }
 }
 
