@@ -33,16 +33,15 @@ use std::sync::Arc;
 /// Returns all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
     routes()
-        .into_router()
+        .guarded(&app)
         .fallback(nothing_here)
-        .layer(from_fn_with_state(Arc::clone(&app), access::admit))
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
         .with_state(app)
 }
 
 /// What each route needs is in the table of `access`.
 fn routes() -> Routes {
-    Routes::new()
+    Routes::default()
         .route("/v1/jobs", post(submit::one).get(jobs::list))
         .route("/v1/jobs/batch", post(submit::batch))
         .route("/v1/jobs/cancel", order(BulkVerb::Cancel))

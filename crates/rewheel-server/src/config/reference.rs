@@ -67,6 +67,10 @@ pub const SETTINGS: &[Setting] = &[
     is("server", "listen", "\"127.0.0.1:7420\"", "The address to listen on."),
     is("server", "shutdown_grace", "\"30s\"", "How long running attempts may take to end when the server shuts down."),
     is("server", "body_bytes_max", "33_554_432", "The largest body of a request: it is held in memory as a whole."),
+    unset("server", "admin_token", "\"…\"", "A token with the role `admin`, for whoever makes the others. Only the environment can say it: REWHEEL__SERVER__ADMIN_TOKEN."),
+    unset("server", "admin_token_file", "\"/run/secrets/rewheel\"", "A file that has it."),
+    unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "What the server proves itself with; without it, it speaks plain HTTP."),
+    is("server", "callback_env", "[]", "Variables of the environment that kinds may name which are not in this file: `${NAME}`."),
 
     is("store", "url", "\"sqlite://rewheel.db\"", "Which store: `sqlite://file`, `postgres://user@host/database`, or `memory://` to try things out."),
     unset("store", "pool_max", "16", "Connections for the work, where the store is a server: 2 to 1,000."),

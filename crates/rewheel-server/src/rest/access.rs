@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use rewheel_core::TokenRole;
@@ -84,25 +84,30 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("GET", "/metrics", READ_ALL),
 ];
 
-/// Routes as they are added. Their paths are remembered, so that none can be left out of the table.
+/// Routes as they are added. Their paths are remembered, so that none can be left out of the table,
+/// nor of the document that describes them.
+#[derive(Default)]
 pub(super) struct Routes {
-    router: Router<Arc<App>>,
-    pub(super) paths: Vec<&'static str>,
+    routes: Vec<(&'static str, MethodRouter<Arc<App>>)>,
 }
 
 impl Routes {
-    pub(super) fn new() -> Routes {
-        Routes { router: Router::new(), paths: Vec::new() }
-    }
-
     pub(super) fn route(mut self, path: &'static str, methods: MethodRouter<Arc<App>>) -> Routes {
-        self.paths.push(path);
-        self.router = self.router.route(path, methods);
+        self.routes.push((path, methods));
         self
     }
 
-    pub(super) fn into_router(self) -> Router<Arc<App>> {
-        self.router
+    #[cfg(test)]
+    pub(super) fn paths(&self) -> Vec<&'static str> {
+        self.routes.iter().map(|(path, _)| *path).collect()
+    }
+
+    /// Returns them with a guard before each method. What is not there needs no token to be missed.
+    pub(super) fn guarded(self, app: &Arc<App>) -> Router<Arc<App>> {
+        self.routes.into_iter().fold(Router::new(), |router, (path, methods)| {
+            let guard = from_fn_with_state(Arc::clone(app), admit);
+            router.route(path, methods.route_layer(guard))
+        })
     }
 }
 
@@ -114,11 +119,7 @@ fn needs(method: &Method, path: &str) -> Needs {
 }
 
 /// Lets a request through to its route, with whoever sends it.
-pub(super) async fn admit(
-    State(app): State<Arc<App>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     let needs = path.map_or(Needs::Nothing, |path| needs(request.method(), path.as_str()));
     let role = match needs {
