@@ -1,10 +1,12 @@
 //! What an operator may set, from the file to the flags.
 
 mod environment;
+mod limits;
 mod place;
 mod reference;
 mod show;
 
+pub use self::limits::LimitSettings;
 pub use self::place::ConfigError;
 pub use self::reference::{SETTINGS, Setting, Unless, example, page};
 pub use self::show::InForce;
@@ -57,6 +59,8 @@ pub struct ServerSettings {
     pub shutdown_grace: Duration,
     /// The largest body of a request: it is held in memory as a whole.
     pub body_bytes_max: usize,
+    /// How much of the server clients may take up: the section `server.limits`.
+    pub limits: LimitSettings,
 }
 
 impl Default for ServerSettings {
@@ -65,6 +69,7 @@ impl Default for ServerSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             shutdown_grace: Duration::from_secs(30),
             body_bytes_max: 32 * 1024 * 1024,
+            limits: LimitSettings::default(),
         }
     }
 }
@@ -198,6 +203,8 @@ impl Config {
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }
+        let limits = sections.server.limits.check();
+        limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         let variable = |name: &str| std::env::var(name).ok();
         let notify = sections.notify;
         notify.check(&variable).map_err(|(key, why)| wrong(&format!("notify.{key}"), &why))?;

@@ -24,6 +24,7 @@ mod runners;
 mod workers;
 mod app;
 mod rest;
+mod connections;
 pub mod demo;
 mod serve;
 

@@ -2,6 +2,8 @@
 
 mod answer;
 mod body;
+mod limits;
+mod gzip;
 mod query;
 mod submit;
 mod jobs;
@@ -19,7 +21,7 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 use axum::Router;
 use axum::http::Uri;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use rewheel_core::store::What;
 use rewheel_core::{Actor, KindChange};
@@ -71,7 +73,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/health", get(health::health))
         .route("/metrics", get(metrics::metrics))
         .fallback(nothing_here)
+        .layer(from_fn_with_state(Arc::clone(&app), limits::keep))
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
+        .layer(from_fn(gzip::compress))
         .with_state(app)
 }
 

@@ -2,13 +2,14 @@
 
 use crate::app::App;
 use crate::config::Config;
+use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
 use crate::notify::{self, RouteError};
 use crate::{rest, runners};
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,10 +134,9 @@ impl Server {
     ) -> Result<(), ServeError> {
         let Server { app, listener, address, demo } = self;
         let quiet = CancelToken::new();
-        let until = quiet.cancelled();
-        let serving = axum::serve(listener, rest::router(Arc::clone(&app)))
-            .with_graceful_shutdown(until)
-            .into_future();
+        let router = rest::router(Arc::clone(&app));
+        let connections = Connections::new(&app.config().server.limits);
+        let serving = connections.serve(listener, Plain, router, quiet.clone());
         tokio::pin!(serving);
         let working = async {
             let engine = start(app.config(), demo.as_ref()).await?;
@@ -156,10 +156,7 @@ impl Server {
             Ok::<Engine, ServeError>(engine)
         };
         let engine = tokio::select! {
-            served = &mut serving => {
-                served?;
-                return Ok(());
-            }
+            () = &mut serving => return Ok(()),
             worked = working => worked?,
         };
         quiet.cancel();

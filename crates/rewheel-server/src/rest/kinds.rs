@@ -1,5 +1,6 @@
 //! Shows kinds, and writes their settings.
 
+use super::body::Body;
 use super::query::Parameters;
 use super::{Page, body, who};
 use crate::app::App;
@@ -7,7 +8,6 @@ use crate::conditions::Conditions;
 use crate::kind_document::{KindDocument, Runnable, parse_settings};
 use crate::problem::{Code, FieldError, Problem};
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};

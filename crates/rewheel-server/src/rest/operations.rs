@@ -1,6 +1,6 @@
 //! Changes many jobs, and shows how far that is.
 
-use super::body::{self, SMALL_BYTES_MAX};
+use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::query::Parameters;
 use super::{Page, who};
 use crate::app::App;
@@ -9,7 +9,6 @@ use crate::conditions::Conditions;
 use crate::operation_document::{OperationDocument, PreviewDocument};
 use crate::problem::{Code, FieldError, Problem};
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
