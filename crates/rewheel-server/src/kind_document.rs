@@ -135,7 +135,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 }
 
 /// The names of all settings: of those that may be left out, too.
-fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
         breaker: Some(BreakerSettings::default()),

@@ -16,6 +16,7 @@ mod incidents;
 mod operations;
 mod health;
 mod metrics;
+mod docs;
 
 use crate::app::App;
 use crate::problem::{Code, Problem};
@@ -31,7 +32,30 @@ use std::sync::Arc;
 
 /// Returns all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+    routes()
+        .router
+        .fallback(nothing_here)
+        .layer(from_fn_with_state(Arc::clone(&app), limits::keep))
+        .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
+        .layer(from_fn(gzip::compress))
+        .with_state(app)
+}
+
+/// Routes that know their paths: a document is held against them.
+struct Routes {
+    router: Router<Arc<App>>,
+    paths: Vec<&'static str>,
+}
+
+impl Routes {
+    fn route(mut self, path: &'static str, methods: MethodRouter<Arc<App>>) -> Routes {
+        self.paths.push(path);
+        Routes { router: self.router.route(path, methods), paths: self.paths }
+    }
+}
+
+fn routes() -> Routes {
+    Routes { router: Router::new(), paths: Vec::new() }
         .route("/v1/jobs", post(submit::one).get(jobs::list))
         .route("/v1/jobs/batch", post(submit::batch))
         .route("/v1/jobs/cancel", order(BulkVerb::Cancel))
@@ -72,11 +96,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/health", get(health::health))
         .route("/metrics", get(metrics::metrics))
-        .fallback(nothing_here)
-        .layer(from_fn_with_state(Arc::clone(&app), limits::keep))
-        .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
-        .layer(from_fn(gzip::compress))
-        .with_state(app)
+        .route("/openapi.json", get(docs::document))
+        .route("/docs", get(docs::page))
 }
 
 /// Changes the job that the path names.
@@ -97,6 +118,12 @@ fn order_incident(verb: BulkVerb) -> MethodRouter<Arc<App>> {
 /// Changes the kind that the path names.
 fn change_kind(change: fn() -> KindChange) -> MethodRouter<Arc<App>> {
     post(move |app, name, uri| kinds::change(app, name, uri, change()))
+}
+
+/// Returns the path of every route.
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().paths
 }
 
 async fn nothing_here(uri: Uri) -> Problem {

@@ -2,6 +2,8 @@
 
 #[path = "rest/served.rs"]
 mod served;
+#[path = "rest/documented.rs"]
+mod documented;
 #[path = "rest/submit.rs"]
 mod submit;
 #[path = "rest/tenants.rs"]
