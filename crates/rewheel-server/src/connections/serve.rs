@@ -1,7 +1,7 @@
 //! Serves one connection.
 
 use super::Handshake;
-use super::line::{Cut, Line};
+use super::line::{Cut, Line, Phase};
 use super::raw;
 use super::room::Place;
 use super::stream::Stream;
@@ -114,7 +114,8 @@ fn last_problem(line: &Line, cut: Cut, is_torn: bool) -> Option<Problem> {
         // A connection that was opened for later is closed without a word.
         Cut::SlowHead => line.has_begun().then(slow),
         Cut::Crowded => line.has_begun().then(crowded),
-        Cut::Not if is_torn && line.has_begun() => {
+        // Who leaves while it is being answered is not there to be told.
+        Cut::Not if is_torn && line.phase() == Phase::Head && line.has_begun() => {
             Some(Problem::new(Code::BadRequest, "the request ended before its head was complete"))
         }
         Cut::Not | Cut::Idle | Cut::Stalled => None,

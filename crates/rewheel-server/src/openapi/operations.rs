@@ -91,7 +91,7 @@ fn one_job() -> Vec<Operation> {
             .may(&[Code::WrongState])
     };
     let if_match = "The ETag that the job must still have.";
-    let tag = json!({"type": "string", "pattern": "^(\\*|(W/)?\"[0-9]{1,18}\")$"});
+    let tag = json!({"type": "string", "pattern": "^(\\*|(W/)?\"?[0-9]{1,18}\"?)$"});
     vec![
         of(Operation::new(
             ("get", "/v1/jobs/{id}"),
@@ -120,9 +120,9 @@ fn one_job() -> Vec<Operation> {
 }
 
 fn bulk() -> Vec<Operation> {
-    let order = |path, name, summary| {
+    let order = |path, name, summary, body| {
         Operation::new(("post", path), ("bulk", name), summary)
-            .takes("Order")
+            .takes(body)
             .gives(200, "With dry_run: what would be changed.", "Preview")
             .gives(202, "It has begun.", "Operation")
             .with("Location", "Where to see how far it is.")
@@ -135,14 +135,30 @@ fn bulk() -> Vec<Operation> {
         "Lists operations, the latest first.",
     );
     vec![
-        order("/v1/jobs/cancel", "cancelJobs", "Ends the jobs that a filter chooses."),
-        order("/v1/jobs/pause", "pauseJobs", "Keeps the jobs that a filter chooses from running."),
-        order("/v1/jobs/resume", "resumeJobs", "Lets paused jobs that a filter chooses run again."),
-        order("/v1/jobs/retry", "retryJobs", "Makes the jobs that a filter chooses due now."),
+        order("/v1/jobs/cancel", "cancelJobs", "Ends the jobs that a filter chooses.", "Order"),
+        order(
+            "/v1/jobs/pause",
+            "pauseJobs",
+            "Keeps the jobs that a filter chooses from running.",
+            "Order",
+        ),
+        order(
+            "/v1/jobs/resume",
+            "resumeJobs",
+            "Lets paused jobs that a filter chooses run again.",
+            "Order",
+        ),
+        order(
+            "/v1/jobs/retry",
+            "retryJobs",
+            "Makes the jobs that a filter chooses due now.",
+            "Order",
+        ),
         order(
             "/v1/jobs/redrive",
             "redriveJobs",
             "Puts dead letters that a filter chooses back to work.",
+            "Redrive",
         ),
         paged(list_of, cursor()).gives(200, "A page of operations.", "OperationPage").reads(),
         of(Operation::new(
@@ -165,10 +181,10 @@ fn bulk() -> Vec<Operation> {
 
 fn incidents() -> Vec<Operation> {
     let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
-    let order = |path, name, summary| {
+    let order = |path, name, summary, body| {
         Operation::new(("post", path), ("incidents", name), summary)
             .at("id", "The incident.", word())
-            .may_take("IncidentOrder")
+            .may_take(body)
             .gives(200, "With dry_run: what would be changed.", "Preview")
             .gives(202, "It has begun.", "Operation")
             .with("Location", "Where to see how far it is.")
@@ -185,12 +201,23 @@ fn incidents() -> Vec<Operation> {
         .query("tenant", "On behalf of this tenant.", name(128))
         .gives(200, "Incidents, the largest first.", "IncidentPage")
         .reads(),
-        order("/v1/incidents/{id}/hold", "holdIncident", "Pauses the live jobs of an incident."),
-        order("/v1/incidents/{id}/release", "releaseIncident", "Lets them run again."),
+        order(
+            "/v1/incidents/{id}/hold",
+            "holdIncident",
+            "Pauses the live jobs of an incident.",
+            "IncidentOrder",
+        ),
+        order(
+            "/v1/incidents/{id}/release",
+            "releaseIncident",
+            "Lets them run again.",
+            "IncidentOrder",
+        ),
         order(
             "/v1/incidents/{id}/redrive",
             "redriveIncident",
             "Puts its dead letters back to work.",
+            "IncidentRedrive",
         ),
     ]
 }

@@ -15,8 +15,9 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let nothing = Object::new().closed("Nothing is to be said.");
     let batch = json!({"jobs": [{"kind": "mail", "payload": {"to": "ada"}}]});
     let edit = json!({"priority": 9});
-    let redrive =
-        json!({"filter": {"kind": "charge-card", "category": "timeout"}, "dry_run": true});
+    let again = json!({"filter": {"kind": "charge-card", "category": "timeout"}, "dry_run": true});
+    let paused = json!({"filter": {"tenant": "shop"}, "dry_run": true});
+    let filtered = || Object::new().has("filter", reference("Filter"));
     let settings = json!({"attempts_max": 8, "attempt_timeout": "30s"});
     let claim =
         json!({"holder": null, "name": "py-1", "kinds": ["charge-card"], "max": 10, "wait": "0s"});
@@ -34,8 +35,10 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Batch", example(batch_of_jobs(), batch)),
         ("Edit", example(edit_of_job(), edit)),
         ("Filter", filter()),
-        ("Order", example(order(Object::new().has("filter", reference("Filter"))), redrive)),
+        ("Order", example(order(filtered()), paused)),
+        ("Redrive", example(redrive(filtered()), again)),
         ("IncidentOrder", example(order(Object::new()), json!({"rate": "100/s"}))),
+        ("IncidentRedrive", example(redrive(Object::new()), json!({"canary": [1, 10, 100]}))),
         ("KindSettings", example(kind_settings(), settings)),
         ("Callback", callback()),
         ("Route", route()),
@@ -119,18 +122,30 @@ fn filter() -> Value {
 }
 
 fn order(object: Object) -> Value {
+    let (nothing, never) =
+        (json!({"type": ["array", "null"], "maxItems": 0}), json!({"type": "null"}));
+    said(object)
+        .may("canary", about(nothing, "For redrive only."))
+        .may("deadline", about(never, "For redrive only."))
+        .closed("What is to be done with the jobs.")
+}
+
+fn redrive(object: Object) -> Value {
+    let deadline = "The new deadline of jobs that are put back to work.";
+    said(object)
+        .may(
+            "canary",
+            about(or_null(list(between(1, 1_000))), "How many first, before the next step."),
+        )
+        .may("deadline", about(or_null(time_asked()), deadline))
+        .closed("How dead letters are put back to work.")
+}
+
+/// What every order may say.
+fn said(object: Object) -> Object {
     object
         .may("dry_run", about(or_null(flag()), "Say what would be changed, and change nothing."))
         .may("rate", about(or_null(rate()), "How fast."))
-        .may(
-            "canary",
-            about(or_null(list(between(1, 1_000_000))), "How many first, before the next step."),
-        )
-        .may(
-            "deadline",
-            about(or_null(time_asked()), "The new deadline of jobs that are put back to work."),
-        )
-        .closed("What is to be done with the jobs.")
 }
 
 fn kind_settings() -> Value {
