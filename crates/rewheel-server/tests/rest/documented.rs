@@ -6,6 +6,7 @@ use crate::served::Answer;
 use boon::{Compiler, Schemas};
 use reqwest::Method;
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 const PLACE: &str = "mem://rewheel/openapi.json";
@@ -17,6 +18,16 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     schemas.values_mut().for_each(close);
     document
 });
+
+thread_local! {
+    /// What was compiled before: some tests are about moments.
+    static COMPILED: RefCell<(Compiler, Schemas)> = RefCell::new({
+        let mut compiler = Compiler::new();
+        compiler.enable_format_assertions();
+        compiler.add_resource(PLACE, DOCUMENT.clone()).unwrap();
+        (compiler, Schemas::new())
+    });
+}
 
 fn close(schema: &mut Value) {
     match schema {
@@ -56,13 +67,12 @@ pub(crate) fn check((method, path): &(Method, String), answer: &Answer) {
         encode(escape(template)),
         encode(escape(media_type)),
     );
-    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-    compiler.enable_format_assertions();
-    compiler.add_resource(PLACE, DOCUMENT.clone()).unwrap();
-    let schema = compiler.compile(&at, &mut schemas).unwrap();
-    if let Err(error) = schemas.validate(&answer.body, schema) {
-        panic!("{method} {template} answers {status}: {error:#}\n{answer:?}");
-    }
+    COMPILED.with_borrow_mut(|(compiler, schemas)| {
+        let schema = compiler.compile(&at, schemas).unwrap();
+        if let Err(error) = schemas.validate(&answer.body, schema) {
+            panic!("{method} {template} answers {status}: {error:#}\n{answer:?}");
+        }
+    });
 }
 
 /// Finds the path of the document that a path is one of. What is written out comes before what is
