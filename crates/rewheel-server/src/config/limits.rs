@@ -24,10 +24,10 @@ pub struct LimitSettings {
     /// How long a client may take to send everything before the body.
     #[serde(with = "duration::serde")]
     pub head_timeout: Duration,
-    /// The longest pause within a body.
+    /// A stretch of time in which enough of a body must come.
     #[serde(with = "duration::serde")]
     pub body_timeout: Duration,
-    /// Bytes of a body that must come each second, once the first `body_timeout` is over.
+    /// How many bytes a second are enough.
     pub body_rate_min: u32,
     /// How long a connection may stay open without a request.
     #[serde(with = "duration::serde")]
