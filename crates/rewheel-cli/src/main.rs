@@ -6,6 +6,7 @@ mod output;
 mod client;
 mod local;
 mod config;
+mod files;
 mod serve;
 mod submit;
 mod jobs;

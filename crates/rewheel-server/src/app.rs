@@ -8,7 +8,7 @@ use rewheel::Random;
 use rewheel_core::{KindName, Timestamp};
 use rewheel_engine::{Engine, KindSettings};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch};
 
 /// Listeners to events of one server. Each is a connection, and looks at every event.
 pub(crate) const LISTENERS_MAX: usize = 1_000;
@@ -21,6 +21,8 @@ pub(crate) struct App {
     engine: OnceLock<Engine>,
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    requests: Semaphore,
+    bodies: Arc<Semaphore>,
     workers: Workers,
     tokens: Keeper,
     random: Random,
@@ -30,7 +32,10 @@ impl App {
     pub(crate) fn new(config: Config) -> App {
         let server = &config.server;
         let tokens = Keeper::new(server.admin_token.map(|token| token.0), server.is_private());
+        let limits = &server.limits;
         App {
+            requests: Semaphore::new(limits.requests_max),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max)),
             config,
             engine: OnceLock::new(),
             is_stopping: watch::Sender::new(false),
@@ -72,6 +77,16 @@ impl App {
     /// Makes room for one who listens to events, if there is any.
     pub(crate) fn listener(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.listeners).try_acquire_owned().ok()
+    }
+
+    /// Makes room for one request more, if there is any.
+    pub(crate) fn request(&self) -> Option<SemaphorePermit<'_>> {
+        self.requests.try_acquire().ok()
+    }
+
+    /// Returns the bytes that bodies may still take.
+    pub(crate) fn bodies(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.bodies)
     }
 
     /// Returns the engine, once it has started.

@@ -3,12 +3,14 @@
 mod credentials;
 mod doubts;
 mod environment;
+mod limits;
 mod place;
 mod reference;
 mod show;
 
 pub use self::credentials::{AdminToken, TlsFiles};
 pub use self::doubts::Doubt;
+pub use self::limits::LimitSettings;
 pub use self::place::ConfigError;
 pub use self::reference::{SETTINGS, Setting, Unless, example, page};
 pub use self::show::InForce;
@@ -61,6 +63,8 @@ pub struct ServerSettings {
     pub shutdown_grace: Duration,
     /// The largest body of a request: it is held in memory as a whole.
     pub body_bytes_max: usize,
+    /// How much of the server clients may take up: the section `server.limits`.
+    pub limits: LimitSettings,
     /// A token with the role `admin`, for whoever makes the others. Only the environment can say it:
     /// `REWHEEL__SERVER__ADMIN_TOKEN`.
     pub admin_token: Option<AdminToken>,
@@ -89,6 +93,7 @@ impl Default for ServerSettings {
             admin_token_file: None,
             tls: None,
             callback_env: Vec::new(),
+            limits: LimitSettings::default(),
         }
     }
 }
@@ -227,6 +232,8 @@ impl Config {
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }
+        let limits = sections.server.limits.check();
+        limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
         let variable = |name: &str| std::env::var(name).ok();
         let notify = sections.notify;

@@ -3,6 +3,8 @@
 mod access;
 mod answer;
 mod body;
+mod limits;
+mod gzip;
 mod query;
 mod submit;
 mod jobs;
@@ -16,13 +18,14 @@ mod operations;
 mod health;
 mod metrics;
 mod tokens;
+mod docs;
 
 use self::access::Routes;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use axum::Router;
 use axum::http::Uri;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use rewheel_core::store::What;
 use rewheel_core::{Actor, KindChange};
@@ -35,7 +38,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     routes()
         .guarded(&app)
         .fallback(nothing_here)
+        .layer(from_fn_with_state(Arc::clone(&app), limits::keep))
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
+        .layer(from_fn(gzip::compress))
         .with_state(app)
 }
 
@@ -84,6 +89,8 @@ fn routes() -> Routes {
         .route("/readyz", get(health::readyz))
         .route("/health", get(health::health))
         .route("/metrics", get(metrics::metrics))
+        .route("/openapi.json", get(docs::document))
+        .route("/docs", get(docs::page))
 }
 
 /// Changes the job that the path names.
@@ -106,6 +113,12 @@ fn order_incident(verb: BulkVerb) -> MethodRouter<Arc<App>> {
 /// Changes the kind that the path names.
 fn change_kind(change: fn(&Actor) -> KindChange) -> MethodRouter<Arc<App>> {
     post(move |app, name, caller, uri| kinds::change(app, name, caller, uri, change))
+}
+
+/// Returns the path of every route.
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().paths()
 }
 
 async fn nothing_here(uri: Uri) -> Problem {

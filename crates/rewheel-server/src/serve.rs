@@ -2,15 +2,16 @@
 
 use crate::app::App;
 use crate::config::Config;
+use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
 use crate::notify::{self, RouteError};
-use crate::tls::{Certificates, TlsError, TlsListener};
+use crate::tls::{Tls, TlsError};
 use crate::{rest, runners};
 use axum::Router;
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -87,7 +88,7 @@ pub enum Show {
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
-    tls: Option<Certificates>,
+    tls: Option<Tls>,
     address: SocketAddr,
     demo: Option<Demo>,
 }
@@ -102,7 +103,7 @@ impl Server {
         if !config.server.is_private() && !has_tokens(&config).await? {
             return Err(ServeError::BeyondLoopback(address));
         }
-        let tls = config.server.tls.as_ref().map(Certificates::load).transpose()?;
+        let tls = config.server.tls.as_ref().map(Tls::load).transpose()?;
         let taken = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let address = listener.local_addr()?;
@@ -142,7 +143,8 @@ impl Server {
     ) -> Result<(), ServeError> {
         let Server { app, listener, tls, address, demo } = self;
         let quiet = CancelToken::new();
-        let mut serving = answer(listener, tls, rest::router(Arc::clone(&app)), &quiet);
+        let router = rest::router(Arc::clone(&app));
+        let mut serving = answer(listener, tls, router, (app.config(), &quiet));
         let working = async {
             let engine = start(app.config(), demo.as_ref()).await?;
             app.started(engine.clone());
@@ -161,10 +163,7 @@ impl Server {
             Ok::<Engine, ServeError>(engine)
         };
         let engine = tokio::select! {
-            served = &mut serving => {
-                served?;
-                return Ok(());
-            }
+            () = &mut serving => return Ok(()),
             worked = working => worked?,
         };
         quiet.cancel();
@@ -197,17 +196,14 @@ async fn has_tokens(config: &Config) -> Result<bool, ServeError> {
 /// Answers requests until it is quiet.
 fn answer(
     listener: TcpListener,
-    tls: Option<Certificates>,
+    tls: Option<Tls>,
     router: Router,
-    quiet: &CancelToken,
-) -> Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>> {
-    let until = quiet.cancelled();
+    (config, quiet): (&Config, &CancelToken),
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let connections = Connections::new(&config.server.limits);
     match tls {
-        None => Box::pin(axum::serve(listener, router).with_graceful_shutdown(until).into_future()),
-        Some(certificates) => {
-            let listener = TlsListener::new(listener, certificates);
-            Box::pin(axum::serve(listener, router).with_graceful_shutdown(until).into_future())
-        }
+        None => Box::pin(connections.serve(listener, Plain, router, quiet.clone())),
+        Some(tls) => Box::pin(connections.serve(listener, tls, router, quiet.clone())),
     }
 }
 

@@ -4,84 +4,38 @@ mod certificates;
 
 pub use self::certificates::TlsError;
 
-pub(crate) use self::certificates::Certificates;
-
-use axum::serve::Listener;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use self::certificates::Certificates;
+use crate::config::TlsFiles;
+use crate::connections::Handshake;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How long a client may take to agree on keys. It takes three round trips; who takes longer holds a
-/// connection, and nothing else.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-
-/// Clients that agree on keys at the same time. More wait in the queue of the operating system.
-const HANDSHAKES_MAX: usize = 1_000;
-
-type Handshake = Pin<Box<dyn Future<Output = Option<(TlsStream<TcpStream>, SocketAddr)>> + Send>>;
-
-/// Accepts connections, each of which takes its own time to agree on keys.
-pub(crate) struct TlsListener {
-    listener: TcpListener,
-    certificates: Certificates,
-    handshakes: FuturesUnordered<Handshake>,
+/// Agrees on keys with clients, by a certificate that is as new as its files.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    certificates: Arc<Mutex<Certificates>>,
 }
 
-impl TlsListener {
-    pub(crate) fn new(listener: TcpListener, certificates: Certificates) -> TlsListener {
-        TlsListener { listener, certificates, handshakes: FuturesUnordered::new() }
-    }
-
-    fn begin(&mut self, stream: TcpStream, address: SocketAddr) {
-        let acceptor = TlsAcceptor::from(self.certificates.latest());
-        self.handshakes.push(Box::pin(async move {
-            let shaken = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
-            match shaken {
-                Ok(Ok(stream)) => Some((stream, address)),
-                Ok(Err(error)) => {
-                    // Scanners and probes do it all day.
-                    tracing::debug!(%address, %error, "handshake failed");
-                    None
-                }
-                Err(_) => {
-                    tracing::debug!(%address, "handshake took too long");
-                    None
-                }
-            }
-        }));
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn load(files: &TlsFiles) -> Result<Tls, TlsError> {
+        Ok(Tls { certificates: Arc::new(Mutex::new(Certificates::load(files)?)) })
     }
 }
 
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
+impl Handshake for Tls {
+    type Stream = TlsStream<TcpStream>;
 
-    async fn accept(&mut self) -> (TlsStream<TcpStream>, SocketAddr) {
-        loop {
-            let has_room = self.handshakes.len() < HANDSHAKES_MAX;
-            tokio::select! {
-                Some(shaken) = self.handshakes.next() => {
-                    if let Some(connection) = shaken {
-                        return connection;
-                    }
-                }
-                // That of axum waits where there are no more files to be opened.
-                (stream, address) = Listener::accept(&mut self.listener), if has_room => {
-                    self.begin(stream, address);
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn shake(
+        &self,
+        connection: TcpStream,
+    ) -> impl Future<Output = io::Result<TlsStream<TcpStream>>> + Send + 'static {
+        let latest = self.certificates.lock().unwrap_or_else(PoisonError::into_inner).latest();
+        TlsAcceptor::from(latest).accept(connection)
     }
 }
 

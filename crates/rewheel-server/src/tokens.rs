@@ -26,6 +26,9 @@ const PREFIX: &str = "rw_";
 /// digest: a slow one protects what people think of.
 const SECRET_BYTES: usize = 32;
 
+/// What may be said of a token that is to be made.
+pub(crate) const FIELDS: [&str; 5] = ["name", "roles", "tenant", "expires", "expires_in"];
+
 /// What the token of the config is called.
 pub(crate) const CONFIG_NAME: &str = "config";
 
@@ -66,7 +69,7 @@ fn id_of(text: &str) -> Option<TokenId> {
 /// # Errors
 /// Names every field that is wrong.
 pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
-    let mut fields = Fields::read(text, "", &["name", "roles", "tenant", "expires", "expires_in"])?;
+    let mut fields = Fields::read(text, "", &FIELDS)?;
     let name = fields.text("name", TokenName::parse);
     if name.is_none() && !fields.is_wrong("name") {
         fields.wrong("name", "is missing: the audit log tells tokens apart by it");

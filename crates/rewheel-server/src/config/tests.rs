@@ -100,6 +100,17 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: server.listen: `here` is not an address",
     );
+    let limit = |text: &str, why: &str| {
+        let text = format!("[server]\n[server.limits]\n{text}");
+        check(&text, &[], &format!("rewheel.toml:3: server.limits.{why}"));
+    };
+    limit("conections_max = 1", "conections_max: unknown key");
+    limit("connections_max = 0", "connections_max: must be 1 to 1000000");
+    limit("url_bytes_max = 70000", "url_bytes_max: must be 256 to 65534");
+    limit("head_timeout = \"1ms\"", "head_timeout: must be 100ms or more");
+    limit("write_timeout = 3", "write_timeout: invalid type");
+    let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
+    check("", &[(variable, "0")], &format!("{variable}: server.limits.requests_max: must be 1"));
     check("[store]\npool_max = 4", &[], "rewheel.toml:2: store.pool_max: only a server");
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");

@@ -82,6 +82,8 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("GET", "/readyz", NOTHING),
     ("GET", "/health", READ_ALL),
     ("GET", "/metrics", READ_ALL),
+    ("GET", "/openapi.json", NOTHING),
+    ("GET", "/docs", NOTHING),
 ];
 
 /// Routes as they are added. Their paths are remembered, so that none can be left out of the table,

@@ -1,6 +1,6 @@
 //! Shows jobs, and changes one for a person.
 
-use super::body::SMALL_BYTES_MAX;
+use super::body::{Body, SMALL_BYTES_MAX};
 use super::query::{self, Parameters};
 use super::{Page, body};
 use crate::app::App;
@@ -9,7 +9,6 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::submit::parse_edit;
 use crate::tokens::Caller;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue, Uri};

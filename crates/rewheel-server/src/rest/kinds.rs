@@ -1,5 +1,6 @@
 //! Shows kinds, and writes their settings.
 
+use super::body::Body;
 use super::query::Parameters;
 use super::{Page, body};
 use crate::app::App;
@@ -9,7 +10,6 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::runners;
 use crate::tokens::Caller;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};

@@ -1,7 +1,7 @@
 //! Changes many jobs, and shows how far that is.
 
 use super::Page;
-use super::body::{self, SMALL_BYTES_MAX};
+use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::query::Parameters;
 use crate::app::App;
 use crate::bulk::{self, Order};
@@ -10,7 +10,6 @@ use crate::operation_document::{OperationDocument, PreviewDocument};
 use crate::problem::{Code, FieldError, Problem};
 use crate::tokens::Caller;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};

@@ -1,7 +1,7 @@
 //! Takes jobs in.
 
 use super::answer::RequestId;
-use super::body::{self, SMALL_BYTES_MAX};
+use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::query::Parameters;
 use crate::app::App;
 use crate::conditions::Conditions;
@@ -10,7 +10,6 @@ use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
 use crate::submit::{parse, parse_batch, refused};
 use crate::tokens::Caller;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};

@@ -1,13 +1,12 @@
 //! Makes tokens, lists them, takes them back.
 
 use super::Page;
-use super::body::{self, SMALL_BYTES_MAX};
+use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::query::Parameters;
 use crate::app::App;
 use crate::problem::{Code, FieldError, Problem};
 use crate::tokens::{Caller, TokenDocument, find, make, stored};
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};

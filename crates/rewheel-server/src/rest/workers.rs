@@ -1,6 +1,6 @@
 //! Hands jobs to workers elsewhere.
 
-use super::body;
+use super::body::{self, Body};
 use super::query::Parameters;
 use crate::app::App;
 use crate::job_document::payload;
@@ -9,7 +9,6 @@ use crate::rfc3339;
 use crate::tokens::{Caller, bad_token};
 use crate::workers::{ClaimRequest, HeartbeatRequest, SettleRequest};
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
@@ -65,7 +64,7 @@ pub(super) async fn claim(
 }
 
 /// What a worker says, without parameters beside it.
-async fn text(app: &App, uri: &Uri, body: Body) -> Result<String, Problem> {
+async fn text(app: &App, uri: &Uri, body: Body) -> Result<body::Text, Problem> {
     Parameters::read(uri, &[])?.finish()?;
     body::read(body, app.config().server.body_bytes_max).await
 }

@@ -1,9 +1,12 @@
 //! Handshakes with clients that are slow, and files that change.
 
-use super::{Certificates, HANDSHAKE_MAX, TlsListener};
-use crate::config::TlsFiles;
-use axum::serve::Listener;
-use rewheel::millis;
+use super::Tls;
+use super::certificates::Certificates;
+use crate::config::{LimitSettings, TlsFiles};
+use crate::connections::Connections;
+use axum::Router;
+use axum::routing::get;
+use rewheel::{CancelToken, millis, seconds};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -11,11 +14,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+/// Longer than anything here takes, shorter than anybody would wait.
+const PATIENCE: Duration = seconds(20);
 
 /// Writes a certificate that vouches for itself, and returns it.
 fn write(folder: &Path) -> CertificateDer<'static> {
@@ -29,13 +34,22 @@ fn files(folder: &Path) -> TlsFiles {
     TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") }
 }
 
-async fn listening() -> (TempDir, CertificateDer<'static>, TlsListener, SocketAddr) {
+/// Serves while a test plays the client.
+async fn served(test: impl AsyncFnOnce(SocketAddr, CertificateDer<'static>)) {
     let folder = tempfile::tempdir().unwrap();
     let certificate = write(folder.path());
-    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = tcp.local_addr().unwrap();
-    let certificates = Certificates::load(&files(folder.path())).unwrap();
-    (folder, certificate, TlsListener::new(tcp, certificates), address)
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = Tls::load(&files(folder.path())).unwrap();
+    let limits = LimitSettings { head_timeout: millis(400), ..LimitSettings::default() };
+    let router = Router::new().route("/good", get(|| async { "good" }));
+    let quiet = CancelToken::new();
+    let serving = Connections::new(&limits).serve(listener, tls, router, quiet.clone());
+    let testing = async {
+        test(address, certificate).await;
+        quiet.cancel();
+    };
+    tokio::time::timeout(PATIENCE, async { tokio::join!(serving, testing) }).await.unwrap();
 }
 
 /// Agrees on keys with a server that a certificate vouches for.
@@ -58,38 +72,25 @@ async fn connect(
 }
 
 #[tokio::test]
-async fn who_says_nothing_keeps_nobody_else_waiting() {
-    let (_folder, certificate, mut listener, address) = listening().await;
-    let mut silent = Vec::new();
-    for _ in 0..50 {
-        silent.push(TcpStream::connect(address).await.unwrap());
-    }
-    let mut garbled = TcpStream::connect(address).await.unwrap();
-    garbled.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-    let (client, (mut server, _)) = tokio::join!(connect(address, &certificate), listener.accept());
-    let mut client = client.unwrap();
-    assert_eq!(client.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
-    client.write_all(b"hello").await.unwrap();
-    let mut heard = [0; 5];
-    server.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"hello");
-    assert!(listener.handshakes.len() >= 50, "they are still waited for");
-}
-
-#[tokio::test]
-async fn who_takes_too_long_is_cut_off() {
-    let (_folder, _, mut listener, address) = listening().await;
-    let mut silent = TcpStream::connect(address).await.unwrap();
-    // Until the connection is there in real time, then time flies.
-    while listener.handshakes.is_empty() {
-        let _ = tokio::time::timeout(millis(20), listener.accept()).await;
-    }
-    tokio::time::pause();
-    let waited = tokio::time::timeout(HANDSHAKE_MAX + Duration::from_secs(1), listener.accept());
-    assert!(waited.await.is_err());
-    assert!(listener.handshakes.is_empty());
-    tokio::time::resume();
-    assert_eq!(silent.read(&mut [0; 1]).await.unwrap(), 0);
+async fn who_says_nothing_keeps_nobody_else_waiting_and_is_cut_off() {
+    served(async |address, certificate| {
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        let mut garbled = TcpStream::connect(address).await.unwrap();
+        garbled.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut client = connect(address, &certificate).await.unwrap();
+        assert_eq!(client.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
+        let request = b"GET /good HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).await.unwrap();
+        assert!(heard.starts_with("HTTP/1.1 200 ") && heard.ends_with("good"), "{heard}");
+        for connection in [&mut silent, &mut garbled] {
+            let mut heard = Vec::new();
+            let rest = tokio::time::timeout(PATIENCE, connection.read_to_end(&mut heard)).await;
+            assert!(rest.is_ok(), "it is still waited for");
+        }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
