@@ -158,9 +158,10 @@ class Worker:
                     stop.set()
 
     def post(self, verb, body):
-        request = urllib.request.Request(
-            f"{self.server}/v1/workers/{verb}", json.dumps(body).encode(), {"content-type": "application/json"}
-        )
+        headers = {"content-type": "application/json"}
+        if "REWHEEL_TOKEN" in os.environ:
+            headers["authorization"] = f"Bearer {os.environ['REWHEEL_TOKEN']}"
+        request = urllib.request.Request(f"{self.server}/v1/workers/{verb}", json.dumps(body).encode(), headers)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)

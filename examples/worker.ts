@@ -159,9 +159,11 @@ class JobWorker {
   }
 
   async post(verb: string, body: any): Promise<any> {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (process.env.REWHEEL_TOKEN) headers.authorization = `Bearer ${process.env.REWHEEL_TOKEN}`;
     const answer = await fetch(`${this.server}/v1/workers/${verb}`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers,
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(30_000),
     });

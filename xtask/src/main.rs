@@ -16,6 +16,7 @@ mod features;
 mod services;
 mod loom;
 mod faults;
+mod schemathesis;
 mod instructions;
 mod bench;
 
@@ -37,6 +38,9 @@ usage: cargo xtask <command>
   sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one
   chaos [ARGS]  nodes that lose what they rely on, for a minute each; --store postgres
                 --cell kill-node
+  schemathesis [ARGS]
+                made-up requests against a real server, 50 for each operation; skipped where the
+                tool is not installed; --max-examples 1000
   services up   a private PostgreSQL on a free port, for tests; prints where it is
   services down stops it, with its data
   bench [ARGS]  the benchmark report; --quick for a short one
@@ -53,6 +57,9 @@ enum Request<'a> {
     Sim,
     Chaos {
         cell_args: &'a [String],
+    },
+    Schemathesis {
+        tool_args: &'a [String],
     },
     ServicesUp,
     ServicesDown,
@@ -77,6 +84,7 @@ impl<'a> Request<'a> {
             ("instructions", []) => Some(Request::Instructions),
             ("sim", []) => Some(Request::Sim),
             ("chaos", cell_args) => Some(Request::Chaos { cell_args }),
+            ("schemathesis", tool_args) => Some(Request::Schemathesis { tool_args }),
             ("services", [verb]) if verb == "up" => Some(Request::ServicesUp),
             ("services", [verb]) if verb == "down" => Some(Request::ServicesDown),
             ("services", [verb, name]) if verb == "guard" => Some(Request::ServicesGuard { name }),
@@ -116,6 +124,9 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::Sim => steps.run("simulation", || faults::sim(&repository)),
         Request::Chaos { cell_args } => {
             steps.run("chaos", || faults::chaos(&repository, cell_args))
+        }
+        Request::Schemathesis { tool_args } => {
+            steps.run("schemathesis", || schemathesis::run(&repository, tool_args))
         }
         Request::ServicesUp => services::up(&repository),
         Request::ServicesDown => services::down(&repository),

@@ -1,6 +1,7 @@
 //! What the command line may say.
 
 use crate::bench::BenchArgs;
+use crate::token::TokenCommand;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,9 +23,24 @@ pub(crate) struct Args {
     )]
     pub(crate) server: String,
 
+    #[command(flatten)]
+    pub(crate) credentials: Credentials,
+
     /// Print JSON, the same documents as the REST interface
     #[arg(long, global = true)]
     pub(crate) json: bool,
+}
+
+/// How client and server know each other.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Credentials {
+    /// The token to show to the server; REWHEEL_TOKEN_FILE names a file that has it
+    #[arg(long, global = true, env = "REWHEEL_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+
+    /// Also trust a server that a certificate of this file vouches for
+    #[arg(long, global = true, env = "REWHEEL_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +75,9 @@ pub(crate) enum Command {
     /// Look at changes of many jobs
     #[command(subcommand)]
     Operations(OperationsCommand),
+    /// Say who may do what over the wire
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Check a store: whether every job is accounted for, and what weakens its promises
     Doctor(Doctor),
     /// Try out who is told what

@@ -1,8 +1,11 @@
 //! Talks to a server.
 
+use crate::args::Credentials;
 use crate::trouble::{Trouble, exit};
-use reqwest::{Method, RequestBuilder, Url};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Certificate, Method, RequestBuilder, Url};
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longer than any answer takes; a batch of ten thousand jobs included.
@@ -24,7 +27,7 @@ pub(crate) struct Document {
 }
 
 impl Client {
-    pub(crate) fn new(server: &str) -> Result<Client, Trouble> {
+    pub(crate) fn new(server: &str, credentials: &Credentials) -> Result<Client, Trouble> {
         let wrong = |why: &str| {
             let message = format!("--server {server}: {why}");
             Trouble::usage(message).hint("it looks like http://127.0.0.1:7420")
@@ -37,6 +40,12 @@ impl Client {
         if matches!(base.host_str(), Some("127.0.0.1" | "localhost" | "[::1]")) {
             // No proxy can reach this machine's own loopback.
             builder = builder.no_proxy();
+        }
+        if let Some(path) = &credentials.ca {
+            builder = builder.tls_certs_merge(certificates(path)?);
+        }
+        if let Some(token) = token(credentials)? {
+            builder = builder.default_headers(HeaderMap::from_iter([(AUTHORIZATION, token)]));
         }
         let http = builder.build().map_err(|error| Trouble::new(exit::FAILED, error))?;
         Ok(Client { http, base })
@@ -104,8 +113,42 @@ impl Client {
 
     fn unreachable(&self, error: reqwest::Error) -> Trouble {
         let error = anyhow::Error::new(error.without_url());
+        let hint = if format!("{error:#}").contains("certificate") {
+            "--ca FILE or REWHEEL_CA names who vouches for it; a certificate that vouches for itself \
+             must say CA:FALSE"
+        } else {
+            "`rewheel serve` starts one; --server or REWHEEL_SERVER names another"
+        };
         let error = error.context(format!("the server {} cannot be reached", self.base));
-        Trouble::new(exit::UNAVAILABLE, error)
-            .hint("`rewheel serve` starts one; --server or REWHEEL_SERVER names another")
+        Trouble::new(exit::UNAVAILABLE, error).hint(hint)
     }
+}
+
+/// Names the file that has the token, for those who keep it out of the environment.
+const TOKEN_FILE: &str = "REWHEEL_TOKEN_FILE";
+
+/// Returns the token to show, as a header that is not printed.
+fn token(credentials: &Credentials) -> Result<Option<HeaderValue>, Trouble> {
+    let token = match (&credentials.token, std::env::var_os(TOKEN_FILE)) {
+        (Some(token), _) => token.clone(),
+        (None, Some(path)) => std::fs::read_to_string(&path).map_err(|error| {
+            let path = Path::new(&path).display();
+            Trouble::usage(format!("{TOKEN_FILE}: {path} cannot be read: {error}"))
+        })?,
+        (None, None) => return Ok(None),
+    };
+    let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
+        .map_err(|_| Trouble::usage("the token has a character that none has".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate>, Trouble> {
+    let wrong = |why: String| Trouble::usage(format!("--ca {}: {why}", path.display()));
+    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let found = Certificate::from_pem_bundle(&text).map_err(|error| wrong(error.to_string()))?;
+    if found.is_empty() {
+        return Err(wrong("has no certificate: it begins with BEGIN CERTIFICATE".to_owned()));
+    }
+    Ok(found)
 }

@@ -6,6 +6,7 @@ mod output;
 mod client;
 mod local;
 mod config;
+mod files;
 mod serve;
 mod submit;
 mod jobs;
@@ -18,6 +19,7 @@ mod dead;
 mod operations;
 mod doctor;
 mod notify;
+mod token;
 mod bench;
 mod migrate;
 
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: Args, output: Output) -> Result<(), Trouble> {
-    let client = || client::Client::new(&args.server);
+    let client = || client::Client::new(&args.server, &args.credentials);
     match args.command {
         Command::Serve(serve) => serve::run(serve, output).await,
         Command::Submit(submit) if submit.store.is_some() => submit::locally(&submit, output).await,
@@ -87,6 +89,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
         Command::Notify(NotifyCommand::Test { config }) => {
             notify::test(config.as_deref(), output).await
         }
+        Command::Token(command) => token::run(command, client, output).await,
         Command::Doctor(doctor) => doctor::run(doctor, output).await,
         Command::Bench(args) => {
             let failed = |error: anyhow::Error| Trouble::new(exit::FAILED, error);

@@ -1,6 +1,7 @@
 //! Runs a server until somebody ends it.
 
 use crate::args::Serve;
+use crate::files;
 use crate::local;
 use crate::output::Output;
 use crate::trouble::Trouble;
@@ -22,10 +23,12 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
     }
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     let show = if args.demo { Show::Demo } else { Show::Nothing };
     log();
+    files::make_room(&mut config.server.limits);
     let say = move |said: &Said| match said {
-        Said::Ready(address) => output.note(format_args!("listening on http://{address}")),
+        Said::Ready(address) => output.note(format_args!("listening on {scheme}://{address}")),
         Said::Showing(what) => output.note(what),
         Said::Stopping => output.note("shutting down; interrupt again to stop at once"),
         Said::Stopped(shutdown) => output.note(shutdown),

@@ -133,7 +133,7 @@ impl From<ConfigError> for Trouble {
 impl From<ServeError> for Trouble {
     fn from(error: ServeError) -> Trouble {
         match error {
-            ServeError::BeyondLoopback(_) | ServeError::Notify(_) => {
+            ServeError::BeyondLoopback(_) | ServeError::Notify(_) | ServeError::Tls(_) => {
                 Trouble::new(exit::USAGE, error)
             }
             ServeError::Listen { .. } => Trouble::new(exit::FAILED, error)

@@ -25,6 +25,7 @@ mod audit;
 mod redact;
 mod event;
 mod incident;
+mod token;
 pub mod store;
 
 pub use self::audit::{Actor, AuditEntry, AuditNote, Facts, Fate};
@@ -38,10 +39,14 @@ pub use self::job::{Job, Keep, Lane, NewJob, Status, Wanted, When};
 pub use self::kind::{Kind, KindChange, KindChanged, NewKind, Parked};
 pub use self::lease::{Holder, Lease, NewHolder, Role, Vigil};
 pub use self::limits::Limits;
-pub use self::name::{Key, KindName, NameError, ShardKey, Tenant};
+pub use self::name::{Key, KindName, NameError, ShardKey, Tenant, TokenName};
 pub use self::priority::{Priority, PriorityError};
 pub use self::redact::redact;
 pub use self::route::{Action, ActionError, Routed, Router, Rule, RuleError, Sticky};
 pub use self::shard::Shard;
 pub use self::state::{Cause, State, UnknownState};
 pub use self::timestamp::Timestamp;
+pub use self::token::{
+    NewToken, Token, TokenHash, TokenId, TokenIdError, TokenPut, TokenRevoked, TokenRole,
+    TokenRoles, UnknownRole,
+};

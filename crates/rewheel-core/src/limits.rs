@@ -94,6 +94,14 @@ impl Limits {
     /// How long a rule may put a job off at a time: what waits longer is forgotten, and for a person.
     pub const SNOOZE_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
+    /// Tokens of a store: a person has one, a service has one for each place it runs in. All of them
+    /// are read at once.
+    pub const TOKENS_MAX: usize = 10_000;
+
+    /// How long a token is remembered that was revoked or has expired, for whoever asks what became of
+    /// it.
+    pub const ENDED_TOKENS_KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
+
     /// What a holder is called by people.
     pub const HOLDER_NAME_BYTES_MAX: usize = 128;
 

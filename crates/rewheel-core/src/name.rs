@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The text cannot be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// For a kind.
+    /// For a kind, or a token.
     #[error("must be 1 to 64 of a-z, 0-9, `.`, `_` and `-`, and start with a letter or a digit")]
     Kind,
     /// For a tenant.
@@ -73,6 +73,11 @@ name! {
     /// # Ok::<_, rewheel_core::NameError>(())
     /// ```
     KindName, is_kind, NameError::Kind
+}
+
+name! {
+    /// What people call a token. The audit log says it.
+    TokenName, is_kind, NameError::Kind
 }
 
 name! {

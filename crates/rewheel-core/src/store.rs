@@ -46,6 +46,7 @@ use crate::kind::{Kind, KindChange, KindChanged, NewKind};
 use crate::lease::{Holder, Lease, NewHolder};
 use crate::name::KindName;
 use crate::timestamp::Timestamp;
+use crate::token::{NewToken, Token, TokenId, TokenPut, TokenRevoked};
 use async_trait::async_trait;
 use std::fmt::Debug;
 use std::time::Duration;
@@ -175,6 +176,20 @@ pub trait KindStore: Send + Sync {
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>>;
 }
 
+/// Knows who may do what over the wire.
+#[async_trait]
+pub trait TokenStore: Send + Sync {
+    /// Stores a token, with an entry in the audit log. Forgets those that ended long ago, see
+    /// [`Limits::ENDED_TOKENS_KEPT`](crate::Limits::ENDED_TOKENS_KEPT).
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut>;
+
+    /// Returns every token, by name, those that ended included.
+    async fn tokens(&self) -> Answer<Vec<Token>>;
+
+    /// Takes a token back, with an entry in the audit log. It is never of use again.
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked>;
+}
+
 /// Does what people and time ask for.
 #[async_trait]
 pub trait OperateStore: Send + Sync {
@@ -236,7 +251,7 @@ pub trait ReadStore: Send + Sync {
 /// A place that keeps jobs: every trait above, and what it can do.
 #[async_trait]
 pub trait Store:
-    SubmitStore + WorkStore + LeaseStore + KindStore + OperateStore + ReadStore + Debug
+    SubmitStore + WorkStore + LeaseStore + KindStore + TokenStore + OperateStore + ReadStore + Debug
 {
     /// Returns what it can do.
     fn capabilities(&self) -> Capabilities;

@@ -18,7 +18,7 @@ use rewheel::Backoff;
 use rewheel_core::store::{
     Answer, Change, Count, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
 };
-use rewheel_core::{Actor, Job, JobId, KindName, NewJob, Priority, State, Timestamp, When};
+use rewheel_core::{Actor, Job, JobId, KindName, NewJob, Priority, State, Tenant, Timestamp, When};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -190,6 +190,8 @@ pub struct Operation {
     pub reason: Option<String>,
     /// Which step of the canary it is at, counted from 1, and of how many; none once all went well.
     pub step: Option<(usize, usize)>,
+    /// The tenant whose jobs it is about, where it is about those of one.
+    pub tenant: Option<Tenant>,
     /// Who ordered it.
     pub by: Actor,
     /// When it was ordered.

@@ -2,12 +2,13 @@
 
 use crate::config::Config;
 use crate::problem::{Code, Problem};
+use crate::tokens::Keeper;
 use crate::workers::Workers;
 use rewheel::Random;
 use rewheel_core::{KindName, Timestamp};
 use rewheel_engine::{Engine, KindSettings};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch};
 
 /// Listeners to events of one server. Each is a connection, and looks at every event.
 pub(crate) const LISTENERS_MAX: usize = 1_000;
@@ -20,18 +21,27 @@ pub(crate) struct App {
     engine: OnceLock<Engine>,
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
+    requests: Semaphore,
+    bodies: Arc<Semaphore>,
     workers: Workers,
+    tokens: Keeper,
     random: Random,
 }
 
 impl App {
     pub(crate) fn new(config: Config) -> App {
+        let server = &config.server;
+        let tokens = Keeper::new(server.admin_token.map(|token| token.0), server.is_private());
+        let limits = &server.limits;
         App {
+            requests: Semaphore::new(limits.requests_max),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max)),
             config,
             engine: OnceLock::new(),
             is_stopping: watch::Sender::new(false),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             workers: Workers::new(),
+            tokens,
             random: Random::thread(),
         }
     }
@@ -60,9 +70,23 @@ impl App {
         &self.workers
     }
 
+    pub(crate) fn tokens(&self) -> &Keeper {
+        &self.tokens
+    }
+
     /// Makes room for one who listens to events, if there is any.
     pub(crate) fn listener(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.listeners).try_acquire_owned().ok()
+    }
+
+    /// Makes room for one request more, if there is any.
+    pub(crate) fn request(&self) -> Option<SemaphorePermit<'_>> {
+        self.requests.try_acquire().ok()
+    }
+
+    /// Returns the bytes that bodies may still take.
+    pub(crate) fn bodies(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.bodies)
     }
 
     /// Returns the engine, once it has started.

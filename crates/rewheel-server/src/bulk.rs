@@ -7,6 +7,9 @@ use crate::rfc3339;
 use rewheel_core::When;
 use rewheel_engine::{Bulk, BulkVerb, OperateError, Rate, Selection};
 
+/// Every field of an order: which jobs first, then what else may be said.
+pub(crate) const FIELDS: [&str; 5] = ["filter", "dry_run", "rate", "canary", "deadline"];
+
 /// An order, as a request has it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Order {
@@ -17,7 +20,7 @@ pub(crate) struct Order {
 
 /// Reads an order that says which jobs are meant.
 pub(crate) fn parse(verb: BulkVerb, text: &str) -> Result<Order, Problem> {
-    let mut fields = Fields::read(text, "", &["filter", "dry_run", "rate", "canary", "deadline"])?;
+    let mut fields = Fields::read(text, "", &FIELDS)?;
     let selection = match fields.take("filter").map(|raw| raw.get()) {
         Some(raw) if raw != "null" => {
             let (selection, errors) = selection(raw)?;
@@ -39,7 +42,7 @@ pub(crate) fn parse_about(
     text: &str,
 ) -> Result<Order, Problem> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let fields = Fields::read(text, "", &["dry_run", "rate", "canary", "deadline"])?;
+    let fields = Fields::read(text, "", &FIELDS[1..])?;
     finish(verb, selection, fields)
 }
 

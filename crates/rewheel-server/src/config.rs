@@ -1,12 +1,16 @@
 //! What an operator may set, from the file to the flags.
 
+mod credentials;
 mod doubts;
 mod environment;
+mod limits;
 mod place;
 mod reference;
 mod show;
 
+pub use self::credentials::{AdminToken, TlsFiles};
 pub use self::doubts::Doubt;
+pub use self::limits::LimitSettings;
 pub use self::place::ConfigError;
 pub use self::reference::{SETTINGS, Setting, Unless, example, page};
 pub use self::show::InForce;
@@ -21,7 +25,7 @@ use rewheel_engine::{EngineSettings, KindSettings, TenantSettings};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Settings of [`EngineSettings`] that the file has under `retention`.
@@ -59,6 +63,24 @@ pub struct ServerSettings {
     pub shutdown_grace: Duration,
     /// The largest body of a request: it is held in memory as a whole.
     pub body_bytes_max: usize,
+    /// How much of the server clients may take up: the section `server.limits`.
+    pub limits: LimitSettings,
+    /// A token with the role `admin`, for whoever makes the others. Only the environment can say it:
+    /// `REWHEEL__SERVER__ADMIN_TOKEN`.
+    pub admin_token: Option<AdminToken>,
+    /// A file that has it.
+    pub admin_token_file: Option<PathBuf>,
+    /// What the server proves itself with; without it, it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Variables of the environment that kinds may name which are not in this file: `${NAME}`.
+    pub callback_env: Vec<String>,
+}
+
+impl ServerSettings {
+    /// Whether only this machine can reach it.
+    pub(crate) fn is_private(&self) -> bool {
+        self.listen.ip().is_loopback()
+    }
 }
 
 impl Default for ServerSettings {
@@ -67,6 +89,11 @@ impl Default for ServerSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             shutdown_grace: Duration::from_secs(30),
             body_bytes_max: 32 * 1024 * 1024,
+            admin_token: None,
+            admin_token_file: None,
+            tls: None,
+            callback_env: Vec::new(),
+            limits: LimitSettings::default(),
         }
     }
 }
@@ -179,7 +206,12 @@ impl Config {
         file.check_keys()?;
         // The file alone first: its mistakes have a line, those of the sum of both have none.
         let alone: Sections = file.sections()?;
-        let sections = if env.is_empty() { alone } else { env.over(file)? };
+        if alone.server.admin_token.is_some() {
+            let why = "does not belong into a file that many read: set it as \
+                       REWHEEL__SERVER__ADMIN_TOKEN, or name a file as server.admin_token_file";
+            return Err(file.error("server.admin_token").because(why));
+        }
+        let mut sections = if env.is_empty() { alone } else { env.over(file)? };
         let wrong = |key: &str, why: &str| match env.error(key) {
             Some(error) => error.because(why),
             None => file.at_rule(file.error(key).because(why)),
@@ -200,6 +232,9 @@ impl Config {
         if sections.server.body_bytes_max == 0 {
             return Err(wrong("server.body_bytes_max", "must be 1 or more"));
         }
+        let limits = sections.server.limits.check();
+        limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
+        credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
         let variable = |name: &str| std::env::var(name).ok();
         let notify = sections.notify;
         notify.check(&variable).map_err(|(key, why)| wrong(&format!("notify.{key}"), &why))?;

@@ -79,9 +79,9 @@ impl<'a> Fields<'a> {
         parse: impl FnOnce(i64) -> Result<T, E>,
     ) -> Option<T> {
         let raw = self.take(name).filter(|raw| raw.get() != "null")?;
-        let parsed = match raw.get().parse::<i64>() {
-            Ok(number) => parse(number).map_err(|error| error.to_string()),
-            Err(_) => Err("must be a whole number".to_owned()),
+        let parsed = match whole(raw.get()) {
+            Some(number) => parse(number).map_err(|error| error.to_string()),
+            None => Err("must be a whole number".to_owned()),
         };
         self.judge(name, parsed)
     }
@@ -98,8 +98,10 @@ impl<'a> Fields<'a> {
         let Some(raw) = self.take(name).filter(|raw| raw.get() != "null") else {
             return Vec::new();
         };
-        let parsed = serde_json::from_str::<Vec<u32>>(raw.get());
-        let parsed = parsed.map_err(|_| "must be a list of whole numbers".to_owned());
+        let found = serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok();
+        let number = |raw: &&RawValue| u32::try_from(whole(raw.get())?).ok();
+        let parsed = found.and_then(|found| found.iter().map(number).collect::<Option<Vec<u32>>>());
+        let parsed = parsed.ok_or_else(|| "must be a list of whole numbers".to_owned());
         self.judge(name, parsed).unwrap_or_default()
     }
 
@@ -159,6 +161,33 @@ impl Conditions for Fields<'_> {
     }
 }
 
+/// Reads a whole number. JSON has only one sort of number: some write 3 as `3.0`.
+fn whole(text: &str) -> Option<i64> {
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(number);
+    }
+    let number = serde_json::from_str::<f64>(text).ok()?;
+    let is_whole = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and small enough")]
+    is_whole.then_some(number as i64)
+}
+
+/// Writes whole numbers without a fraction, wherever they are in a document.
+pub(crate) fn without_fractions(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(whole) = whole(&number.to_string()) {
+                *value = whole.into();
+            }
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(without_fractions),
+        Value::Object(parts) => parts.values_mut().for_each(without_fractions),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Says where JSON ends to be JSON.
 pub(crate) fn bad_json(error: &serde_json::Error, at: &str) -> Problem {
     let problem = Problem::new(Code::BadJson, format!("the body is not what it must be: {error}"));
@@ -202,7 +231,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Fields, pointer};
+    use super::{Code, Fields, pointer, whole};
 
     #[test]
     fn a_pointer_escapes_what_points() {
@@ -224,6 +253,21 @@ mod tests {
         let named: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(named, ["/b", "/a"]);
         assert_eq!(errors[0].message, "is unknown: the fields are a");
+    }
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        for (text, number) in [
+            ("7", Some(7)),
+            ("7.0", Some(7)),
+            ("7e2", Some(700)),
+            ("-0", Some(0)),
+            ("7.5", None),
+            ("1e300", None),
+            ("\"7\"", None),
+        ] {
+            assert_eq!(whole(text), number, "{text}");
+        }
     }
 
     #[test]

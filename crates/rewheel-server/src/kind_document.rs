@@ -1,7 +1,7 @@
 //! A kind as the outside sees it, and as it is written.
 
 use crate::callback::masked;
-use crate::fields::Fields;
+use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
 use rewheel_core::store::Tally;
@@ -107,8 +107,11 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     for name in &known {
         // Each by itself, so that every mistake is found, with its name.
         if let Some(raw) = fields.get(name) {
-            let alone = format!("{{{}:{}}}", serde_json::Value::from(*name), raw.get());
-            if let Err(error) = serde_json::from_str::<KindSettings>(&alone) {
+            let alone = serde_json::from_str::<serde_json::Value>(raw.get()).map(|mut value| {
+                without_fractions(&mut value);
+                serde_json::json!({ *name: value })
+            });
+            if let Err(error) = alone.and_then(serde_json::from_value::<KindSettings>) {
                 let why = without_place(&error);
                 errors.push(FieldError::new(place(name, &why), why));
             }
@@ -121,8 +124,11 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     let wrong = |field: String, why: String| {
         Problem::of_fields(Code::InvalidField, vec![FieldError::new(field, why)])
     };
-    let settings: KindSettings =
-        serde_json::from_str(text).map_err(|error| wrong(String::new(), without_place(&error)))?;
+    let settings = serde_json::from_str::<serde_json::Value>(text).and_then(|mut value| {
+        without_fractions(&mut value);
+        serde_json::from_value::<KindSettings>(value)
+    });
+    let settings = settings.map_err(|error| wrong(String::new(), without_place(&error)))?;
     settings.check().map_err(|error| {
         let error = error.to_string();
         let (name, why) = error.split_once(": ").unwrap_or(("", &error));
@@ -135,7 +141,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 }
 
 /// The names of all settings: of those that may be left out, too.
-fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
         breaker: Some(BreakerSettings::default()),
@@ -186,6 +192,8 @@ mod tests {
     fn settings_are_read() {
         let settings = parse_settings(r#"{"attempts_max":3,"sticky_max":"2s"}"#).unwrap();
         assert_eq!(settings.attempts_max, 3);
+        let settings = parse_settings(r#"{"attempts_max":3.0,"takeovers_max":2e0}"#).unwrap();
+        assert_eq!((settings.attempts_max, settings.takeovers_max), (3, 2));
         assert_eq!(parse_settings("{}").unwrap(), Default::default());
     }
 

@@ -1,8 +1,8 @@
 //! Rewheel for every language.
 //!
 //! A [`Server`] answers REST over an engine and its store; [`config`] says what can be set. What a
-//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`]. Jobs run by a
-//! [`callback`].
+//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`]; [`openapi`]
+//! describes it all. Jobs run by a [`callback`].
 
 #![warn(missing_docs)]
 
@@ -21,10 +21,15 @@ pub mod kind_document;
 pub mod callback;
 pub mod notify;
 mod runners;
+pub mod tokens;
+mod tls;
 mod workers;
+pub mod openapi;
 mod app;
 mod rest;
+mod connections;
 pub mod demo;
 mod serve;
 
 pub use self::serve::{Said, ServeError, Server, Show, serve};
+pub use self::tls::TlsError;

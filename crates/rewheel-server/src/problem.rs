@@ -18,12 +18,16 @@ pub enum Code {
     BadJson,
     /// A parameter of the URL makes no sense.
     BadQuery,
-    /// The request comes from where it may not.
+    /// The caller does not say who it is, or is not who it says.
+    Unauthorized,
+    /// The caller may not do that, or the request comes from where it may not.
     Forbidden,
     /// There is no such thing.
     NotFound,
     /// The path exists, for other methods.
     MethodNotAllowed,
+    /// The request did not arrive in time.
+    TooSlow,
     /// The job's state does not allow it.
     WrongState,
     /// The key belongs to a job with another payload.
@@ -36,12 +40,22 @@ pub enum Code {
     VersionChanged,
     /// The body, the payload or the batch is larger than the limit.
     TooLarge,
+    /// The path with its parameters is longer than the limit.
+    UrlTooLong,
+    /// The body is in an encoding that the server does not read.
+    UnknownEncoding,
+    /// There are more headers, or longer ones, than the limit.
+    HeadersTooLarge,
+    /// What was sent is no HTTP.
+    BadRequest,
     /// A field is missing, unknown or has a bad value.
     InvalidField,
     /// Nobody has named the kind.
     UnknownKind,
     /// The tenant may have no more live jobs.
     Throttled,
+    /// The server has as many clients as it can serve.
+    Overloaded,
     /// The server is at fault.
     Internal,
     /// The store does not answer.
@@ -58,18 +72,25 @@ impl Code {
         match self {
             Code::BadJson => "bad_json",
             Code::BadQuery => "bad_query",
+            Code::Unauthorized => "unauthorized",
             Code::Forbidden => "forbidden",
             Code::NotFound => "not_found",
             Code::MethodNotAllowed => "method_not_allowed",
+            Code::TooSlow => "too_slow",
             Code::WrongState => "wrong_state",
             Code::KeyReused => "key_reused",
             Code::ManagedByConfig => "managed_by_config",
             Code::HolderExpired => "holder_expired",
             Code::VersionChanged => "version_changed",
             Code::TooLarge => "too_large",
+            Code::UrlTooLong => "url_too_long",
+            Code::UnknownEncoding => "unknown_encoding",
+            Code::HeadersTooLarge => "headers_too_large",
+            Code::BadRequest => "bad_request",
             Code::InvalidField => "invalid_field",
             Code::UnknownKind => "unknown_kind",
             Code::Throttled => "throttled",
+            Code::Overloaded => "overloaded",
             Code::Internal => "internal",
             Code::StoreUnavailable => "store_unavailable",
             Code::ShuttingDown => "shutting_down",
@@ -80,18 +101,23 @@ impl Code {
     /// Returns the HTTP status.
     pub const fn status(self) -> u16 {
         match self {
-            Code::BadJson | Code::BadQuery => 400,
+            Code::BadRequest | Code::BadJson | Code::BadQuery => 400,
+            Code::Unauthorized => 401,
             Code::Forbidden => 403,
             Code::NotFound => 404,
             Code::MethodNotAllowed => 405,
+            Code::TooSlow => 408,
             Code::WrongState | Code::KeyReused | Code::ManagedByConfig => 409,
             Code::HolderExpired => 410,
             Code::VersionChanged => 412,
             Code::TooLarge => 413,
+            Code::UrlTooLong => 414,
+            Code::UnknownEncoding => 415,
             Code::InvalidField | Code::UnknownKind => 422,
             Code::Throttled => 429,
+            Code::HeadersTooLarge => 431,
             Code::Internal => 500,
-            Code::StoreUnavailable | Code::ShuttingDown => 503,
+            Code::Overloaded | Code::StoreUnavailable | Code::ShuttingDown => 503,
             Code::DiskFull => 507,
         }
     }
@@ -99,20 +125,26 @@ impl Code {
     /// Returns after how many seconds asking again may help.
     pub const fn retry_after(self) -> Option<u32> {
         match self {
-            Code::StoreUnavailable | Code::Throttled => Some(1),
+            Code::Overloaded | Code::StoreUnavailable | Code::Throttled => Some(1),
             // Another start, or another node behind the same address, takes longer than a blink.
             Code::ShuttingDown => Some(5),
-            Code::BadJson
+            Code::BadRequest
+            | Code::BadJson
             | Code::BadQuery
+            | Code::Unauthorized
             | Code::Forbidden
             | Code::NotFound
             | Code::MethodNotAllowed
+            | Code::TooSlow
             | Code::WrongState
             | Code::KeyReused
             | Code::ManagedByConfig
             | Code::HolderExpired
             | Code::VersionChanged
             | Code::TooLarge
+            | Code::UrlTooLong
+            | Code::UnknownEncoding
+            | Code::HeadersTooLarge
             | Code::InvalidField
             | Code::UnknownKind
             | Code::Internal

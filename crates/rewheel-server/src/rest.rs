@@ -1,7 +1,10 @@
 //! The REST interface: every route, and what holds for all of them.
 
+mod access;
 mod answer;
 mod body;
+mod limits;
+mod gzip;
 mod query;
 mod submit;
 mod jobs;
@@ -14,12 +17,15 @@ mod incidents;
 mod operations;
 mod health;
 mod metrics;
+mod tokens;
+mod docs;
 
+use self::access::Routes;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use axum::Router;
 use axum::http::Uri;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use rewheel_core::store::What;
 use rewheel_core::{Actor, KindChange};
@@ -29,7 +35,18 @@ use std::sync::Arc;
 
 /// Returns all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+    routes()
+        .guarded(&app)
+        .fallback(nothing_here)
+        .layer(from_fn_with_state(Arc::clone(&app), limits::keep))
+        .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
+        .layer(from_fn(gzip::compress))
+        .with_state(app)
+}
+
+/// What each route needs is in the table of `access`.
+fn routes() -> Routes {
+    Routes::default()
         .route("/v1/jobs", post(submit::one).get(jobs::list))
         .route("/v1/jobs/batch", post(submit::batch))
         .route("/v1/jobs/cancel", order(BulkVerb::Cancel))
@@ -47,14 +64,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/operations/{id}/abort", post(operations::abort))
         .route("/v1/kinds", get(kinds::list))
         .route("/v1/kinds/{kind}", get(kinds::show).put(kinds::put))
-        .route("/v1/kinds/{kind}/pause", change_kind(|| KindChange::Pause))
-        .route("/v1/kinds/{kind}/resume", change_kind(|| KindChange::Resume))
+        .route("/v1/kinds/{kind}/pause", change_kind(|_| KindChange::Pause))
+        .route("/v1/kinds/{kind}/resume", change_kind(|_| KindChange::Resume))
         .route(
             "/v1/kinds/{kind}/breaker/open",
-            change_kind(|| KindChange::Open { reason: format!("opened by {}", who()) }),
+            change_kind(|who| KindChange::Open { reason: format!("opened by {who}") }),
         )
-        .route("/v1/kinds/{kind}/breaker/close", change_kind(|| KindChange::Close))
-        .route("/v1/kinds/{kind}/breaker/reset", change_kind(|| KindChange::Reset))
+        .route("/v1/kinds/{kind}/breaker/close", change_kind(|_| KindChange::Close))
+        .route("/v1/kinds/{kind}/breaker/reset", change_kind(|_| KindChange::Reset))
         .route("/v1/incidents", get(incidents::list))
         .route("/v1/incidents/{id}/hold", order_incident(BulkVerb::Pause))
         .route("/v1/incidents/{id}/release", order_incident(BulkVerb::Resume))
@@ -66,33 +83,42 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/stats", get(fleet::stats))
         .route("/v1/events", get(events::listen))
         .route("/v1/audit", get(audit::list))
+        .route("/v1/tokens", get(tokens::list).post(tokens::create))
+        .route("/v1/tokens/{id}/revoke", post(tokens::revoke))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/health", get(health::health))
         .route("/metrics", get(metrics::metrics))
-        .fallback(nothing_here)
-        .layer(from_fn_with_state(Arc::clone(&app), answer::finish))
-        .with_state(app)
+        .route("/openapi.json", get(docs::document))
+        .route("/docs", get(docs::page))
 }
 
 /// Changes the job that the path names.
 fn change(what: fn() -> What, done: &'static str) -> MethodRouter<Arc<App>> {
-    post(move |app, id, uri, body| jobs::change(app, id, uri, body, (what(), done)))
+    post(move |app, id, caller, uri, body| jobs::change(app, id, caller, uri, body, (what(), done)))
 }
 
 /// Changes the jobs that the body chooses.
 fn order(verb: BulkVerb) -> MethodRouter<Arc<App>> {
-    post(move |app, uri, body| operations::order(app, uri, body, verb))
+    post(move |app, caller, uri, body| operations::order(app, caller, uri, body, verb))
 }
 
 /// Changes the jobs of the incident that the path names.
 fn order_incident(verb: BulkVerb) -> MethodRouter<Arc<App>> {
-    post(move |app, id, uri, body| operations::order_incident(app, id, uri, body, verb))
+    post(move |app, id, caller, uri, body| {
+        operations::order_incident(app, id, caller, uri, body, verb)
+    })
 }
 
 /// Changes the kind that the path names.
-fn change_kind(change: fn() -> KindChange) -> MethodRouter<Arc<App>> {
-    post(move |app, name, uri| kinds::change(app, name, uri, change()))
+fn change_kind(change: fn(&Actor) -> KindChange) -> MethodRouter<Arc<App>> {
+    post(move |app, name, caller, uri| kinds::change(app, name, caller, uri, change))
+}
+
+/// Returns the path of every route.
+#[cfg(test)]
+pub(crate) fn paths() -> Vec<&'static str> {
+    routes().paths()
 }
 
 async fn nothing_here(uri: Uri) -> Problem {
@@ -104,11 +130,6 @@ async fn nothing_here(uri: Uri) -> Problem {
 struct Page<T> {
     items: Vec<T>,
     next: Option<String>,
-}
-
-/// Who the audit log says it was.
-fn who() -> Actor {
-    Actor::new("rest")
 }
 
 #[cfg(test)]

@@ -22,6 +22,10 @@ pub fn text(at: Timestamp) -> String {
 /// # Errors
 /// Says what it should look like.
 pub fn parse(text: &str) -> Result<Timestamp, TimeError> {
+    // A calendar goes further back than RFC 3339 has years for.
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(TimeError);
+    }
     let at = text.parse::<jiff::Timestamp>().map_err(|_| TimeError)?;
     Ok(Timestamp::from_millis(at.as_millisecond()))
 }
@@ -51,7 +55,14 @@ mod tests {
 
     #[test]
     fn a_date_alone_or_a_local_time_is_no_instant() {
-        for bad in ["", "2026-01-31", "2026-01-31T12:00:00", "tomorrow", "1700000000"] {
+        for bad in [
+            "",
+            "2026-01-31",
+            "2026-01-31T12:00:00",
+            "tomorrow",
+            "1700000000",
+            "-000001-01-01T00:00:00Z",
+        ] {
             assert!(parse(bad).is_err(), "{bad:?} was accepted");
         }
     }

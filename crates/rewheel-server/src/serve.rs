@@ -2,14 +2,18 @@
 
 use crate::app::App;
 use crate::config::Config;
+use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
 use crate::notify::{self, RouteError};
+use crate::tls::{Tls, TlsError};
 use crate::{rest, runners};
+use axum::Router;
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -22,8 +26,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 pub enum ServeError {
     /// Everybody could reach it.
     #[error(
-        "refusing to listen on {0}: whoever reaches the server controls it, and this release has \
-         no tokens; listen on a loopback address such as 127.0.0.1:7420"
+        "refusing to listen on {0}: whoever reaches the server controls it, and there are no tokens; \
+         make one with `rewheel token create ops --role admin --store URL`, set \
+         REWHEEL__SERVER__ADMIN_TOKEN, or listen on a loopback address such as 127.0.0.1:7420"
     )]
     BeyondLoopback(SocketAddr),
     /// The address is taken, or not this machine's.
@@ -35,6 +40,9 @@ pub enum ServeError {
         #[source]
         source: std::io::Error,
     },
+    /// The certificate or its key is of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] ConnectError),
@@ -80,6 +88,7 @@ pub enum Show {
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
+    tls: Option<Tls>,
     address: SocketAddr,
     demo: Option<Demo>,
 }
@@ -91,13 +100,14 @@ impl Server {
     /// Says why it cannot be had, or should not.
     pub async fn bind(config: Config) -> Result<Server, ServeError> {
         let address = config.server.listen;
-        if !address.ip().is_loopback() {
+        if !config.server.is_private() && !has_tokens(&config).await? {
             return Err(ServeError::BeyondLoopback(address));
         }
+        let tls = config.server.tls.as_ref().map(Tls::load).transpose()?;
         let taken = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let address = listener.local_addr()?;
-        Ok(Server { app: Arc::new(App::new(config)), listener, address, demo: None })
+        Ok(Server { app: Arc::new(App::new(config)), listener, tls, address, demo: None })
     }
 
     /// Lets it show something besides.
@@ -131,13 +141,10 @@ impl Server {
         stop: impl Future<Output = ()>,
         mut say: impl FnMut(&Said),
     ) -> Result<(), ServeError> {
-        let Server { app, listener, address, demo } = self;
+        let Server { app, listener, tls, address, demo } = self;
         let quiet = CancelToken::new();
-        let until = quiet.cancelled();
-        let serving = axum::serve(listener, rest::router(Arc::clone(&app)))
-            .with_graceful_shutdown(until)
-            .into_future();
-        tokio::pin!(serving);
+        let router = rest::router(Arc::clone(&app));
+        let mut serving = answer(listener, tls, router, (app.config(), &quiet));
         let working = async {
             let engine = start(app.config(), demo.as_ref()).await?;
             app.started(engine.clone());
@@ -156,10 +163,7 @@ impl Server {
             Ok::<Engine, ServeError>(engine)
         };
         let engine = tokio::select! {
-            served = &mut serving => {
-                served?;
-                return Ok(());
-            }
+            () = &mut serving => return Ok(()),
             worked = working => worked?,
         };
         quiet.cancel();
@@ -173,11 +177,41 @@ impl Server {
     }
 }
 
+/// Whether anybody has a token.
+async fn has_tokens(config: &Config) -> Result<bool, ServeError> {
+    if config.server.admin_token.is_some() {
+        return Ok(true);
+    }
+    // Looking must not make a file.
+    let file = config.store.url.strip_prefix("sqlite://").and_then(|url| url.split('?').next());
+    if file.is_some_and(|file| !file.is_empty() && !std::path::Path::new(file).exists()) {
+        return Ok(false);
+    }
+    let store = connect(&config.store_url()).await?;
+    let tokens = store.tokens().await.map_err(ConnectError::Store)?;
+    store.close().await.map_err(ConnectError::Store)?;
+    Ok(tokens.iter().any(|token| token.revoked.is_none()))
+}
+
+/// Answers requests until it is quiet.
+fn answer(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    router: Router,
+    (config, quiet): (&Config, &CancelToken),
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let connections = Connections::new(&config.server.limits);
+    match tls {
+        None => Box::pin(connections.serve(listener, Plain, router, quiet.clone())),
+        Some(tls) => Box::pin(connections.serve(listener, tls, router, quiet.clone())),
+    }
+}
+
 /// Opens the store, and begins to work.
 async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeError> {
     let store = connect(&config.store_url()).await?;
     let mut builder =
-        Engine::builder(store).settings(config.engine.clone()).runners(runners::source());
+        Engine::builder(store).settings(config.engine.clone()).runners(runners::source(config));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
         builder = builder.notifier(&built.name, built.route, built.notifier);

@@ -4,6 +4,8 @@ mod batch;
 mod edit;
 
 pub use self::batch::parse_batch;
+#[cfg(test)]
+pub(crate) use self::edit::FIELDS as EDIT_FIELDS;
 pub(crate) use self::edit::parse_edit;
 
 use crate::fields::Fields;
@@ -16,7 +18,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 /// Every field of a job that is submitted.
-const FIELDS: [&str; 12] = [
+pub(crate) const FIELDS: [&str; 12] = [
     "kind",
     "payload",
     "key",

@@ -2,6 +2,8 @@
 
 mod request;
 
+#[cfg(test)]
+pub(crate) use self::request::{CLAIM_FIELDS, HEARTBEAT_FIELDS, RESULT_FIELDS, SETTLE_FIELDS};
 pub(crate) use self::request::{ClaimRequest, HeartbeatRequest, SettleRequest};
 
 use rewheel::{Clock, Moment};

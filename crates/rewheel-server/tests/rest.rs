@@ -2,6 +2,8 @@
 
 #[path = "rest/served.rs"]
 mod served;
+#[path = "rest/documented.rs"]
+mod documented;
 #[path = "rest/submit.rs"]
 mod submit;
 #[path = "rest/tenants.rs"]
@@ -22,9 +24,15 @@ mod fleet;
 mod workers;
 #[path = "rest/operations.rs"]
 mod operations;
+#[path = "rest/gzip.rs"]
+mod gzip;
+#[path = "rest/room.rs"]
+mod room;
 #[path = "rest/problems.rs"]
 mod problems;
 #[path = "rest/life.rs"]
 mod life;
+#[path = "rest/tokens.rs"]
+mod tokens;
 #[path = "rest/callback.rs"]
 mod callback;

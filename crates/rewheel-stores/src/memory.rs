@@ -10,6 +10,7 @@ mod settle;
 mod lease;
 mod sweep;
 mod kinds;
+mod tokens;
 mod change;
 mod deadlines;
 mod prune;

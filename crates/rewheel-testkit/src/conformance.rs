@@ -18,6 +18,7 @@ pub mod deadlines;
 pub mod kinds;
 pub mod evidence;
 pub mod budgets;
+pub mod tokens;
 pub mod list;
 pub mod history;
 pub mod audit;

@@ -6,11 +6,12 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
     PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement,
-    Store, SubmitStore, Tally, Watch, WorkStore,
+    Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp, Token, TokenId,
+    TokenPut, TokenRevoked,
 };
 use std::time::Duration;
 
@@ -126,6 +127,21 @@ impl KindStore for GuardedStore {
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
         // Not made again: what was earned would count twice. The next heartbeat asks by itself.
         self.call("grant", &self.beat, |_| self.inner.grant(asks)).await
+    }
+}
+
+#[async_trait]
+impl TokenStore for GuardedStore {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+        self.call("put_token", &self.usual, |_| self.inner.put_token(token, by)).await
+    }
+
+    async fn tokens(&self) -> Answer<Vec<Token>> {
+        self.call("tokens", &self.usual, |_| self.inner.tokens()).await
+    }
+
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+        self.call("revoke_token", &self.usual, |_| self.inner.revoke_token(id, by)).await
     }
 }
 

@@ -181,6 +181,7 @@ impl Document {
             refused: self.refused.clone(),
             reason: self.reason.clone(),
             step: self.step_size().map(|_| (self.step + 1, self.canary.len())),
+            tenant: self.filter.filter.tenant.clone(),
             by: Actor::new(&self.by),
             created,
             finished: None,

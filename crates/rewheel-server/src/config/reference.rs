@@ -27,6 +27,7 @@ pub struct Setting {
 /// What a section is about.
 const SECTIONS: &[(&str, &str)] = &[
     ("server", "How others reach the server."),
+    ("server.limits", "How much of the server clients may take up."),
     ("store", "Where jobs are kept."),
     ("engine", "How this node runs jobs."),
     ("retention", "How long what has ended is kept."),
@@ -67,6 +68,22 @@ pub const SETTINGS: &[Setting] = &[
     is("server", "listen", "\"127.0.0.1:7420\"", "The address to listen on."),
     is("server", "shutdown_grace", "\"30s\"", "How long running attempts may take to end when the server shuts down."),
     is("server", "body_bytes_max", "33_554_432", "The largest body of a request: it is held in memory as a whole."),
+    unset("server", "admin_token", "\"…\"", "A token with the role `admin`, for whoever makes the others. Only the environment can say it: REWHEEL__SERVER__ADMIN_TOKEN."),
+    unset("server", "admin_token_file", "\"/run/secrets/rewheel\"", "A file that has it."),
+    unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "What the server proves itself with; without it, it speaks plain HTTP."),
+    is("server", "callback_env", "[]", "Variables of the environment that kinds may name which are not in this file: `${NAME}`."),
+
+    is("server.limits", "connections_max", "4_096", "Connections at a time. One more takes the place of whoever has waited longest without a request; where nobody waits, it is refused."),
+    is("server.limits", "requests_max", "1_024", "Requests being answered at a time, apart from health, events and workers that wait for jobs."),
+    is("server.limits", "bodies_bytes_max", "268_435_456", "Bytes of the bodies of all requests at a time."),
+    is("server.limits", "headers_max", "100", "Headers of a request."),
+    is("server.limits", "head_bytes_max", "32_768", "Bytes of a request before its body."),
+    is("server.limits", "url_bytes_max", "8_192", "Bytes of a path with its parameters."),
+    is("server.limits", "head_timeout", "\"10s\"", "How long a client may take to send everything before the body."),
+    is("server.limits", "body_timeout", "\"30s\"", "A stretch of time in which enough of a body must come."),
+    is("server.limits", "body_rate_min", "1_024", "How many bytes a second are enough."),
+    is("server.limits", "idle_timeout", "\"75s\"", "How long a connection may stay open without a request."),
+    is("server.limits", "write_timeout", "\"30s\"", "How long a client may take no byte of what is sent to it."),
 
     is("store", "url", "\"sqlite://rewheel.db\"", "Which store: `sqlite://file`, `postgres://user@host/database`, or `memory://` to try things out."),
     unset("store", "pool_max", "16", "Connections for the work, where the store is a server: 2 to 1,000."),

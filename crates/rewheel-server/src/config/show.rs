@@ -138,6 +138,7 @@ fn hidden(setting: &Setting, value: Value) -> Value {
             masked(&mut whole);
             Value::try_from(whole[name].take()).unwrap_or_else(|_| Value::from(HIDDEN))
         }
+        ("server", "admin_token") => Value::from(HIDDEN),
         // The URL of a chat's webhook is its password.
         ("notify.route.*", "url" | "secret") => match value.as_str() {
             Some(text) if text.contains("${") => value,

@@ -100,6 +100,17 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
         &[],
         "rewheel.toml:2: server.listen: `here` is not an address",
     );
+    let limit = |text: &str, why: &str| {
+        let text = format!("[server]\n[server.limits]\n{text}");
+        check(&text, &[], &format!("rewheel.toml:3: server.limits.{why}"));
+    };
+    limit("conections_max = 1", "conections_max: unknown key");
+    limit("connections_max = 0", "connections_max: must be 1 to 1000000");
+    limit("url_bytes_max = 70000", "url_bytes_max: must be 256 to 65534");
+    limit("head_timeout = \"1ms\"", "head_timeout: must be 100ms or more");
+    limit("write_timeout = 3", "write_timeout: invalid type");
+    let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
+    check("", &[(variable, "0")], &format!("{variable}: server.limits.requests_max: must be 1"));
     check("[store]\npool_max = 4", &[], "rewheel.toml:2: store.pool_max: only a server");
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
@@ -123,6 +134,40 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
     let floor = "[kinds.a]\nretry_budget = { floor = \"1/d\" }";
     check(floor, &[], "rewheel.toml:2: kinds.a.retry_budget.floor: must be `1/m` or more");
     check("[kinds.a]\nbackoff = \"often\"", &[], "rewheel.toml:2: kinds.a.backoff: ");
+}
+
+#[test]
+fn an_admin_token_is_taken_from_the_environment_or_a_file_and_never_shown() {
+    let secret = "0123456789abcdef0123456789abcdef";
+    let variable = "REWHEEL__SERVER__ADMIN_TOKEN";
+    let config = load("", &[(variable, secret)]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, format!("{secret}\n")).unwrap();
+    let named = format!("[server]\nadmin_token_file = {:?}", path.display().to_string());
+    assert_eq!(load(&named, &[]).unwrap().server.admin_token, config.server.admin_token);
+    assert!(!format!("{config:?}").contains("0123"), "{config:?}");
+
+    let file = format!("[server]\nadmin_token = \"{secret}\"");
+    check(&file, &[], "rewheel.toml:2: server.admin_token: does not belong into a file");
+    check(
+        "[server]\nadmin_token_file = \"nowhere\"",
+        &[],
+        "rewheel.toml:2: server.admin_token_file: nowhere cannot be read",
+    );
+    check(&named, &[(variable, secret)], "rewheel.toml:2: server.admin_token_file: is said twice");
+    std::fs::write(&path, "hunter2").unwrap();
+    for (text, env) in [
+        ("", vec![(variable, "hunter2")]),
+        ("", vec![(variable, "7351")]),
+        ("[server]\nadmin_token = \"hunter2\"", vec![]),
+        ("[server]\nadmin_token = 7351", vec![]),
+        (named.as_str(), vec![]),
+    ] {
+        let error = load(text, &env).unwrap_err().to_string();
+        assert!(error.contains("server.admin_token"), "{error}");
+        assert!(!error.contains("hunter2") && !error.contains("7351"), "{error}");
+    }
 }
 
 #[test]

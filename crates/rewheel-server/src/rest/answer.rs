@@ -4,7 +4,9 @@ use crate::app::App;
 use crate::problem::{Code, MEDIA_TYPE, Problem};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, RETRY_AFTER};
+use axum::http::header::{
+    CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -91,6 +93,9 @@ fn write(response: &mut Response, problem: &Problem, id: &str) {
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    if problem.code == Code::Unauthorized {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rewheel\""));
+    }
     if let Some(seconds) = problem.code.retry_after() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::conditions::Conditions;
 use crate::job_document::AuditDocument;
 use crate::problem::Problem;
+use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -34,7 +35,11 @@ struct Wanted {
 }
 
 /// `GET /v1/audit`: the latest first, of all or of one job, by what, kind and who.
-pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let known = ["limit", "cursor", "job", "what", "kind", "who"];
     let mut parameters = Parameters::read(&uri, &known)?;
     let before = parameters.one("cursor", |text| {
@@ -48,10 +53,22 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
         limit: parameters.limit(),
     };
     parameters.finish()?;
+    about(&app, &caller, wanted.job).await?;
     let (entries, next) =
         find(app.engine()?.store().as_ref(), &wanted, before, Limits::SCAN_MAX).await?;
     let items: Vec<Line> = entries.iter().map(Line::new).collect();
     Ok(Json(Page { items, next: next.map(|seq| seq.to_string()) }).into_response())
+}
+
+/// Makes sure that entries, which do not say whose they are, are about what is the caller's business.
+pub(super) async fn about(app: &App, caller: &Caller, job: Option<JobId>) -> Result<(), Problem> {
+    let (Some(id), Some(_)) = (job, caller.tenant()) else {
+        return caller.whole("name one job of this tenant: `?job=ID`");
+    };
+    match app.engine()?.store().get(id).await? {
+        Some(job) if caller.sees(&job) => Ok(()),
+        Some(_) | None => Err(super::jobs::not_found(id)),
+    }
 }
 
 fn word(text: &str) -> Result<String, &'static str> {

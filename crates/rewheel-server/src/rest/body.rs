@@ -1,10 +1,20 @@
-//! Reads the body of a request, within a limit.
+//! Reads the body of a request, within limits.
 
+use super::gzip::Unpacking;
+use crate::app::App;
 use crate::fields::Fields;
 use crate::problem::{Code, Problem};
-use axum::body::{Body, HttpBody};
+use axum::body::{Bytes, HttpBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_ENCODING;
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep};
 
 /// How much of a body that is too large is read and forgotten: a client that is still writing when
 /// the connection closes never sees the answer.
@@ -13,34 +23,51 @@ const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What a request without a body to speak of may have.
 pub(super) const SMALL_BYTES_MAX: usize = 64 * 1024;
 
+/// The body of a request that nobody has read yet.
+#[derive(Debug)]
+pub(super) struct Body {
+    body: axum::body::Body,
+    coding: Coding,
+    room: Room,
+    pace: Pace,
+}
+
+impl FromRequest<Arc<App>> for Body {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Body, Problem> {
+        let coding = Coding::of(request.headers())?;
+        let room = Room { bytes: app.bodies(), taken: 0 };
+        let limits = &app.config().server.limits;
+        let pace = Pace::new(limits.body_timeout, limits.body_rate_min);
+        Ok(Body { body: request.into_body(), coding, room, pace })
+    }
+}
+
+/// A whole body. The room that it takes is free again once this is dropped.
+#[derive(Debug)]
+pub(super) struct Text {
+    text: String,
+    _room: Room,
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
 /// Reads a whole body as text.
-pub(super) async fn read(mut body: Body, bytes_max: usize) -> Result<String, Problem> {
-    let mut kept = Vec::new();
-    let mut seen = 0_usize;
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame.map_err(|error| {
-            Problem::new(Code::BadJson, format!("the body ended early: {error}"))
-        })?;
-        let Ok(data) = frame.into_data() else { continue };
-        seen = seen.saturating_add(data.len());
-        if seen <= bytes_max {
-            kept.extend_from_slice(&data);
-        } else {
-            kept = Vec::new();
-        }
-        if seen > bytes_max.saturating_add(DRAIN_BYTES_MAX) {
-            break;
-        }
-    }
-    if seen > bytes_max {
-        return Err(Problem::new(
-            Code::TooLarge,
-            format!("the body has more than {bytes_max} bytes"),
-        )
-        .hint("the limits are engine.payload_bytes_max and server.body_bytes_max"));
-    }
-    String::from_utf8(kept)
-        .map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8, so it is no JSON"))
+pub(super) async fn read(mut body: Body, bytes_max: usize) -> Result<Text, Problem> {
+    let kept = match body.coding {
+        Coding::Plain => body.read_plain(bytes_max).await?,
+        Coding::Gzip => body.read_packed(bytes_max).await?,
+    };
+    let text = String::from_utf8(kept)
+        .map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8, so it is no JSON"))?;
+    Ok(Text { text, _room: body.room })
 }
 
 /// Makes sure that a request says nothing that would be overheard.
@@ -51,4 +78,206 @@ pub(super) async fn read_nothing(body: Body) -> Result<(), Problem> {
     }
     let errors = Fields::read(&text, "", &[])?.into_errors();
     if errors.is_empty() { Ok(()) } else { Err(Problem::of_fields(Code::InvalidField, errors)) }
+}
+
+impl Body {
+    async fn read_plain(&mut self, bytes_max: usize) -> Result<Vec<u8>, Problem> {
+        let (mut kept, mut seen) = (Vec::new(), 0_usize);
+        while let Some(data) = self.next().await? {
+            seen = seen.saturating_add(data.len());
+            if seen <= bytes_max {
+                self.room.take(data.len())?;
+                kept.extend_from_slice(&data);
+            } else {
+                kept = Vec::new();
+            }
+            if seen > bytes_max.saturating_add(DRAIN_BYTES_MAX) {
+                break;
+            }
+        }
+        if seen > bytes_max { Err(too_large(bytes_max)) } else { Ok(kept) }
+    }
+
+    async fn read_packed(&mut self, bytes_max: usize) -> Result<Vec<u8>, Problem> {
+        let wrong = |error: std::io::Error| {
+            Problem::new(Code::BadJson, format!("the body is not the gzip that it says: {error}"))
+        };
+        let (mut unpacking, mut long) = (Unpacking::new(), 0);
+        while let Some(data) = self.next().await? {
+            let mut rest = &data[..];
+            while !rest.is_empty() {
+                let (later, longer) = unpacking.step(rest).map_err(wrong)?;
+                if longer > bytes_max {
+                    return Err(too_large(bytes_max));
+                }
+                self.room.take(longer - long)?;
+                (rest, long) = (later, longer);
+                tokio::task::consume_budget().await;
+            }
+        }
+        let kept = unpacking.finish().map_err(wrong)?;
+        if kept.len() > bytes_max { Err(too_large(bytes_max)) } else { Ok(kept) }
+    }
+
+    /// Returns what comes next, unless it comes too slowly.
+    async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let Body { body, pace, .. } = self;
+            let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+            let frame = tokio::select! {
+                biased;
+                frame = frame => frame,
+                () = pace.lost() => return Err(too_slow()),
+            };
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| {
+                Problem::new(Code::BadJson, format!("the body ended early: {error}"))
+            })?;
+            if let Ok(data) = frame.into_data() {
+                self.pace.came(data.len());
+                return Ok(Some(data));
+            }
+        }
+    }
+}
+
+fn too_large(bytes_max: usize) -> Problem {
+    Problem::new(Code::TooLarge, format!("the body has more than {bytes_max} bytes"))
+        .hint("the limits are engine.payload_bytes_max and server.body_bytes_max")
+}
+
+fn too_slow() -> Problem {
+    Problem::new(Code::TooSlow, "the body came too slowly").hint(
+        "the limits are server.limits.body_timeout and server.limits.body_rate_min; nothing was \
+         written",
+    )
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Plain,
+    Gzip,
+}
+
+impl Coding {
+    fn of(headers: &HeaderMap) -> Result<Coding, Problem> {
+        let mut said = headers.get_all(CONTENT_ENCODING).into_iter();
+        let (Some(one), more) = (said.next(), said.next()) else { return Ok(Coding::Plain) };
+        let one = one.to_str().unwrap_or("something else").trim().to_ascii_lowercase();
+        match (one.as_str(), more) {
+            ("" | "identity", None) => Ok(Coding::Plain),
+            ("gzip" | "x-gzip", None) => Ok(Coding::Gzip),
+            _ => Err(Problem::new(Code::UnknownEncoding, "the body has an unknown encoding")
+                .hint("Content-Encoding can be gzip, or left out")),
+        }
+    }
+}
+
+/// The part of `bodies_bytes_max` that one body takes.
+#[derive(Debug)]
+struct Room {
+    bytes: Arc<Semaphore>,
+    taken: usize,
+}
+
+impl Room {
+    fn take(&mut self, more: usize) -> Result<(), Problem> {
+        let permits = u32::try_from(more).unwrap_or(u32::MAX);
+        let Ok(permit) = self.bytes.try_acquire_many(permits) else {
+            return Err(Problem::new(
+                Code::Overloaded,
+                "the bodies of other requests fill the room",
+            )
+            .hint("ask again in a moment; the limit is server.limits.bodies_bytes_max"));
+        };
+        permit.forget();
+        self.taken += more;
+        Ok(())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.bytes.add_permits(self.taken);
+    }
+}
+
+/// Whether a body comes fast enough: so many bytes within each stretch of time.
+#[derive(Debug)]
+struct Pace {
+    stretch: Duration,
+    bytes_min: u64,
+    came: u64,
+    /// Not there before a client has to be waited for: most bodies come with their head.
+    end: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pace {
+    fn new(stretch: Duration, rate_min: u32) -> Pace {
+        let bytes_min = u128::from(rate_min) * stretch.as_millis() / 1_000;
+        let bytes_min = u64::try_from(bytes_min).unwrap_or(u64::MAX).max(1);
+        Pace { stretch, bytes_min, came: 0, end: None }
+    }
+
+    fn came(&mut self, bytes: usize) {
+        self.came = self.came.saturating_add(bytes as u64);
+    }
+
+    /// Returns once too little came within a stretch.
+    async fn lost(&mut self) {
+        loop {
+            let stretch = self.stretch;
+            self.end.get_or_insert_with(|| Box::pin(sleep(stretch))).await;
+            self.end = None;
+            if std::mem::take(&mut self.came) < self.bytes_min {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Coding, Pace};
+    use axum::http::HeaderMap;
+    use rewheel::{millis, seconds};
+    use tokio::time::{sleep, timeout};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_sends_enough_in_each_stretch_may_take_its_time() {
+        let mut pace = Pace::new(seconds(10), 100);
+        for _ in 0..100 {
+            pace.came(500);
+            assert!(timeout(seconds(5), pace.lost()).await.is_err());
+        }
+        pace.came(400);
+        assert!(timeout(seconds(21), pace.lost()).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_is_too_long_whatever_the_rate() {
+        let mut pace = Pace::new(seconds(10), 0);
+        pace.came(1);
+        assert!(timeout(seconds(19), pace.lost()).await.is_err());
+        sleep(millis(1)).await;
+        assert!(timeout(seconds(2), pace.lost()).await.is_ok());
+    }
+
+    #[test]
+    fn only_gzip_is_unpacked() {
+        let coding = |said: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for one in said {
+                headers.append("content-encoding", one.parse().unwrap());
+            }
+            Coding::of(&headers).ok()
+        };
+        assert_eq!(coding(&[]), Some(Coding::Plain));
+        assert_eq!(coding(&["identity"]), Some(Coding::Plain));
+        assert_eq!(coding(&[" GZIP "]), Some(Coding::Gzip));
+        for unknown in [&["br"][..], &["gzip, gzip"], &["gzip", "gzip"], &["deflate"]] {
+            assert_eq!(coding(unknown), None);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::app::{App, LISTENERS_MAX};
 use crate::conditions::Conditions;
 use crate::problem::{Code, Problem};
 use crate::rfc3339;
+use crate::tokens::Caller;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -33,6 +34,7 @@ impl Wish {
 /// `GET /v1/events`
 pub(super) async fn listen(
     State(app): State<Arc<App>>,
+    caller: Caller,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -42,6 +44,7 @@ pub(super) async fn listen(
     let after = parameters
         .one("after", |text| text.parse::<u64>().map_err(|_| "must be the id of an event"));
     parameters.finish()?;
+    super::audit::about(&app, &caller, job).await?;
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse());
     let after = match last {
         Some(Ok(last)) => Some(last),
@@ -56,14 +59,19 @@ pub(super) async fn listen(
             .hint("ask again in a moment, or another server")
     })?;
     let stopping = app.stopping();
-    let start = (engine.events(after), Wish { kinds, job }, room, stopping);
-    let events = stream::unfold(start, |(mut listener, wish, room, mut stopping)| async move {
+    let (listener, wish) = (engine.events(after), Wish { kinds, job });
+    let store = Arc::clone(engine.store());
+    let dismissed = Box::pin(async move { app.tokens().dismissed(&*store, &caller).await });
+    let start = (listener, wish, room, stopping, dismissed);
+    let events = stream::unfold(start, |mut state| async move {
+        let (listener, wish, _, stopping, dismissed) = &mut state;
         let event = tokio::select! {
             biased;
             _ = stopping.wait_for(|is_stopping| *is_stopping) => return None,
-            event = next(&mut listener, &wish) => event,
+            () = dismissed => return None,
+            event = next(listener, wish) => event,
         };
-        Some((Ok::<_, Infallible>(event), (listener, wish, room, stopping)))
+        Some((Ok::<_, Infallible>(event), state))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }

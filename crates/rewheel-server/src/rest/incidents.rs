@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::conditions::Conditions;
 use crate::problem::Problem;
 use crate::rfc3339;
+use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -41,12 +42,17 @@ struct Document {
 }
 
 /// `GET /v1/incidents`
-pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let mut parameters = Parameters::read(&uri, &["limit", "kind", "tenant"])?;
     let limit = parameters.limit();
     let kinds = parameters.all("kind", KindName::parse);
-    let tenant = parameters.one("tenant", Tenant::parse);
+    let mut tenant = parameters.one("tenant", Tenant::parse);
     parameters.finish()?;
+    caller.claim(&mut tenant)?;
     let store = app.engine()?.store();
     let mut incidents = Incidents::default();
     let mut complete = true;

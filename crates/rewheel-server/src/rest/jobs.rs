@@ -1,14 +1,14 @@
 //! Shows jobs, and changes one for a person.
 
-use super::body::SMALL_BYTES_MAX;
+use super::body::{Body, SMALL_BYTES_MAX};
 use super::query::{self, Parameters};
-use super::{Page, body, who};
+use super::{Page, body};
 use crate::app::App;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
 use crate::submit::parse_edit;
+use crate::tokens::Caller;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
@@ -23,8 +23,13 @@ use std::sync::Arc;
 const AUDIT_MAX: usize = 100;
 
 /// `GET /v1/jobs`
-pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
-    let (filter, page) = query::jobs(&uri)?;
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let (mut filter, page) = query::jobs(&uri)?;
+    caller.narrow(&mut filter)?;
     let engine = app.engine()?;
     let page = engine.store().list(&filter, &page).await?;
     // Only whether a leased job has started depends on the time.
@@ -45,11 +50,12 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let id = parse_id(&id)?;
-    let document = document(&app, id).await?.ok_or_else(|| not_found(id))?;
+    let document = document(&app, &caller, id).await?.ok_or_else(|| not_found(id))?;
     let etag = format!("\"{}\"", document.version());
     Ok(([(ETAG, etag)], Json(document)).into_response())
 }
@@ -58,6 +64,7 @@ pub(super) async fn show(
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Caller,
     uri: Uri,
     body: Body,
     (what, done): (What, &str),
@@ -65,13 +72,14 @@ pub(super) async fn change(
     Parameters::read(&uri, &[])?.finish()?;
     body::read_nothing(body).await?;
     let change = Change::new(parse_id(&id)?, what);
-    obey(&app, change, done).await
+    obey(&app, &caller, change, done).await
 }
 
 /// `PATCH /v1/jobs/{id}`
 pub(super) async fn edit(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Caller,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
@@ -85,7 +93,7 @@ pub(super) async fn edit(
         None => None,
     };
     let change = Change { job: parse_id(&id)?, what: What::Edit(Box::new(edit)), if_version };
-    obey(&app, change, "edited").await
+    obey(&app, &caller, change, "edited").await
 }
 
 /// The version that an `If-Match` asks for; `None` for any.
@@ -103,11 +111,11 @@ fn if_match(tag: &HeaderValue) -> Result<Option<Version>, Problem> {
     })
 }
 
-async fn obey(app: &App, change: Change, done: &str) -> Result<Response, Problem> {
+async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<Response, Problem> {
     let id = change.job;
     let engine = app.engine_for_work()?;
-    let before = document(app, id).await?.ok_or_else(|| not_found(id))?;
-    let state = match engine.change(change, &who()).await? {
+    let before = document(app, caller, id).await?.ok_or_else(|| not_found(id))?;
+    let state = match engine.change(change, caller.who()).await? {
         Changed::Applied { state, .. } | Changed::Unchanged { state, .. } => state,
         Changed::Wanted { .. } => JobState::Leased,
         Changed::WrongState(state) => return Err(wrong_state(done, state)),
@@ -128,15 +136,20 @@ async fn obey(app: &App, change: Change, done: &str) -> Result<Response, Problem
         Changed::NotFound => return Err(not_found(id)),
     };
     // A job that is not kept after its end is gone by now.
-    let after = document(app, id).await?.unwrap_or_else(|| before.ended_as(state));
+    let after = document(app, caller, id).await?.unwrap_or_else(|| before.ended_as(state));
     let etag = format!("\"{}\"", after.version());
     Ok(([(ETAG, etag)], Json(after)).into_response())
 }
 
-/// Describes a job with its history.
-pub(super) async fn document(app: &App, id: JobId) -> Result<Option<JobDocument>, Problem> {
+/// Describes a job with its history, to whose business it is.
+pub(super) async fn document(
+    app: &App,
+    caller: &Caller,
+    id: JobId,
+) -> Result<Option<JobDocument>, Problem> {
     let store = app.engine()?.store();
-    let Some(job) = store.get(id).await? else { return Ok(None) };
+    let job = store.get(id).await?.filter(|job| caller.sees(job));
+    let Some(job) = job else { return Ok(None) };
     let attempts = store.attempts(id).await?;
     let audit = store.audit(Some(id), None, AUDIT_MAX).await?;
     let document = JobDocument::new(&job, &app.kind(&job.lane.kind), app.now().await?);
@@ -159,7 +172,7 @@ fn parse_id(text: &str) -> Result<JobId, Problem> {
     text.parse().map_err(|error| Problem::new(Code::NotFound, error))
 }
 
-fn not_found(id: JobId) -> Problem {
+pub(super) fn not_found(id: JobId) -> Problem {
     Problem::new(Code::NotFound, format!("there is no job {id}"))
         .hint("it was never submitted, or it ended and is not kept any more")
 }

@@ -1,17 +1,19 @@
 //! Shows kinds, and writes their settings.
 
+use super::body::Body;
 use super::query::Parameters;
-use super::{Page, body, who};
+use super::{Page, body};
 use crate::app::App;
 use crate::conditions::Conditions;
 use crate::kind_document::{KindDocument, Runnable, parse_settings};
 use crate::problem::{Code, FieldError, Problem};
+use crate::runners;
+use crate::tokens::Caller;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use rewheel_core::{Kind, KindChange, KindChanged, KindName, Limits};
+use rewheel_core::{Actor, Kind, KindChange, KindChanged, KindName, Limits};
 use rewheel_engine::Engine;
 use std::sync::Arc;
 
@@ -47,6 +49,7 @@ pub(super) async fn show(
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
+    caller: Caller,
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -66,9 +69,13 @@ pub(super) async fn put(
         return Err(Problem::new(Code::ManagedByConfig, detail)
             .hint(format!("change [kinds.{kind}] there, and start the server again")));
     }
+    // Before it is known whether they are set: that is nobody's business either.
+    if let Some(error) = runners::check_reach(&text, &app.config().server.callback_env) {
+        return Err(Problem::of_fields(Code::InvalidField, vec![error]));
+    }
     let settings = parse_settings(&text)?;
     let engine = app.engine_for_work()?;
-    engine.put_kind(&kind, &settings, &who()).await?;
+    engine.put_kind(&kind, &settings, caller.who()).await?;
     let document = find(&app, engine, &kind).await?;
     Ok(Json(document).into_response())
 }
@@ -77,14 +84,15 @@ pub(super) async fn put(
 pub(super) async fn change(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
+    caller: Caller,
     uri: Uri,
-    change: KindChange,
+    change: fn(&Actor) -> KindChange,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
     let kind = KindName::parse(&name).map_err(|_| not_found())?;
     let engine = app.engine_for_work()?;
-    match engine.change_kind(&kind, &change, &who()).await? {
+    match engine.change_kind(&kind, &change(caller.who()), caller.who()).await? {
         KindChanged::Applied(_) | KindChanged::Refused(_) => {}
         KindChanged::NotFound => return Err(not_found()),
     }

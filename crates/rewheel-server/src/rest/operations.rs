@@ -1,75 +1,85 @@
 //! Changes many jobs, and shows how far that is.
 
-use super::body::{self, SMALL_BYTES_MAX};
+use super::Page;
+use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::query::Parameters;
-use super::{Page, who};
 use crate::app::App;
 use crate::bulk::{self, Order};
 use crate::conditions::Conditions;
 use crate::operation_document::{OperationDocument, PreviewDocument};
 use crate::problem::{Code, FieldError, Problem};
+use crate::tokens::Caller;
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::JobId;
 use rewheel_core::store::{Count, Cursor, PageRequest};
-use rewheel_engine::{BulkVerb, OperateError, Operation, Selection, SubmitError};
+use rewheel_engine::{BulkVerb, Engine, OperateError, Operation, Selection, SubmitError};
 use std::sync::Arc;
 
 /// `POST /v1/jobs/{cancel,pause,resume,retry,redrive}`
 pub(super) async fn order(
     State(app): State<Arc<App>>,
+    caller: Caller,
     uri: Uri,
     body: Body,
     verb: BulkVerb,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let text = body::read(body, SMALL_BYTES_MAX).await?;
-    obey(&app, bulk::parse(verb, &text)?).await
+    let mut order = bulk::parse(verb, &text)?;
+    caller.narrow(&mut order.bulk.selection.filter)?;
+    obey(&app, &caller, order).await
 }
 
 /// `POST /v1/incidents/{id}/{hold,release,redrive}`
 pub(super) async fn order_incident(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Caller,
     uri: Uri,
     body: Body,
     verb: BulkVerb,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let text = body::read(body, SMALL_BYTES_MAX).await?;
-    let order = bulk::parse_about(Selection::of_incident(&id), verb, &text)?;
+    let mut order = bulk::parse_about(Selection::of_incident(&id), verb, &text)?;
+    caller.narrow(&mut order.bulk.selection.filter)?;
     let preview = app.engine_for_work()?.preview(&order.bulk).await.map_err(refused)?;
     if preview.count == Count::Exactly(0) {
         let detail = format!("no job of an incident {id} could be changed so ({verb})");
         return Err(Problem::new(Code::NotFound, detail).hint("GET /v1/incidents lists them"));
     }
-    obey(&app, order).await
+    obey(&app, &caller, order).await
 }
 
-async fn obey(app: &App, order: Order) -> Result<Response, Problem> {
+async fn obey(app: &App, caller: &Caller, order: Order) -> Result<Response, Problem> {
     let engine = app.engine_for_work()?;
     if order.dry_run {
         let preview = engine.preview(&order.bulk).await.map_err(refused)?;
         return Ok(Json(PreviewDocument::new(&preview)).into_response());
     }
-    let operation = engine.operate(&order.bulk, &who()).await.map_err(refused)?;
+    let operation = engine.operate(&order.bulk, caller.who()).await.map_err(refused)?;
     let document = OperationDocument::new(&operation);
     let place = [("location", format!("/v1/operations/{}", operation.id))];
     Ok((StatusCode::ACCEPTED, place, Json(document)).into_response())
 }
 
 /// `GET /v1/operations`: the latest first.
-pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
     let limit = parameters.limit();
     let cursor = parameters.one("cursor", str::parse::<Cursor>);
     parameters.finish()?;
     let page = PageRequest { cursor, ..PageRequest::first(limit) };
     let page = app.engine()?.operations(&page).await?;
-    let items: Vec<_> = page.items.iter().map(OperationDocument::new).collect();
+    let seen = page.items.iter().filter(|operation| sees(&caller, operation));
+    let items: Vec<_> = seen.map(OperationDocument::new).collect();
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(Json(Page { items, next }).into_response())
 }
@@ -78,13 +88,11 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Respon
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
-    let operation = match id.parse::<JobId>() {
-        Ok(id) => app.engine()?.operation(id).await?,
-        Err(_) => None,
-    };
+    let operation = find(app.engine()?, &caller, &id).await?;
     answer(&id, operation.as_ref())
 }
 
@@ -92,16 +100,31 @@ pub(super) async fn show(
 pub(super) async fn abort(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    caller: Caller,
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     body::read_nothing(body).await?;
-    let operation = match id.parse::<JobId>() {
-        Ok(id) => app.engine_for_work()?.abort(id, &who()).await?,
-        Err(_) => None,
+    let engine = app.engine_for_work()?;
+    let operation = match find(engine, &caller, &id).await? {
+        Some(operation) => engine.abort(operation.id, caller.who()).await?,
+        None => None,
     };
     answer(&id, operation.as_ref())
+}
+
+/// Whether an operation is about jobs that are the caller's business, and no others.
+fn sees(caller: &Caller, operation: &Operation) -> bool {
+    caller.tenant().is_none() || caller.tenant() == operation.tenant.as_ref()
+}
+
+async fn find(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Operation>, Problem> {
+    let operation = match id.parse::<JobId>() {
+        Ok(id) => engine.operation(id).await?,
+        Err(_) => None,
+    };
+    Ok(operation.filter(|operation| sees(caller, operation)))
 }
 
 fn answer(id: &str, operation: Option<&Operation>) -> Result<Response, Problem> {

@@ -1,7 +1,7 @@
 //! Takes jobs in.
 
 use super::answer::RequestId;
-use super::body::{self, SMALL_BYTES_MAX};
+use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::query::Parameters;
 use crate::app::App;
 use crate::conditions::Conditions;
@@ -9,7 +9,7 @@ use crate::fields::pointer;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
 use crate::submit::{parse, parse_batch, refused};
-use axum::body::Body;
+use crate::tokens::Caller;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -27,6 +27,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// `POST /v1/jobs`
 pub(super) async fn one(
     State(app): State<Arc<App>>,
+    caller: Caller,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
@@ -38,6 +39,7 @@ pub(super) async fn one(
     let text = text.await.map_err(|problem| blame_payload(problem, bytes_max))?;
     let mut job = parse(&text, engine.new_id(), bytes_max)?;
     take_key(&mut job, &headers)?;
+    bind("", &mut job, &caller)?;
     let answers = insert(engine, Insert::new(std::slice::from_ref(&job))).await?;
     match answers.into_iter().next() {
         Some(Inserted::Created { due, leased }) => {
@@ -47,7 +49,7 @@ pub(super) async fn one(
             Ok((StatusCode::CREATED, Json(document)).into_response())
         }
         Some(Inserted::Duplicate { job: id, state }) => {
-            let document = existing(&app, &job, id, state).await?;
+            let document = existing(&app, &caller, &job, id, state).await?;
             let is_new = id == job.id;
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
             Ok((status, Json(document.with_duplicate(!is_new))).into_response())
@@ -60,6 +62,7 @@ pub(super) async fn one(
 /// `POST /v1/jobs/batch`
 pub(super) async fn batch(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Extension(id): Extension<RequestId>,
     uri: Uri,
     headers: HeaderMap,
@@ -79,8 +82,14 @@ pub(super) async fn batch(
     }
     let engine = app.engine_for_work()?;
     let text = body::read(body, app.config().server.body_bytes_max).await?;
-    let entries = parse_batch(&text, || engine.new_id(), engine.settings().payload_bytes_max)?;
+    let mut entries = parse_batch(&text, || engine.new_id(), engine.settings().payload_bytes_max)?;
     drop(text);
+    for (place, entry) in entries.iter_mut().enumerate() {
+        let bound = entry.as_mut().map(|job| bind(&format!("/jobs/{place}"), job, &caller));
+        if let Ok(Err(problem)) = bound {
+            *entry = Err(problem);
+        }
+    }
     if is_partial == Some(true) {
         let results = store_others(engine, entries, &id).await?;
         Ok((StatusCode::OK, Json(json!({ "results": results }))).into_response())
@@ -88,6 +97,14 @@ pub(super) async fn batch(
         let results = store_all(engine, entries).await?;
         Ok((StatusCode::CREATED, Json(json!({ "results": results }))).into_response())
     }
+}
+
+/// Says on whose behalf a job is, where the token says so.
+fn bind(at: &str, job: &mut NewJob, caller: &Caller) -> Result<(), Problem> {
+    caller.claim(&mut job.tenant).map_err(|problem| {
+        let errors = vec![FieldError::new(pointer(at, "tenant"), &problem.detail)];
+        Problem { errors, ..problem }
+    })
 }
 
 /// Stores all entries, or none.
@@ -253,11 +270,12 @@ async fn stored(
 /// The job that has the key. Of one that is not kept, only its id and how it ended are known.
 async fn existing(
     app: &App,
+    caller: &Caller,
     job: &NewJob,
     id: JobId,
     state: rewheel_core::State,
 ) -> Result<JobDocument, Problem> {
-    if let Some(document) = super::jobs::document(app, id).await? {
+    if let Some(document) = super::jobs::document(app, caller, id).await? {
         return Ok(document);
     }
     let now = app.now().await?;

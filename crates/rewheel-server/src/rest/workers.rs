@@ -1,14 +1,14 @@
 //! Hands jobs to workers elsewhere.
 
-use super::body;
+use super::body::{self, Body};
 use super::query::Parameters;
 use crate::app::App;
 use crate::job_document::payload;
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
+use crate::tokens::{Caller, bad_token};
 use crate::workers::{ClaimRequest, HeartbeatRequest, SettleRequest};
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
@@ -41,6 +41,7 @@ struct WorkDocument {
 /// `POST /v1/workers/claim`
 pub(super) async fn claim(
     State(app): State<Arc<App>>,
+    caller: Caller,
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -55,7 +56,7 @@ pub(super) async fn claim(
         }
         None => engine.worker_joins(&request.name).await?,
     };
-    let leased = wait(&app, engine, holder, &request).await?;
+    let leased = wait(&app, &caller, holder, &request).await?;
     let jobs: Vec<_> = leased.iter().map(|leased| WorkDocument::new(engine, leased)).collect();
     let lease_ttl = duration::text(engine.settings().lease_ttl).to_string();
     Ok(Json(json!({ "holder": holder.to_string(), "lease_ttl": lease_ttl, "jobs": jobs }))
@@ -63,7 +64,7 @@ pub(super) async fn claim(
 }
 
 /// What a worker says, without parameters beside it.
-async fn text(app: &App, uri: &Uri, body: Body) -> Result<String, Problem> {
+async fn text(app: &App, uri: &Uri, body: Body) -> Result<body::Text, Problem> {
     Parameters::read(uri, &[])?.finish()?;
     body::read(body, app.config().server.body_bytes_max).await
 }
@@ -71,10 +72,13 @@ async fn text(app: &App, uri: &Uri, body: Body) -> Result<String, Problem> {
 /// Claims until there is something, or the worker has waited long enough. A worker that waits is alive.
 async fn wait(
     app: &App,
-    engine: &Engine,
+    caller: &Caller,
     holder: HolderId,
     request: &ClaimRequest,
 ) -> Result<Vec<Leased>, Problem> {
+    let engine = app.engine_for_work()?;
+    let dismissed = app.tokens().dismissed(&**engine.store(), caller);
+    tokio::pin!(dismissed);
     let clock = Clock::system();
     let (until, mut watch) = (clock.now().plus(request.wait), engine.store().watch());
     let mut stopping = app.stopping();
@@ -96,6 +100,7 @@ async fn wait(
             () = watch.changed() => {}
             () = clock.sleep(rest) => {}
             _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+            () = &mut dismissed => return Err(bad_token()),
         }
     }
 }

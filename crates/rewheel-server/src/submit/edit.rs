@@ -8,7 +8,7 @@ use rewheel_core::When;
 use rewheel_core::store::Edit;
 
 /// Every field of a job that can be changed.
-const FIELDS: [&str; 5] = ["payload", "priority", "due", "deadline", "attempts_max"];
+pub(crate) const FIELDS: [&str; 5] = ["payload", "priority", "due", "deadline", "attempts_max"];
 
 /// Reads an edit. A deadline of `null` takes the deadline away.
 pub(crate) fn parse_edit(text: &str, bytes_max: usize) -> Result<Edit, Problem> {

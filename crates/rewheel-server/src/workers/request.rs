@@ -15,6 +15,19 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Kinds that one worker may ask for.
 const KINDS_MAX: usize = 100;
 
+/// Every field of a claim.
+pub(crate) const CLAIM_FIELDS: [&str; 5] = ["holder", "name", "kinds", "max", "wait"];
+
+/// Every field of a heartbeat.
+pub(crate) const HEARTBEAT_FIELDS: [&str; 2] = ["holder", "jobs"];
+
+/// Every field of what settles.
+pub(crate) const SETTLE_FIELDS: [&str; 2] = ["holder", "results"];
+
+/// Every field of one result.
+pub(crate) const RESULT_FIELDS: [&str; 8] =
+    ["id", "fence", "verdict", "after", "category", "code", "message", "duration"];
+
 /// `POST /v1/workers/claim`
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClaimRequest {
@@ -41,7 +54,7 @@ pub(crate) struct SettleRequest {
 
 impl ClaimRequest {
     pub(crate) fn parse(text: &str) -> Result<ClaimRequest, Problem> {
-        let mut fields = Fields::read(text, "", &["holder", "name", "kinds", "max", "wait"])?;
+        let mut fields = Fields::read(text, "", &CLAIM_FIELDS)?;
         let holder = fields.text("holder", str::parse::<HolderId>);
         let name = fields.text("name", name).unwrap_or_else(|| "worker".to_owned());
         let has_kinds = fields.has("kinds");
@@ -70,7 +83,7 @@ impl ClaimRequest {
 
 impl HeartbeatRequest {
     pub(crate) fn parse(text: &str) -> Result<HeartbeatRequest, Problem> {
-        let mut fields = Fields::read(text, "", &["holder", "jobs"])?;
+        let mut fields = Fields::read(text, "", &HEARTBEAT_FIELDS)?;
         let holder = holder(&mut fields);
         let jobs = fields.texts("jobs", str::parse::<JobId>).into_iter().collect();
         match holder {
@@ -82,7 +95,7 @@ impl HeartbeatRequest {
 
 impl SettleRequest {
     pub(crate) fn parse(text: &str) -> Result<SettleRequest, Problem> {
-        let mut fields = Fields::read(text, "", &["holder", "results"])?;
+        let mut fields = Fields::read(text, "", &SETTLE_FIELDS)?;
         let holder = holder(&mut fields);
         let mut results = Vec::new();
         match fields.take("results") {
@@ -116,8 +129,7 @@ impl SettleRequest {
 
 /// Reads one result: what it says, or what is wrong with it.
 fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>, Problem> {
-    let known = ["id", "fence", "verdict", "after", "category", "code", "message", "duration"];
-    let mut fields = Fields::read(text, at, &known)?;
+    let mut fields = Fields::read(text, at, &RESULT_FIELDS)?;
     for name in ["id", "fence", "verdict"] {
         if !fields.has(name) {
             fields.wrong(name, "is missing");

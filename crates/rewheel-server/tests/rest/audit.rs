@@ -47,7 +47,7 @@ async fn what_ended_a_job_is_written_down_for_people() {
         let other = api.submit("").await;
         let other = api.get(&format!("/v1/jobs/{other}")).await.body["created"].clone();
         let now = rfc3339::parse(other.as_str().unwrap_or_default()).expect("an instant");
-        let soon = rfc3339::text(now.plus(millis(500)));
+        let soon = rfc3339::text(now.plus(millis(2_000)));
         let id = api.submit(&format!(r#","deadline":"{soon}""#)).await;
         let path = format!("/v1/jobs/{id}");
         let wait = async {

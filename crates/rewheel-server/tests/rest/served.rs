@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+use crate::documented;
 use reqwest::{Client, Method, RequestBuilder};
 use rewheel_core::KindName;
 use rewheel_engine::KindSettings;
@@ -93,11 +94,16 @@ impl Api {
 
 impl Answer {
     pub(crate) async fn of(request: RequestBuilder) -> Answer {
-        let response = request.send().await.unwrap();
+        let (client, request) = request.build_split();
+        let request = request.unwrap();
+        let asked = (request.method().clone(), request.url().path().to_owned());
+        let response = client.execute(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        Answer { status, headers, body }
+        let answer = Answer { status, headers, body };
+        documented::check(&asked, &answer);
+        answer
     }
 
     /// Makes sure that it is a problem document, and returns its code.

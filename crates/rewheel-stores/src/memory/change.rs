@@ -24,7 +24,7 @@ impl World {
         };
         let (old, new) = change.what.facts(&before, &after);
         let (job, what) = (Some(change.job), change.what.as_str());
-        let kind = before.lane.kind.clone();
+        let kind = Some(before.lane.kind.clone());
         self.note(Note { who: by, what, job, kind, before: old, after: new }, now);
         self.is_reason_to_look = true;
         let (state, version) = (after.state(), before.version.next());

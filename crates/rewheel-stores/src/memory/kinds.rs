@@ -31,7 +31,7 @@ impl World {
             who: by,
             what: "put kind",
             job: None,
-            kind: new.name.clone(),
+            kind: Some(new.name.clone()),
             before: old.as_ref().map(Kind::facts).unwrap_or_default(),
             after: kind.facts(),
         };
@@ -63,7 +63,7 @@ impl World {
             who: by,
             what: change.as_str(),
             job: None,
-            kind: name.clone(),
+            kind: Some(name.clone()),
             before: old.doings(),
             after: kind.doings(),
         };

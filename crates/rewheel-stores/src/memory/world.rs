@@ -3,7 +3,7 @@
 use rewheel_core::store::{AttemptRecord, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
-    KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Wanted,
+    KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId, Wanted,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,6 +23,7 @@ pub(super) struct World {
     pub(super) kinds: BTreeMap<KindName, KindRow>,
     /// The retries that each kind has earned.
     pub(super) budgets: BTreeMap<KindName, RetryPool>,
+    pub(super) tokens: BTreeMap<TokenId, Token>,
     pub(super) audit: Vec<AuditEntry>,
     /// The number of the latest audit entry.
     pub(super) audit_seq: u64,
@@ -107,7 +108,7 @@ pub(super) struct Note<'a> {
     pub(super) who: &'a Actor,
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
-    pub(super) kind: KindName,
+    pub(super) kind: Option<KindName>,
     pub(super) before: Facts,
     pub(super) after: Facts,
 }
@@ -272,7 +273,7 @@ impl World {
             who: note.who.clone(),
             what: note.what.to_owned(),
             job: note.job,
-            kind: Some(note.kind),
+            kind: note.kind,
             before: note.before,
             after: note.after,
         });
@@ -288,7 +289,7 @@ impl World {
     ) {
         for note in fate.notes() {
             let who = by.map_or_else(Actor::engine, |holder| self.actor(holder));
-            let kind = self.jobs[&job].job.lane.kind.clone();
+            let kind = Some(self.jobs[&job].job.lane.kind.clone());
             let (what, before, after) = (note.what, note.before, note.after);
             self.note(Note { who: &who, what, job: Some(job), kind, before, after }, now);
         }

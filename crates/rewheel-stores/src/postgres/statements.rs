@@ -87,13 +87,16 @@ statements! {
     PRUNE_KEYS = "sql/prune_keys.sql" (INT8, INT8);
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
+    PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
     PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
+    PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RESERVE = "sql/reserve.sql" (TEXT, INT8);
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
     RESERVE_KEEP = "sql/reserve_keep.sql" (TEXT, INT4, INT8);
     RESERVE_LOCK = "sql/reserve_lock.sql" (TEXT);
+    REVOKE_TOKEN = "sql/revoke_token.sql" (TEXT, INT8);
     RISKS = "sql/risks.sql" (TEXT_ARRAY);
     SETTLE_DROP = "sql/settle_drop.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8);
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
@@ -106,6 +109,7 @@ statements! {
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     TALLY = "sql/tally.sql" ();
+    TOKENS = "sql/tokens.sql" (INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
 }

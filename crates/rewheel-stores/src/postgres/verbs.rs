@@ -13,5 +13,6 @@ pub(super) mod reserve;
 pub(super) mod risks;
 pub(super) mod settle;
 pub(super) mod sweep;
+mod tokens;
 mod columns;
 mod writes;

@@ -10,6 +10,7 @@ pub(super) mod ending;
 pub(super) mod lease;
 pub(super) mod sweep;
 pub(super) mod kinds;
+mod tokens;
 mod audit;
 pub(super) mod budgets;
 pub(super) mod change;

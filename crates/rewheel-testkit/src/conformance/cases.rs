@@ -26,18 +26,11 @@ macro_rules! store_conformance {
                 rejects_a_known_id_that_is_sent_first,
             }
             keys {
-                answers_with_the_job_that_has_the_key,
-                answers_with_the_job_after_its_deadline,
-                only_the_payload_must_be_the_same,
-                knows_the_key_of_a_job_at_work,
-                knows_the_key_of_a_dead_letter,
-                remembers_how_a_job_ended,
-                outlives_a_job_that_is_not_kept,
-                knows_a_job_sent_again_after_it_is_gone,
-                refuses_another_payload,
-                tells_tenants_apart,
-                tells_kinds_apart,
-                tells_look_alikes_apart,
+                answers_with_the_job_that_has_the_key, answers_with_the_job_after_its_deadline,
+                only_the_payload_must_be_the_same, knows_the_key_of_a_job_at_work,
+                knows_the_key_of_a_dead_letter, remembers_how_a_job_ended,
+                outlives_a_job_that_is_not_kept, knows_a_job_sent_again_after_it_is_gone,
+                refuses_another_payload, tells_tenants_apart, tells_kinds_apart, tells_look_alikes_apart,
                 jobs_without_a_key_are_never_duplicates,
                 answers_within_a_batch,
                 stores_nothing_of_a_batch_that_reuses_a_key,
@@ -437,6 +430,11 @@ macro_rules! store_conformance {
                 every_watcher_is_woken,
                 many_changes_wake_a_few_times,
                 a_wait_that_was_dropped_loses_nothing,
+            }
+            tokens {
+                stores_a_token_as_it_was_given, stores_a_token_once, refuses_a_name_that_is_taken,
+                gives_a_name_to_only_one, revokes_a_token_once, tells_what_is_left_of_a_token,
+                forgets_tokens_that_ended_long_ago,
             }
             histories {
                 a_claim_that_arrives_after_its_holder_is_forgotten,

@@ -6,11 +6,12 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
     PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Tally, Wakes, Watch, WorkStore,
+    SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp, Token, TokenId,
+    TokenPut, TokenRevoked,
 };
 use std::future::pending;
 use std::time::Duration;
@@ -126,6 +127,21 @@ impl KindStore for FaultyStore {
 
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
         self.through(Verb::Grant, self.inner.grant(asks)).await
+    }
+}
+
+#[async_trait]
+impl TokenStore for FaultyStore {
+    async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut> {
+        self.through(Verb::PutToken, self.inner.put_token(token, by)).await
+    }
+
+    async fn tokens(&self) -> Answer<Vec<Token>> {
+        self.through(Verb::Tokens, self.inner.tokens()).await
+    }
+
+    async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked> {
+        self.through(Verb::RevokeToken, self.inner.revoke_token(id, by)).await
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Line<'a> {
     pub(super) who: &'a Actor,
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
-    pub(super) kind: &'a KindName,
+    pub(super) kind: Option<&'a KindName>,
     pub(super) before: &'a Facts,
     pub(super) after: &'a Facts,
 }
@@ -27,7 +27,7 @@ pub(super) async fn audit(
         &lines.iter().map(|line| line.who.as_str()).collect::<Vec<_>>(),
         &lines.iter().map(|line| line.what).collect::<Vec<_>>(),
         &lines.iter().map(|line| line.job.map(uuid)).collect::<Vec<_>>(),
-        &lines.iter().map(|line| line.kind.as_str()).collect::<Vec<_>>(),
+        &lines.iter().map(|line| line.kind.map(KindName::as_str)).collect::<Vec<_>>(),
         &lines.iter().map(|line| document(line.before)).collect::<Vec<_>>(),
         &lines.iter().map(|line| document(line.after)).collect::<Vec<_>>(),
     ];
@@ -56,7 +56,7 @@ pub(super) async fn write_notes(
     for Noted { who, job, lane, note } in noted {
         let lane = lanes.get(lane).ok_or_else(|| unreadable("a lane that does not exist"))?;
         let AuditNote { what, before, after } = note;
-        lines.push(Line { who, what, job: Some(*job), kind: &lane.kind, before, after });
+        lines.push(Line { who, what, job: Some(*job), kind: Some(&lane.kind), before, after });
     }
     audit(session, now, &lines).await
 }

@@ -66,7 +66,7 @@ async fn one(
     };
     write(session, &before, &after, &change.what, (now, keep)).await?;
     let (old, new) = change.what.facts(&before, &after);
-    let (what, kind) = (change.what.as_str(), &before.lane.kind);
+    let (what, kind) = (change.what.as_str(), Some(&before.lane.kind));
     let line = Line { who: by, what, job: Some(before.id), kind, before: &old, after: &new };
     audit(session, now, &[line]).await?;
     let version = before.version.next();

@@ -78,7 +78,7 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
         let params: [Param<'_>; 3] =
             [&kind.name.as_str(), &kind.settings, &i64::from(kind.takeovers_max)];
         session.execute(&PUT_KIND, &params).await?;
-        let (what, kind) = ("put kind", &kind.name);
+        let (what, kind) = ("put kind", Some(&kind.name));
         let line = Line { who: by, what, job: None, kind, before: &old, after: &new };
         audit(session, now, &[line]).await?;
         changed = true;
@@ -144,7 +144,7 @@ async fn change_kind(
     ];
     session.execute(&CHANGE_KIND, &params).await?;
     let (old, new) = (before.doings(), after.doings());
-    let (what, kind) = (change.as_str(), name);
+    let (what, kind) = (change.as_str(), Some(name));
     let line = Line { who: by, what, job: None, kind, before: &old, after: &new };
     audit(session, locked.now, &[line]).await?;
     Ok((KindChanged::Applied(after), true))

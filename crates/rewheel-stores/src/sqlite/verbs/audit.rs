@@ -11,7 +11,7 @@ use rewheel_core::{Actor, Facts, Fate, HolderId, JobId, KindName};
 pub(super) struct Line<'a> {
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
-    pub(super) kind: &'a KindName,
+    pub(super) kind: Option<&'a KindName>,
     pub(super) before: Facts,
     pub(super) after: Facts,
 }
@@ -22,7 +22,7 @@ pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Res
         by.as_str(),
         line.what,
         line.job.map(JobId::to_bytes),
-        line.kind.as_str(),
+        line.kind.map(KindName::as_str),
         document(&line.before),
         document(&line.after),
     );
@@ -54,7 +54,7 @@ impl Auditor {
     ) -> Result<(), Trouble> {
         for note in fate.notes() {
             let who = self.who(tx)?;
-            let kind = &tx.lane_of(live.lane)?.kind;
+            let kind = Some(&tx.lane_of(live.lane)?.kind);
             let (what, before, after) = (note.what, note.before, note.after);
             audit(tx, &who, Line { what, job: Some(live.id), kind, before, after })?;
         }

@@ -42,7 +42,7 @@ fn one(
     write(tx, &before, &after, &change.what, keep)?;
     let (old, new) = change.what.facts(&before, &after);
     let what = change.what.as_str();
-    let kind = &before.lane.kind;
+    let kind = Some(&before.lane.kind);
     audit(tx, by, Line { what, job: Some(before.id), kind, before: old, after: new })?;
     let version = before.version.next();
     Ok(match after.status.wanted() {

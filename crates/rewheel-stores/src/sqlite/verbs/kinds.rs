@@ -30,7 +30,8 @@ pub(in super::super) fn put_kinds(
         }
         let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max);
         tx.execute(include_str!("../sql/put_kind.sql"), values)?;
-        let line = Line { what: "put kind", job: None, kind: &kind.name, before: old, after: new };
+        let line =
+            Line { what: "put kind", job: None, kind: Some(&kind.name), before: old, after: new };
         audit(tx, by, line)?;
         tx.woke = true;
     }
@@ -115,7 +116,7 @@ pub(in super::super) fn change_kind(
     );
     tx.execute(include_str!("../sql/change_kind.sql"), values)?;
     let (old, new) = (before.doings(), after.doings());
-    let line = Line { what: change.as_str(), job: None, kind: name, before: old, after: new };
+    let line = Line { what: change.as_str(), job: None, kind: Some(name), before: old, after: new };
     audit(tx, by, line)?;
     tx.woke = true;
     Ok(KindChanged::Applied(after))

@@ -1,0 +1,90 @@
+//! Says how much of the server clients may take up.
+
+use rewheel::duration;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The section `server.limits`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Connections at a time. One more takes the place of whoever has waited longest without a
+    /// request; where nobody waits, it is refused.
+    pub connections_max: usize,
+    /// Requests being answered at a time, apart from health, events and workers that wait for jobs.
+    pub requests_max: usize,
+    /// Bytes of the bodies of all requests at a time.
+    pub bodies_bytes_max: usize,
+    /// Headers of a request.
+    pub headers_max: usize,
+    /// Bytes of a request before its body.
+    pub head_bytes_max: usize,
+    /// Bytes of a path with its parameters.
+    pub url_bytes_max: usize,
+    /// How long a client may take to send everything before the body.
+    #[serde(with = "duration::serde")]
+    pub head_timeout: Duration,
+    /// A stretch of time in which enough of a body must come.
+    #[serde(with = "duration::serde")]
+    pub body_timeout: Duration,
+    /// How many bytes a second are enough.
+    pub body_rate_min: u32,
+    /// How long a connection may stay open without a request.
+    #[serde(with = "duration::serde")]
+    pub idle_timeout: Duration,
+    /// How long a client may take no byte of what is sent to it.
+    #[serde(with = "duration::serde")]
+    pub write_timeout: Duration,
+}
+
+impl Default for LimitSettings {
+    fn default() -> LimitSettings {
+        LimitSettings {
+            connections_max: 4_096,
+            requests_max: 1_024,
+            bodies_bytes_max: 256 * 1024 * 1024,
+            headers_max: 100,
+            head_bytes_max: 32 * 1024,
+            url_bytes_max: 8 * 1024,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            body_rate_min: 1_024,
+            // Longer than the minute after which common proxies close theirs: whoever closes first
+            // must not be the one who is asked.
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Less than this is a client of its own machine that lost the processor for a moment.
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
+
+impl LimitSettings {
+    /// Returns the first setting that cannot work, with why.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let ranges = [
+            ("connections_max", self.connections_max, 1, 1_000_000),
+            ("requests_max", self.requests_max, 1, 1_000_000),
+            ("bodies_bytes_max", self.bodies_bytes_max, 1, u32::MAX as usize),
+            ("headers_max", self.headers_max, 10, 10_000),
+            ("head_bytes_max", self.head_bytes_max, 1_024, 1024 * 1024),
+            ("url_bytes_max", self.url_bytes_max, 256, 64 * 1024 - 2),
+        ];
+        for (key, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err((key, format!("must be {least} to {most}")));
+            }
+        }
+        let timeouts = [
+            ("head_timeout", self.head_timeout),
+            ("body_timeout", self.body_timeout),
+            ("idle_timeout", self.idle_timeout),
+            ("write_timeout", self.write_timeout),
+        ];
+        match timeouts.into_iter().find(|(_, timeout)| *timeout < TIMEOUT_MIN) {
+            Some((key, _)) => Err((key, "must be 100ms or more".to_owned())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Takes connections, and cuts off those that only take up room.
+//!
+//! A connection waits for a request, or is busy with one. Nobody sets a timer for each: one ticker
+//! looks at all of them.
+
+mod line;
+mod raw;
+mod room;
+mod serve;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use self::line::Line;
+use self::room::Room;
+use crate::config::LimitSettings;
+use axum::Router;
+use rewheel::CancelToken;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Connections beyond the limit that are open for as long as it takes to refuse them.
+const REFUSED_MAX: usize = 64;
+
+/// How often connections are looked at, at most.
+const TICK_MAX: Duration = Duration::from_millis(250);
+
+/// Makes a stream of requests out of a connection: nothing to do, or TLS.
+pub(crate) trait Handshake: Clone + Send + 'static {
+    /// What requests are read from.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Agrees with the client. Whoever takes longer than `head_timeout` is cut off.
+    fn shake(
+        &self,
+        connection: TcpStream,
+    ) -> impl Future<Output = io::Result<Self::Stream>> + Send + 'static;
+}
+
+/// Requests are read from the connection as it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain;
+
+impl Handshake for Plain {
+    type Stream = TcpStream;
+
+    fn shake(
+        &self,
+        connection: TcpStream,
+    ) -> impl Future<Output = io::Result<TcpStream>> + Send + 'static {
+        std::future::ready(Ok(connection))
+    }
+}
+
+/// Everybody who is connected.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    limits: LimitSettings,
+    room: Arc<Room>,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: &LimitSettings) -> Connections {
+        Connections { limits: limits.clone(), room: Arc::new(Room::new(limits, tick(limits))) }
+    }
+
+    /// Serves everybody who connects until `quiet`, then lets answers end that are on their way.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends every connection at once.
+    pub(crate) async fn serve<H: Handshake>(
+        self,
+        listener: TcpListener,
+        handshake: H,
+        router: Router,
+        quiet: CancelToken,
+    ) {
+        let http = serve::protocol(&self.limits);
+        let mut tasks = JoinSet::new();
+        let mut ticks = interval(tick(&self.limits));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let until = quiet.cancelled();
+        tokio::pin!(until);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = tasks.join_next() => continue,
+                _ = ticks.tick() => {
+                    self.room.tick();
+                    continue;
+                }
+                () = &mut until => break,
+            };
+            let connection = match accepted {
+                Ok((connection, _)) => connection,
+                Err(error) => {
+                    self.cannot_accept(&error).await;
+                    continue;
+                }
+            };
+            let served =
+                serve::Served { http: http.clone(), router: router.clone(), quiet: quiet.clone() };
+            match self.room.enter() {
+                Some(place) => {
+                    tasks.spawn(served.run(connection, handshake.clone(), place));
+                }
+                None if tasks.len() < self.limits.connections_max + REFUSED_MAX => {
+                    tasks.spawn(serve::refuse(connection, handshake.clone(), Line::apart()));
+                }
+                None => {}
+            }
+        }
+        drop(listener);
+        while !tasks.is_empty() {
+            tokio::select! {
+                _ = tasks.join_next() => {}
+                _ = ticks.tick() => self.room.tick(),
+            }
+        }
+    }
+
+    /// Makes room where there is none for another socket; a client that left is nobody's trouble.
+    async fn cannot_accept(&self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+            return;
+        }
+        let made_room = self.room.cut_one();
+        tracing::warn!(%error, made_room, "a connection could not be accepted");
+        tokio::time::sleep(tick(&self.limits)).await;
+        self.room.tick();
+    }
+}
+
+/// How often connections are looked at: a fraction of the shortest timeout.
+fn tick(limits: &LimitSettings) -> Duration {
+    let shortest = limits.head_timeout.min(limits.idle_timeout).min(limits.write_timeout);
+    (shortest / 8).min(TICK_MAX)
+}

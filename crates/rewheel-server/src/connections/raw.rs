@@ -1,0 +1,72 @@
+//! Writes answers for connections that no request handler sees.
+
+use crate::problem::{Code, MEDIA_TYPE, Problem};
+use rewheel::Random;
+
+/// What hyper writes when it cannot read a request is never longer.
+const OWN_BYTES_MAX: usize = 256;
+
+/// Returns an answer as it goes over the wire. The connection ends with it.
+pub(super) fn answer(problem: &Problem) -> Vec<u8> {
+    let id = format!("{:016x}", Random::thread().next());
+    let document = serde_json::to_vec(&problem.document(&id)).unwrap_or_default();
+    let status = axum::http::StatusCode::from_u16(problem.code.status()).unwrap_or_default();
+    let reason = status.canonical_reason().unwrap_or_default();
+    let wait = problem.code.retry_after();
+    let wait = wait.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
+    let head = format!(
+        "HTTP/1.1 {} {reason}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {}\r\n{wait}\
+         connection: close\r\nx-request-id: {id}\r\n\r\n",
+        status.as_u16(),
+        document.len(),
+    );
+    [head.into_bytes(), document].concat()
+}
+
+/// Recognises the empty answer that hyper gives to what it cannot read, and returns a better one.
+///
+/// Every answer of ours has a request id, so an answer without one is hyper's.
+pub(super) fn instead_of(written: &[u8]) -> Option<Vec<u8>> {
+    let is_whole = written.len() <= OWN_BYTES_MAX && written.ends_with(b"\r\n\r\n");
+    let status = written.strip_prefix(b"HTTP/1.1 ").or(written.strip_prefix(b"HTTP/1.0 "))?;
+    let has_id = written.windows(12).any(|bytes| bytes.eq_ignore_ascii_case(b"x-request-id"));
+    if !is_whole || has_id {
+        return None;
+    }
+    Some(answer(&match status.get(..3)? {
+        b"400" => Problem::new(Code::BadRequest, "what was sent cannot be read as HTTP/1.1")
+            .hint("the connection ends here: what follows a request that cannot be read is lost"),
+        b"414" => Problem::new(Code::UrlTooLong, "the path with its parameters is too long")
+            .hint("the limit is server.limits.url_bytes_max"),
+        b"431" => {
+            Problem::new(Code::HeadersTooLarge, "there are too many headers, or too long ones")
+                .hint("the limits are server.limits.headers_max and server.limits.head_bytes_max")
+        }
+        _ => return None,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::instead_of;
+
+    #[track_caller]
+    fn check(written: &str, code: Option<&str>) {
+        let answer = instead_of(written.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+        match code {
+            None => assert_eq!(answer, None),
+            Some(code) => assert!(answer.unwrap().contains(&format!("\"code\":\"{code}\""))),
+        }
+    }
+
+    #[test]
+    fn only_answers_that_nobody_wrote_are_replaced() {
+        let rest = "connection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n";
+        check(&format!("HTTP/1.1 400 Bad Request\r\n{rest}"), Some("bad_request"));
+        check(&format!("HTTP/1.1 414 URI Too Long\r\n{rest}"), Some("url_too_long"));
+        check(&format!("HTTP/1.1 431 Too Large\r\n{rest}"), Some("headers_too_large"));
+        check(&format!("HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\n{rest}"), None);
+        check("HTTP/1.1 100 Continue\r\n\r\n", None);
+        check(&format!("HTTP/1.1 400 Bad Request\r\n{rest}{{}}"), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Keeps count of connections, and finds those that have to go.
+
+use super::line::{Cut, Line, Phase};
+use crate::config::LimitSettings;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Connections beyond the limit whose successors have come in already.
+const LEAVING_MAX: usize = 256;
+
+/// Who is connected.
+#[derive(Debug)]
+pub(super) struct Room {
+    now: Arc<AtomicU32>,
+    connections_max: usize,
+    head_ticks: u32,
+    idle_ticks: u32,
+    write_ticks: u32,
+    entered: AtomicU64,
+    lines: Mutex<HashMap<u64, Arc<Line>>>,
+}
+
+/// A connection's place. It is free again once this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    room: Arc<Room>,
+    number: u64,
+    pub(super) line: Arc<Line>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.room.lines().remove(&self.number);
+    }
+}
+
+impl Room {
+    pub(super) fn new(limits: &LimitSettings, tick: Duration) -> Room {
+        let ticks = |limit: Duration| {
+            let ticks = limit.as_nanos().div_ceil(tick.as_nanos().max(1));
+            u32::try_from(ticks).unwrap_or(u32::MAX / 2)
+        };
+        Room {
+            now: Arc::new(AtomicU32::new(0)),
+            connections_max: limits.connections_max,
+            head_ticks: ticks(limits.head_timeout),
+            idle_ticks: ticks(limits.idle_timeout),
+            write_ticks: ticks(limits.write_timeout),
+            entered: AtomicU64::new(0),
+            lines: Mutex::new(HashMap::new()),
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<u64, Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a new connection its place, if need be that of another which only waits.
+    pub(super) fn enter(self: &Arc<Room>) -> Option<Place> {
+        let mut lines = self.lines();
+        // Those that were cut leave within the moment that it takes to tell them so.
+        let is_full = lines.len() >= self.connections_max;
+        if is_full && (lines.len() >= self.connections_max + LEAVING_MAX || !cut_one(&lines)) {
+            return None;
+        }
+        let number = self.entered.fetch_add(1, Ordering::Relaxed);
+        let line = Arc::new(Line::new(Arc::clone(&self.now)));
+        lines.insert(number, Arc::clone(&line));
+        drop(lines);
+        Some(Place { room: Arc::clone(self), number, line })
+    }
+
+    /// Cuts off whoever has waited longest. Says whether there was anybody.
+    pub(super) fn cut_one(&self) -> bool {
+        cut_one(&self.lines())
+    }
+
+    /// Lets a tick pass, and cuts off who took too long.
+    pub(super) fn tick(&self) {
+        self.now.fetch_add(1, Ordering::Relaxed);
+        for line in self.lines().values() {
+            let waited = line.waited();
+            let (limit, why) = match line.phase() {
+                Phase::Head => (self.head_ticks, Cut::SlowHead),
+                Phase::Idle => (self.idle_ticks, Cut::Idle),
+                Phase::Busy => (u32::MAX, Cut::Not),
+            };
+            if waited > limit {
+                line.cut(why);
+            }
+            if line.stalled().is_some_and(|stalled| stalled > self.write_ticks) {
+                line.cut(Cut::Stalled);
+            }
+        }
+    }
+}
+
+/// Who never finished a request goes before who did; then who has waited longest.
+fn cut_one(lines: &HashMap<u64, Arc<Line>>) -> bool {
+    let waits = |line: &&Arc<Line>| line.phase() != Phase::Busy && !line.is_cut();
+    let rank = |line: &&Arc<Line>| (line.phase() == Phase::Head, line.waited());
+    let longest = lines.values().filter(waits).max_by_key(rank);
+    longest.inspect(|line| line.cut(Cut::Crowded)).is_some()
+}

@@ -1,0 +1,231 @@
+//! Serves one connection.
+
+use super::Handshake;
+use super::line::{Cut, Line, Phase};
+use super::raw;
+use super::room::Place;
+use super::stream::Stream;
+use crate::config::LimitSettings;
+use crate::problem::{Code, Problem};
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::Request;
+use axum::response::Response;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rewheel::CancelToken;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower_service::Service;
+
+/// How long a client that is still talking is listened to, so that it sees its answer: a connection
+/// that is closed on unread bytes takes the answer with it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How much of that is listened to.
+const LAST_WORDS_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many headers hyper finds room for without asking the allocator.
+const HEADERS_FREE: usize = 100;
+
+/// How much of a body is read at a time, at most.
+const READ_BYTES_MAX: usize = 128 * 1024;
+
+/// Returns HTTP/1.1 within the limits.
+pub(super) fn protocol(limits: &LimitSettings) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.header_read_timeout(None)
+        .max_header_size(limits.head_bytes_max)
+        .max_buf_size(READ_BYTES_MAX.max(limits.head_bytes_max.saturating_mul(2)));
+    if limits.headers_max != HEADERS_FREE {
+        http.max_headers(limits.headers_max);
+    }
+    http
+}
+
+/// What a connection is served with.
+pub(super) struct Served {
+    pub(super) http: http1::Builder,
+    pub(super) router: Router,
+    pub(super) quiet: CancelToken,
+}
+
+impl Served {
+    /// Serves a connection until one of both has enough.
+    pub(super) async fn run<H: Handshake>(self, tcp: TcpStream, handshake: H, place: Place) {
+        let line = Arc::clone(&place.line);
+        // An answer is written at once; to wait for more of it would only cost time.
+        let _ = tcp.set_nodelay(true);
+        let stream = tokio::select! {
+            shaken = handshake.shake(tcp) => shaken,
+            _ = line.until_cut() => return,
+        };
+        // Who cannot agree on a protocol cannot be told anything.
+        let Ok(stream) = stream else { return };
+        let stream = Stream::new(stream, Arc::clone(&line));
+        let router = self.router;
+        let answering = Arc::clone(&line);
+        let service = service_fn(move |request| answer(&router, &answering, request));
+        let mut connection = self.http.serve_connection(TokioIo::new(stream), service);
+        let quiet = self.quiet.cancelled();
+        tokio::pin!(quiet);
+        let (ended, cut) = tokio::select! {
+            biased;
+            ended = &mut connection => (ended, Cut::Not),
+            cut = line.until_cut() => (Ok(()), cut),
+            () = &mut quiet => {
+                Pin::new(&mut connection).graceful_shutdown();
+                tokio::select! {
+                    ended = &mut connection => (ended, Cut::Not),
+                    cut = line.until_cut() => (Ok(()), cut),
+                }
+            }
+        };
+        let stream = connection.into_parts().io.into_inner();
+        let is_torn = ended.is_err_and(|error| error.is_incomplete_message());
+        if let Some(problem) = last_problem(&line, cut, is_torn) {
+            let said = say(stream, &problem).await;
+            // Whoever makes room for another does so at once.
+            if let Some(stream) = said.filter(|_| cut != Cut::Crowded) {
+                listen(stream).await;
+            }
+        } else if cut == Cut::Not && line.is_owed() {
+            listen(stream).await;
+        }
+        drop(place);
+    }
+}
+
+/// What a client should hear whose request never reached a handler.
+fn last_problem(line: &Line, cut: Cut, is_torn: bool) -> Option<Problem> {
+    let slow = || {
+        Problem::new(Code::TooSlow, "the head of the request took too long to arrive")
+            .hint("the limit is server.limits.head_timeout")
+    };
+    match cut {
+        // A connection that was opened for later is closed without a word.
+        Cut::SlowHead => line.has_begun().then(slow),
+        Cut::Crowded => line.has_begun().then(crowded),
+        // Who leaves while it is being answered is not there to be told.
+        Cut::Not if is_torn && line.phase() == Phase::Head && line.has_begun() => {
+            Some(Problem::new(Code::BadRequest, "the request ended before its head was complete"))
+        }
+        Cut::Not | Cut::Idle | Cut::Stalled => None,
+    }
+}
+
+fn crowded() -> Problem {
+    Problem::new(Code::Overloaded, "the server has as many connections as it can serve")
+        .hint("ask again in a moment; the limit is server.limits.connections_max")
+}
+
+/// Tells a client that there is no room for it.
+pub(super) async fn refuse<H: Handshake>(tcp: TcpStream, handshake: H, line: Arc<Line>) {
+    if let Ok(Ok(stream)) = timeout(LAST_WORDS, handshake.shake(tcp)).await
+        && let Some(stream) = say(Stream::new(stream, line), &crowded()).await
+    {
+        listen(stream).await;
+    }
+}
+
+/// Sends an answer, the last one. Returns the stream if it went out.
+async fn say<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: Stream<S>,
+    problem: &Problem,
+) -> Option<Stream<S>> {
+    let saying = async {
+        stream.write_all(&raw::answer(problem)).await?;
+        stream.flush().await?;
+        stream.shutdown().await
+    };
+    let said = timeout(LAST_WORDS, saying).await.is_ok_and(|said| said.is_ok());
+    said.then_some(stream)
+}
+
+/// Listens for a while to a client that has got its answer already.
+async fn listen<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<S>) {
+    let listening = async {
+        let (mut heard, mut words) = (0, vec![0; 8 * 1024]);
+        while heard < LAST_WORDS_BYTES_MAX && !stream.is_at_end() {
+            match stream.read(&mut words).await {
+                Ok(0) | Err(_) => break,
+                Ok(more) => heard += more,
+            }
+        }
+    };
+    let _ = timeout(LAST_WORDS, listening).await;
+}
+
+/// Answers a request, and notes when that began and ended.
+fn answer(
+    router: &Router,
+    line: &Arc<Line>,
+    request: hyper::Request<Incoming>,
+) -> impl Future<Output = Result<Response<Noted<Body>>, Infallible>> + use<> {
+    line.busy();
+    let (mut router, line) = (router.clone(), Arc::clone(line));
+    let request: Request = if request.body().is_end_stream() {
+        request.map(Body::new)
+    } else {
+        let note = |body| Body::new(Noted { body, line: Arc::clone(&line), of: Of::Request });
+        request.map(note)
+    };
+    let answering = Service::call(&mut router, request);
+    async move {
+        let response = answering.await?;
+        Ok(response.map(|body| Noted { body, line, of: Of::Answer }))
+    }
+}
+
+/// Which body it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Request,
+    Answer,
+}
+
+/// A body whose end is noted.
+#[derive(Debug)]
+struct Noted<B: HttpBody> {
+    body: B,
+    line: Arc<Line>,
+    of: Of,
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Noted<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B: HttpBody> Drop for Noted<B> {
+    fn drop(&mut self) {
+        match self.of {
+            Of::Answer => self.line.answered(),
+            Of::Request if !self.body.is_end_stream() => self.line.owes(),
+            Of::Request => {}
+        }
+    }
+}

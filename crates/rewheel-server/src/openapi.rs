@@ -1,0 +1,82 @@
+//! Describes the REST interface for programs: OpenAPI 3.1.
+//!
+//! Requests are parsed by hand, so no derive could describe them. What keeps this document honest
+//! are tests: it has exactly the routes that are served, its request bodies have exactly the fields
+//! that are parsed, and every answer of every REST test has to fit it.
+
+mod shape;
+mod schemas;
+mod requests;
+mod tokens;
+mod operation;
+mod operations;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use self::operation::Operation;
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::page::html;
+
+/// What every operation belongs to, in the order of reading.
+const TAGS: [(&str, &str); 8] = [
+    ("jobs", "Submit jobs, look at them, change one."),
+    ("bulk", "Change many jobs by one order, which survives the node that runs it."),
+    ("incidents", "Failures grouped by their cause."),
+    ("kinds", "What sorts of work there are, and their settings."),
+    ("fleet", "Who runs jobs, how it goes, who did what, as it happens."),
+    ("workers", "Run jobs in a process of your own, in any language."),
+    ("tokens", "Who may do what."),
+    ("server", "For whoever looks after the server."),
+];
+
+/// Returns the document that `GET /openapi.json` answers with.
+///
+/// ```
+/// let document = rewheel_server::openapi::document();
+/// assert_eq!(document["openapi"], "3.1.0");
+/// assert!(document["paths"]["/v1/jobs"]["post"].is_object());
+/// ```
+pub fn document() -> Value {
+    let tag =
+        |(name, description): &(&str, &str)| json!({"name": name, "description": description});
+    let tags: Vec<Value> = TAGS.iter().map(tag).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Rewheel",
+            "summary": "A durable retry engine for every language.",
+            "description": "Times are RFC 3339 in UTC, durations integers with units (`1h30m`, \
+                `250ms`). An unknown field of a request is an error that names it; answers may \
+                have further fields in a later release. Whatever is no success is a problem \
+                document as RFC 9457 has it: look at its `code`. 429 and 503 say with Retry-After \
+                when to ask again.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "The server that has this document."}],
+        // The empty one: a server on a loopback address may have no tokens.
+        "security": [{"bearer": []}, {}],
+        "tags": tags,
+        "paths": paths(&operations::all()),
+        "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http", "scheme": "bearer",
+                    "description": "A token such as `rw_…`.",
+                },
+            },
+            "schemas": schemas::all(),
+        },
+    })
+}
+
+fn paths(operations: &[Operation]) -> Value {
+    let mut paths = Map::new();
+    for operation in operations {
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[operation.method] = operation.document();
+    }
+    paths.into()
+}

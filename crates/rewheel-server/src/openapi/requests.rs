@@ -1,0 +1,276 @@
+//! The documents that the server is sent.
+
+use super::schemas::{category, state};
+use super::shape::{
+    Object, about, between, count, duration_asked, example, flag, id, kind, list, name, one_of,
+    or_null, rate, reference, text, time_asked,
+};
+use rewheel_core::Limits;
+use serde_json::{Value, json};
+
+const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
+
+/// Every request body, by its name, and what it is made of.
+pub(super) fn all() -> Vec<(&'static str, Value)> {
+    let nothing = Object::new().closed("Nothing is to be said.");
+    let batch = json!({"jobs": [{"kind": "mail", "payload": {"to": "ada"}}]});
+    let edit = json!({"priority": 9});
+    let again = json!({"filter": {"kind": "charge-card", "category": "timeout"}, "dry_run": true});
+    let paused = json!({"filter": {"tenant": "shop"}, "dry_run": true});
+    let filtered = || Object::new().has("filter", reference("Filter"));
+    let settings = json!({"attempts_max": 8, "attempt_timeout": "30s"});
+    let claim =
+        json!({"holder": null, "name": "py-1", "kinds": ["charge-card"], "max": 10, "wait": "0s"});
+    let beat = json!({"holder": ID, "jobs": [ID]});
+    let settle = json!({"holder": ID, "results": [{"id": ID, "fence": 1, "verdict": "done"}]});
+    vec![
+        ("Nothing", example(nothing, json!({}))),
+        (
+            "NewJob",
+            example(
+                new_job(),
+                json!({"kind": "charge-card", "payload": {"order": 17}, "key": "order-17"}),
+            ),
+        ),
+        ("Batch", example(batch_of_jobs(), batch)),
+        ("Edit", example(edit_of_job(), edit)),
+        ("Filter", filter()),
+        ("Order", example(order(filtered()), paused)),
+        ("Redrive", example(redrive(filtered()), again)),
+        ("IncidentOrder", example(order(Object::new()), json!({"rate": "100/s"}))),
+        ("IncidentRedrive", example(redrive(Object::new()), json!({"canary": [1, 10, 100]}))),
+        ("KindSettings", example(kind_settings(), settings)),
+        ("Callback", callback()),
+        ("Route", route()),
+        ("Claim", example(claim_of_work(), claim)),
+        ("Heartbeat", example(heartbeat(), beat)),
+        ("Settle", example(settling(), settle)),
+        ("Result", result()),
+    ]
+}
+
+pub(super) fn runner() -> Value {
+    one_of(["handler", "callback", "worker"])
+}
+
+fn new_job() -> Value {
+    let mut schema = Object::new()
+        .has("kind", kind())
+        .has("payload", about(json!({}), "Any JSON value."))
+        .may("key", about(or_null(name(255)), "Makes submitting it twice harmless."))
+        .may("tenant", or_null(name(128)))
+        .may("shard_key", or_null(name(255)))
+        .may("priority", about(or_null(between(0, 9)), "9 runs first; 5 if not said."))
+        .may(
+            "delay",
+            about(or_null(duration_asked()), "How long to wait before the first attempt."),
+        )
+        .may("due", about(or_null(time_asked()), "When to make it, instead."))
+        .may("deadline", about(or_null(time_asked()), "Nothing starts after it."))
+        .may("attempts_max", or_null(between(1, u64::from(u32::MAX))))
+        .may("attempt_timeout", or_null(duration_asked()))
+        .may(
+            "backoff",
+            about(or_null(text()), "`exponential 100ms x2 max 30s jitter full`, or a preset."),
+        )
+        .closed("A job to be run.");
+    // One of both says when.
+    schema["dependentSchemas"] = json!({
+        "delay": {"if": {"properties": {"delay": {"type": "string"}}}, "then": {"properties": {"due": {"type": "null"}}}},
+    });
+    schema
+}
+
+fn batch_of_jobs() -> Value {
+    let mut jobs = list(reference("NewJob"));
+    jobs["maxItems"] = Limits::SUBMIT_MAX.into();
+    Object::new().has("jobs", jobs).closed("Jobs to be run.")
+}
+
+fn edit_of_job() -> Value {
+    let mut schema = Object::new()
+        .may("payload", about(json!({}), "Any JSON value."))
+        .may("priority", between(0, 9))
+        .may("due", time_asked())
+        .may("deadline", about(or_null(time_asked()), "null takes it away."))
+        .may("attempts_max", between(1, u64::from(u32::MAX)))
+        .closed("What is to be changed.");
+    schema["minProperties"] = 1.into();
+    schema
+}
+
+/// One, or a list of them.
+fn some(schema: &Value) -> Value {
+    json!({"anyOf": [schema, {"type": "array", "items": schema}, {"type": "null"}]})
+}
+
+fn filter() -> Value {
+    let mut schema = Object::new()
+        .may("state", some(&state()))
+        .may("kind", some(&kind()))
+        .may("tenant", or_null(name(128)))
+        .may("category", or_null(category()))
+        .may("q", about(or_null(text()), "What the job's text must contain."))
+        .may("due_after", or_null(time_asked()))
+        .may("due_before", or_null(time_asked()))
+        .may("created_after", or_null(time_asked()))
+        .may("created_before", or_null(time_asked()))
+        .may("incident", about(or_null(text()), "The id of an incident."))
+        .closed("Which jobs.");
+    schema["minProperties"] = 1.into();
+    schema
+}
+
+fn order(object: Object) -> Value {
+    let (nothing, never) =
+        (json!({"type": ["array", "null"], "maxItems": 0}), json!({"type": "null"}));
+    said(object)
+        .may("canary", about(nothing, "For redrive only."))
+        .may("deadline", about(never, "For redrive only."))
+        .closed("What is to be done with the jobs.")
+}
+
+fn redrive(object: Object) -> Value {
+    let deadline = "The new deadline of jobs that are put back to work.";
+    said(object)
+        .may(
+            "canary",
+            about(or_null(list(between(1, 1_000))), "How many first, before the next step."),
+        )
+        .may("deadline", about(or_null(time_asked()), deadline))
+        .closed("How dead letters are put back to work.")
+}
+
+/// What every order may say.
+fn said(object: Object) -> Object {
+    object
+        .may("dry_run", about(or_null(flag()), "Say what would be changed, and change nothing."))
+        .may("rate", about(or_null(rate()), "How fast."))
+}
+
+fn kind_settings() -> Value {
+    let ratio = json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1});
+    let breaker = Object::new()
+        .may("window", between(1, 10_000))
+        .may("failure_ratio", ratio)
+        .may("open_for", duration_asked())
+        .closed("When the dependency is taken to be down.");
+    let budget = Object::new()
+        .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}))
+        .may("floor", rate())
+        .closed("How many retries the fleet has.");
+    let mut callback = reference("Callback");
+    callback["description"] = "Where the jobs of the runner `callback` go.".into();
+    Object::new()
+        .may("runner", runner())
+        .may("attempts_max", between(1, u64::from(u32::MAX)))
+        .may("attempt_timeout", duration_asked())
+        .may("backoff", about(text(), "`exponential 100ms x2 max 30s jitter full`, or a preset."))
+        .may("concurrency_max", or_null(between(1, 1_000_000)))
+        .may("rate", or_null(rate()))
+        .may("retry_budget", or_null(budget))
+        .may("sticky_max", about(duration_asked(), "Shorter retries stay in the wheel."))
+        .may("takeovers_max", between(1, u64::from(u32::MAX)))
+        .may("on_give_up", one_of(["dead", "fail"]))
+        .may("keep_succeeded", duration_asked())
+        .may("retry_after_max", duration_asked())
+        .may("breaker", or_null(breaker))
+        .may("routes", list(reference("Route")))
+        .may("callback", json!({"anyOf": [callback, {"type": "null"}]}))
+        .closed("The settings of a kind; what is left out has its default.")
+}
+
+fn callback() -> Value {
+    let texts = |description| about(list(text()), description);
+    Object::new()
+        .has("url", about(text(), "`https://pay.example/hook/{tenant}`"))
+        .may("method", text())
+        .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}))
+        .may("success", texts("Statuses that are a success: `2xx`, `200`, `200-204`."))
+        .may("secrets", texts("Each signs the request; shown as stars."))
+        .may("allow", texts("Private addresses that it may reach: `127.0.0.0/8`."))
+        .may("retry_after_max", duration_asked())
+        .closed("An HTTP request for each attempt.")
+}
+
+fn route() -> Value {
+    let when = Object::new()
+        .may("category", some(&category()))
+        .may("code", some(&text()))
+        .may("status", some(&text()))
+        .may("message", some(&text()))
+        .closed("Which failures.");
+    Object::new()
+        .may("when", or_null(when))
+        .has(
+            "then",
+            about(text(), "`retry`, `retry 30s`, `retry x4`, `snooze 5m`, `dead`, `fail`, …"),
+        )
+        .may("sticky", or_null(flag()))
+        .closed("What is done about some failures.")
+}
+
+fn claim_of_work() -> Value {
+    let batch_max = u64::try_from(Limits::BATCH_MAX).unwrap_or(u64::MAX);
+    let mut kinds = list(kind());
+    kinds["minItems"] = 1.into();
+    kinds["maxItems"] = 100.into();
+    Object::new()
+        .may("holder", about(or_null(id()), "null on the first claim; the answer names it."))
+        .may("name", or_null(name(Limits::HOLDER_NAME_BYTES_MAX)))
+        .has("kinds", json!({"anyOf": [kinds, kind()]}))
+        .may("max", or_null(between(1, batch_max)))
+        .may(
+            "wait",
+            about(or_null(duration_asked()), "How long to wait for the first job, up to 60s."),
+        )
+        .closed("A worker that wants jobs.")
+}
+
+fn heartbeat() -> Value {
+    Object::new()
+        .has("holder", id())
+        .may(
+            "jobs",
+            about(some(&id()), "What the worker holds; what it does not list is given back."),
+        )
+        .closed("A worker that is alive.")
+}
+
+fn settling() -> Value {
+    let mut results = list(reference("Result"));
+    results["maxItems"] = Limits::BATCH_MAX.into();
+    Object::new()
+        .has("holder", id())
+        .has("results", results)
+        .closed("A worker that is done with jobs.")
+}
+
+fn result() -> Value {
+    let verdicts = ["done", "retry", "stop", "dead", "fail", "pause", "cancel", "snooze"];
+    let mut schema = Object::new()
+        .has("id", id())
+        .has("fence", about(count(), "The fence that came with the job."))
+        .has("verdict", one_of(verdicts))
+        .may(
+            "after",
+            about(or_null(duration_asked()), "For retry and snooze only; snooze needs it."),
+        )
+        .may("category", or_null(category()))
+        .may("code", or_null(text()))
+        .may("message", or_null(text()))
+        .may("duration", about(or_null(duration_asked()), "How long the attempt took."))
+        .closed("How an attempt ended.");
+    schema["properties"]["fence"]["maximum"] = i64::MAX.into();
+    schema["allOf"] = json!([
+        {
+            "if": {"properties": {"verdict": {"const": "snooze"}}},
+            "then": {"required": ["after"], "properties": {"after": {"type": "string"}}},
+        },
+        {
+            "if": {"properties": {"verdict": {"enum": ["done", "stop", "dead", "fail", "pause", "cancel"]}}},
+            "then": {"properties": {"after": {"type": "null"}}},
+        },
+    ]);
+    schema
+}

@@ -1,0 +1,374 @@
+//! The documents that the server answers with.
+
+use super::shape::{
+    Object, about, count, duration, example, flag, id, kind, list, one_of, or_null, reference,
+    text, time,
+};
+use super::{requests, tokens};
+use rewheel::Category;
+use rewheel_core::State;
+use serde_json::{Map, Value, json};
+
+const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
+const AT: &str = "2026-01-31T12:00:00.000Z";
+
+/// Every schema, by its name.
+pub(super) fn all() -> Map<String, Value> {
+    let mut schemas = Map::new();
+    let all = jobs().into_iter().chain(others()).chain(work()).chain(tokens::all());
+    for (name, schema) in all.chain(requests::all()) {
+        schemas.insert(name.to_owned(), schema);
+    }
+    schemas
+}
+
+pub(super) fn state() -> Value {
+    one_of(State::ALL.map(State::as_str))
+}
+
+pub(super) fn category() -> Value {
+    one_of(Category::ALL.map(Category::as_str))
+}
+
+/// A page of a list.
+fn page(of: &str) -> Object {
+    let next = about(or_null(text()), "The `cursor` of the next page; null on the last one.");
+    Object::new().has("items", list(reference(of))).has("next", next)
+}
+
+fn jobs() -> Vec<(&'static str, Value)> {
+    vec![
+        ("Problem", example(problem(), problem_example())),
+        (
+            "Job",
+            example(
+                job().open("A job. Lists leave out payload, attempts and audit."),
+                job_example(),
+            ),
+        ),
+        ("JobPage", page("Job").open("A page of jobs.")),
+        ("Failure", failure().open("What went wrong.")),
+        ("Attempt", attempt()),
+        ("AuditEntry", audit().open("Something that was done to a job or a kind.")),
+        (
+            "BatchAnswer",
+            Object::new()
+                .has("results", list(reference("BatchResult")))
+                .open("What became of each entry."),
+        ),
+        ("BatchResult", batch_result()),
+        ("Preview", example(preview(), json!({"count": 412, "complete": true, "sample": [ID]}))),
+        ("Operation", example(operation(), operation_example())),
+        ("OperationPage", page("Operation").open("A page of operations.")),
+    ]
+}
+
+fn problem() -> Value {
+    let error = Object::new()
+        .has("field", about(text(), "Where it is in the request: a JSON pointer."))
+        .has("message", text())
+        .open("What is wrong with one field.");
+    Object::new()
+        .has("type", json!({"type": "string", "pattern": "^urn:rewheel:problem:[a-z_]+$"}))
+        .has("title", text())
+        .has("status", json!({"type": "integer", "minimum": 400, "maximum": 599}))
+        .has("code", about(text(), "What sort of problem: what a client decides by."))
+        .has("detail", about(text(), "What happened this time, for people."))
+        .has("errors", list(error))
+        .has("hint", about(or_null(text()), "What to do about it."))
+        .has("request_id", about(text(), "Also in the header x-request-id, and in the log."))
+        .open("Why a request was not granted, as RFC 9457 has it.")
+}
+
+fn problem_example() -> Value {
+    json!({
+        "type": "urn:rewheel:problem:invalid_field", "title": "invalid field", "status": 422,
+        "code": "invalid_field", "detail": "priority must be 0..9",
+        "errors": [{"field": "/priority", "message": "must be 0..9"}], "hint": null,
+        "request_id": "5f6a7b8c9d0e1f2a",
+    })
+}
+
+fn job() -> Object {
+    let reasons = [
+        "submitted",
+        "backoff",
+        "retry_after",
+        "snooze",
+        "parked",
+        "rate_limit",
+        "retry_budget",
+        "person",
+    ];
+    let because = Object::new().has("reason", one_of(reasons)).has("text", text());
+    Object::new()
+        .has("id", id())
+        .has("kind", kind())
+        .has("state", state())
+        .may("payload", about(json!({}), "Any JSON value, as it was submitted."))
+        .has("key", or_null(text()))
+        .has("tenant", or_null(text()))
+        .has("shard_key", or_null(text()))
+        .has("priority", json!({"type": "integer", "minimum": 0, "maximum": 9}))
+        .has("attempt", about(count(), "The latest attempt that was started; 0 before the first."))
+        .has("attempts_max", count())
+        .has("takeovers", about(count(), "How many holders died with it."))
+        .has("fence", about(count(), "Grows whenever somebody is given the job."))
+        .has("holder", or_null(id()))
+        .has("wanted", or_null(one_of(["pause", "cancel"])))
+        .has("version", about(count(), "Grows at every visible change; the ETag."))
+        .has("due", time())
+        .has("deadline", or_null(time()))
+        .has("due_because", because.open("Why it is due when it is."))
+        .has("attempt_timeout", duration())
+        .has("backoff", text())
+        .has("created", time())
+        .has("finished", or_null(time()))
+        .has("failure", or_null(reference("Failure")))
+        .may("attempts", list(reference("Attempt")))
+        .may("audit", list(reference("AuditEntry")))
+        .may(
+            "duplicate",
+            about(flag(), "Only where it was submitted: whether it was there before."),
+        )
+}
+
+pub(super) fn job_example() -> Value {
+    json!({
+        "id": ID, "kind": "charge-card", "state": "scheduled", "payload": {"order": 17},
+        "key": "order-17", "tenant": null, "shard_key": null, "priority": 5, "attempt": 1,
+        "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
+        "due": AT, "deadline": null,
+        "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},
+        "attempt_timeout": "30s", "backoff": "exponential 100ms x2 max 30s jitter full", "created": AT,
+        "finished": null, "failure": {"category": "timeout", "code": "504", "message": "no answer"},
+        "attempts": [{
+            "attempt": 1, "fence": 1, "holder": ID, "started": AT, "duration": "30s",
+            "category": "timeout", "code": "504", "message": "no answer", "decision": "retry",
+            "delay": "83ms",
+        }],
+        "audit": [],
+    })
+}
+
+fn failure() -> Object {
+    Object::new().has("category", category()).has("code", or_null(text())).has("message", text())
+}
+
+fn attempt() -> Value {
+    let decisions = ["succeed", "retry", "snooze", "dead", "fail", "pause", "cancel"];
+    failure()
+        .has("attempt", count())
+        .has("fence", count())
+        .has("holder", id())
+        .has("started", time())
+        .has("duration", duration())
+        .has("decision", one_of(decisions))
+        .has("delay", or_null(duration()))
+        .open("An attempt that failed.")
+}
+
+fn audit() -> Object {
+    let facts = about(json!({"type": "object"}), "What changed, by name.");
+    Object::new()
+        .has("at", time())
+        .has("who", text())
+        .has("what", text())
+        .has("before", facts.clone())
+        .has("after", facts)
+}
+
+fn batch_result() -> Value {
+    let stored = Object::new().has("id", id()).has("duplicate", flag());
+    let refused = Object::new().has("problem", reference("Problem"));
+    json!({
+        "anyOf": [stored.open("It is stored."), refused.open("It is not; only with partial=true.")],
+        "examples": [{"id": ID, "duplicate": false}],
+    })
+}
+
+fn preview() -> Value {
+    Object::new()
+        .has("count", count())
+        .has("complete", about(flag(), "Whether all were counted; otherwise there are more."))
+        .has("sample", list(id()))
+        .open("What an order would change.")
+}
+
+fn operation() -> Value {
+    let step = Object::new().has("step", count()).has("steps", count());
+    let refused =
+        json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}});
+    Object::new()
+        .has("id", id())
+        .has("verb", one_of(["cancel", "pause", "resume", "retry", "redrive"]))
+        .has("state", one_of(["running", "paused", "done", "aborted"]))
+        .has("total", count())
+        .has("done", count())
+        .has("failed", count())
+        .has("refused", about(refused, "Why jobs could not be changed, and how many."))
+        .has("reason", about(or_null(text()), "Why it ended before its end."))
+        .has("canary", or_null(step.open("The step that is being waited for.")))
+        .has("by", text())
+        .has("created", time())
+        .has("finished", or_null(time()))
+        .open("How far an order was carried out.")
+}
+
+fn operation_example() -> Value {
+    json!({
+        "id": ID, "verb": "redrive", "state": "running", "total": 412, "done": 17, "failed": 0,
+        "refused": {}, "reason": null, "canary": null, "by": "rest", "created": AT, "finished": null,
+    })
+}
+
+fn others() -> Vec<(&'static str, Value)> {
+    let line = audit().has("job", or_null(id())).has("kind", or_null(kind()));
+    let live = Object::new().has("live", json!({"const": true}));
+    let ready = Object::new().has("ready", json!({"const": true}));
+    vec![
+        ("Incident", incident()),
+        (
+            "IncidentPage",
+            page("Incident").has("complete", flag()).open("Incidents, the largest first."),
+        ),
+        ("Kind", kind_document()),
+        ("KindPage", page("Kind").open("A page of kinds.")),
+        ("Holder", holder()),
+        ("HolderPage", page("Holder").open("Who lives, then who died of late.")),
+        ("AuditLine", line.open("An entry of the audit log, with what it is about.")),
+        ("AuditPage", page("AuditLine").open("A page of the audit log, the latest first.")),
+        ("Stats", stats()),
+        ("Live", live.open("The process answers.")),
+        ("Ready", ready.open("Requests are welcome.")),
+        ("Health", health()),
+    ]
+}
+
+fn incident() -> Value {
+    failure()
+        .has("id", text())
+        .has("kind", kind())
+        .has("count", count())
+        .has("dead", count())
+        .has("first_seen", time())
+        .has("last_seen", time())
+        .has("examples", list(id()))
+        .open("Failures that have a cause in common.")
+}
+
+fn by_state() -> Value {
+    Object::new()
+        .has("scheduled", count())
+        .has("leased", count())
+        .has("paused", count())
+        .has("dead", count())
+        .open("How many jobs want something.")
+}
+
+fn kind_document() -> Value {
+    let breaker = Object::new()
+        .has("state", one_of(["closed", "open", "half_open"]))
+        .has("forced", about(flag(), "Whether a person decided."))
+        .may("since", time())
+        .may("reason", text());
+    Object::new()
+        .has("kind", kind())
+        .has("runner", requests::runner())
+        .has("runnable", about(flag(), "Whether somebody here can run its jobs."))
+        .has("paused", flag())
+        .has("parked", flag())
+        .has("settings", reference("KindSettings"))
+        .has("breaker", breaker.open("Whether the dependency of a kind is asked."))
+        .has("jobs", by_state())
+        .has("oldest_due", or_null(time()))
+        .open("A sort of work.")
+}
+
+fn holder() -> Value {
+    Object::new()
+        .has("id", id())
+        .has("name", text())
+        .has("role", one_of(["engine", "worker"]))
+        .has("state", one_of(["alive", "silent", "dead"]))
+        .has("here", about(flag(), "Whether it is the one that answers."))
+        .has("lease_ttl", duration())
+        .has("renewals", count())
+        .has("joined", time())
+        .has("renewed", time())
+        .has("died", or_null(time()))
+        .open("Whoever may run jobs, or may no longer.")
+}
+
+fn stats() -> Value {
+    let decision = Object::new()
+        .has("decision", text())
+        .has("category", or_null(category()))
+        .has("count", count());
+    let notices = Object::new()
+        .has("notifier", text())
+        .has("sent", count())
+        .has("suppressed", count())
+        .has("failed", count())
+        .has("summaries", count());
+    let here = Object::new()
+        .has("holder", id())
+        .has("doubtful", flag())
+        .has("stopping", flag())
+        .has("places", count())
+        .has("places_free", count())
+        .has("waiting", count())
+        .has("decisions", list(decision.open("How often something was decided.")))
+        .has("notices", list(notices.open("What a notifier did.")));
+    let holders = Object::new().has("alive", count());
+    Object::new()
+        .has("jobs", by_state())
+        .has("oldest_due", or_null(time()))
+        .has("holders", holders.open("Who may run jobs."))
+        .has("here", here.open("What this server has done since it started."))
+        .open("How it goes.")
+}
+
+fn health() -> Value {
+    let component = Object::new().has("ok", flag()).has("message", text()).open("One part.");
+    Object::new()
+        .has("ok", flag())
+        .has("components", json!({"type": "object", "additionalProperties": component}))
+        .open("How each part of the server is.")
+}
+
+fn work() -> Vec<(&'static str, Value)> {
+    let settled =
+        Object::new().has("id", id()).has("settled", json!({"const": true})).has("state", state());
+    let lost = Object::new()
+        .has("id", id())
+        .has("settled", json!({"const": false}))
+        .has("reason", one_of(["fence_lost"]));
+    let result = json!({"anyOf": [settled.open("It counts."), lost.open("It came too late.")]});
+    let claimed = Object::new()
+        .has("holder", id())
+        .has("lease_ttl", duration())
+        .has("jobs", list(reference("Work")));
+    let heard = Object::new().has("lease_ttl", duration()).has("cancel", list(id()));
+    vec![
+        ("Work", a_work()),
+        ("Claimed", claimed.open("Jobs to run; none if there was none within the wait.")),
+        ("Heard", heard.open("How long the lease lasts, and which jobs to stop.")),
+        ("Settled", Object::new().has("results", list(result)).open("What became of each result.")),
+    ]
+}
+
+fn a_work() -> Value {
+    Object::new()
+        .has("id", id())
+        .has("kind", kind())
+        .has("payload", json!({}))
+        .has("key", or_null(text()))
+        .has("tenant", or_null(text()))
+        .has("attempt", count())
+        .has("fence", count())
+        .has("deadline", or_null(time()))
+        .has("attempt_timeout", duration())
+        .has("traceparent", or_null(text()))
+        .open("A job in the hands of a worker.")
+}

@@ -1,0 +1,139 @@
+//! Builds JSON schemas.
+
+use serde_json::{Map, Value, json};
+
+/// An object under construction.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    fields: Map<String, Value>,
+    required: Vec<&'static str>,
+}
+
+impl Object {
+    pub(super) fn new() -> Object {
+        Object::default()
+    }
+
+    /// Adds a field that is always there.
+    pub(super) fn has(mut self, name: &'static str, schema: Value) -> Object {
+        self.required.push(name);
+        self.may(name, schema)
+    }
+
+    /// Adds a field that may be there.
+    pub(super) fn may(mut self, name: &'static str, schema: Value) -> Object {
+        self.fields.insert(name.to_owned(), schema);
+        self
+    }
+
+    /// An answer: a later release may add to it.
+    pub(super) fn open(self, description: &str) -> Value {
+        json!({
+            "type": "object", "description": description, "properties": self.fields,
+            "required": self.required,
+        })
+    }
+
+    /// A request: what is unknown is refused.
+    pub(super) fn closed(self, description: &str) -> Value {
+        let mut schema = self.open(description);
+        schema["additionalProperties"] = false.into();
+        schema
+    }
+}
+
+/// Adds an example.
+pub(super) fn example(mut schema: Value, example: Value) -> Value {
+    schema["examples"] = json!([example]);
+    schema
+}
+
+/// Says what something is about.
+pub(super) fn about(mut schema: Value, description: &str) -> Value {
+    schema["description"] = description.into();
+    schema
+}
+
+pub(super) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// What may be `null` instead.
+pub(super) fn or_null(mut schema: Value) -> Value {
+    match (schema.get("type"), schema.get("enum")) {
+        (Some(Value::String(only)), None) => {
+            schema["type"] = json!([only, "null"]);
+            schema
+        }
+        _ => json!({"anyOf": [schema, {"type": "null"}]}),
+    }
+}
+
+pub(super) fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+pub(super) fn text() -> Value {
+    json!({"type": "string"})
+}
+
+pub(super) fn flag() -> Value {
+    json!({"type": "boolean"})
+}
+
+pub(super) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
+    json!({"type": "string", "enum": words.into_iter().collect::<Vec<_>>()})
+}
+
+/// A whole number that is not negative.
+pub(super) fn count() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+pub(super) fn between(least: u64, most: u64) -> Value {
+    json!({"type": "integer", "minimum": least, "maximum": most})
+}
+
+pub(super) fn id() -> Value {
+    json!({"type": "string", "format": "uuid"})
+}
+
+pub(super) fn kind() -> Value {
+    json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"})
+}
+
+/// A time as it is answered.
+pub(super) fn time() -> Value {
+    json!({
+        "type": "string", "format": "date-time",
+        "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+    })
+}
+
+/// A time as it is asked for: in any offset.
+pub(super) fn time_asked() -> Value {
+    json!({"type": "string", "format": "date-time"})
+}
+
+/// A duration as it is answered.
+pub(super) fn duration() -> Value {
+    json!({"type": "string", "pattern": "^([0-9]+(ns|us|ms|s|m|h|d))+$"})
+}
+
+/// A duration as it is asked for.
+pub(super) fn duration_asked() -> Value {
+    json!({"type": "string", "pattern": "^([0-9]{1,6}(ms|s|m|h|d)){1,5}$"})
+}
+
+/// A name without control characters.
+pub(super) fn name(bytes_max: usize) -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": bytes_max,
+        "pattern": "^[^\u{0}-\u{1f}\u{7f}-\u{9f}]+$",
+    })
+}
+
+/// So many in a time.
+pub(super) fn rate() -> Value {
+    json!({"type": "string", "pattern": "^[1-9][0-9]{0,5}/(s|m|h|d)$"})
+}

@@ -1,0 +1,144 @@
+//! Makes answers shorter for whoever can read that, and reads what others made shorter.
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, VARY,
+};
+use axum::http::{HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+use flate2::Compression;
+use flate2::write::{GzDecoder, GzEncoder};
+use std::io::{self, Write};
+
+/// A shorter answer fits into one packet either way.
+const BYTES_MIN: u64 = 1024;
+
+/// No answer of ours is so long; one that were would go out as it is.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How much is unpacked between two looks at the size: it becomes a thousand times as much at most.
+const STEP: usize = 1024;
+
+/// Compresses an answer that is long enough, where the client says that it can read that.
+pub(super) async fn compress(request: Request, next: Next) -> Response {
+    let is_wanted = request.method() != Method::HEAD && accepts(request.headers());
+    let response = next.run(request).await;
+    let (mut parts, body) = response.into_parts();
+    // What has no length yet is told as it happens: nobody waits for enough of it to compress.
+    let is_long = body.size_hint().exact().is_some_and(|bytes| bytes > BYTES_MIN);
+    if !is_long || parts.headers.contains_key(CONTENT_ENCODING) || !is_text(&parts.headers) {
+        return Response::from_parts(parts, body);
+    }
+    parts.headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    if !is_wanted {
+        return Response::from_parts(parts, body);
+    }
+    let Ok(plain) = axum::body::to_bytes(body, BYTES_MAX).await else {
+        parts.status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
+        return Response::from_parts(parts, Body::empty());
+    };
+    match pack(&plain) {
+        Ok(packed) => {
+            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(packed.len()));
+            Response::from_parts(parts, Body::from(packed))
+        }
+        Err(_) => Response::from_parts(parts, Body::from(plain)),
+    }
+}
+
+fn pack(plain: &[u8]) -> io::Result<Vec<u8>> {
+    let room = Vec::with_capacity(plain.len() / 4);
+    let mut encoder = GzEncoder::new(room, Compression::fast());
+    encoder.write_all(plain)?;
+    encoder.finish()
+}
+
+/// Whether it is one of the texts that we send: JSON, metrics, pages.
+fn is_text(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    media_type
+        .is_some_and(|media_type| media_type.contains("json") || media_type.starts_with("text/"))
+}
+
+/// Whether a client accepts gzip: by name, or as any, unless it gives it the weight 0.
+fn accepts(headers: &HeaderMap) -> bool {
+    let said = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    let (mut named, mut any) = (None, None);
+    for one in said.flat_map(|value| value.split(',')) {
+        let (coding, weight) = one.split_once(';').unwrap_or((one, "q=1"));
+        let weight = weight.trim().strip_prefix("q=").and_then(|text| text.parse::<f32>().ok());
+        let is_welcome = weight.is_none_or(|weight| weight > 0.0);
+        match coding.trim() {
+            coding if coding.eq_ignore_ascii_case("gzip") => named = Some(is_welcome),
+            "*" => any = Some(is_welcome),
+            _ => {}
+        }
+    }
+    named.or(any).unwrap_or(false)
+}
+
+/// Unpacks a body as it comes.
+#[derive(Debug)]
+pub(super) struct Unpacking(GzDecoder<Vec<u8>>);
+
+impl Unpacking {
+    pub(super) fn new() -> Unpacking {
+        Unpacking(GzDecoder::new(Vec::new()))
+    }
+
+    /// Unpacks the beginning of what came. Returns the rest, and how long it all is by now.
+    pub(super) fn step<'a>(&mut self, came: &'a [u8]) -> io::Result<(&'a [u8], usize)> {
+        let (now, later) = came.split_at(came.len().min(STEP));
+        self.0.write_all(now)?;
+        Ok((later, self.0.get_ref().len()))
+    }
+
+    /// Returns it all, if it was whole.
+    pub(super) fn finish(self) -> io::Result<Vec<u8>> {
+        self.0.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HeaderMap, Unpacking, accepts, pack};
+
+    #[track_caller]
+    fn check(said: &[&str], is_accepted: bool) {
+        let mut headers = HeaderMap::new();
+        for one in said {
+            headers.append("accept-encoding", one.parse().unwrap());
+        }
+        assert_eq!(accepts(&headers), is_accepted, "{said:?}");
+    }
+
+    #[test]
+    fn only_who_says_so_gets_gzip() {
+        check(&[], false);
+        check(&["br"], false);
+        check(&["gzip"], true);
+        check(&["br, GZIP;q=0.5"], true);
+        check(&["gzip;q=0"], false);
+        check(&["*"], true);
+        check(&["*, gzip;q=0"], false);
+        check(&["*;q=0", "gzip"], true);
+        check(&["identity"], false);
+    }
+
+    #[test]
+    fn a_bomb_is_noticed_before_it_is_unpacked() {
+        let bomb = pack(&vec![b' '; 64 * 1024 * 1024]).unwrap();
+        let mut unpacking = Unpacking::new();
+        let (mut rest, mut sizes) = (bomb.as_slice(), Vec::new());
+        while !rest.is_empty() && sizes.len() < 4 {
+            let (later, size) = unpacking.step(rest).unwrap();
+            rest = later;
+            sizes.push(size);
+        }
+        assert!(!rest.is_empty(), "it was unpacked at once");
+        assert!(sizes[0] < 2 * 1024 * 1024, "{sizes:?}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Refuses what the server has no room for.
+
+use crate::app::App;
+use crate::problem::{Code, Problem};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::sync::Arc;
+
+/// Paths that are answered however many requests there are: whoever looks after the server must see
+/// it, and those that wait have limits of their own.
+const ALWAYS: [&str; 6] =
+    ["/livez", "/readyz", "/health", "/metrics", "/v1/events", "/v1/workers/claim"];
+
+/// Lets a request pass that is short enough, while there is room for one more.
+pub(super) async fn keep(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let limits = &app.config().server.limits;
+    let uri = request.uri();
+    let bytes = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
+    if bytes > limits.url_bytes_max {
+        let detail = format!("the path with its parameters has {bytes} bytes");
+        let hint = format!("the limit is {}: server.limits.url_bytes_max", limits.url_bytes_max);
+        return Err(Problem::new(Code::UrlTooLong, detail).hint(hint));
+    }
+    if ALWAYS.contains(&uri.path()) {
+        return Ok(next.run(request).await);
+    }
+    let Some(_room) = app.request() else {
+        let detail = format!("{} requests are being answered already", limits.requests_max);
+        return Err(Problem::new(Code::Overloaded, detail)
+            .hint("ask again in a moment; the limit is server.limits.requests_max"));
+    };
+    Ok(next.run(request).await)
+}

@@ -1,0 +1,69 @@
+//! Makes tokens, lists them, takes them back.
+
+use super::Page;
+use super::body::{self, Body, SMALL_BYTES_MAX};
+use super::query::Parameters;
+use crate::app::App;
+use crate::problem::{Code, FieldError, Problem};
+use crate::tokens::{Caller, TokenDocument, find, make, stored};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use rewheel_core::{TokenRevoked, TokenRole, redact};
+use std::sync::Arc;
+
+/// `POST /v1/tokens`: the only answer that shows the token.
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let (new, text) = make(&body::read(body, SMALL_BYTES_MAX).await?)?;
+    if !caller.has_token() && !new.roles.allow(TokenRole::Admin) {
+        let why = "must have `admin`: with the first token the server asks everybody for one";
+        return Err(Problem::of_fields(Code::InvalidField, vec![FieldError::new("/roles", why)]));
+    }
+    let put = app.engine_for_work()?.store().put_token(&new, caller.who()).await;
+    // Also where nobody knows whether it was stored.
+    app.tokens().forget();
+    let token = stored(put?, &new.name)?;
+    let document = TokenDocument::new(&token).reveal(&text);
+    Ok((StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(document)).into_response())
+}
+
+/// `GET /v1/tokens`: all of them, by name.
+pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let tokens = app.engine()?.store().tokens().await?;
+    let items: Vec<_> = tokens.iter().map(TokenDocument::new).collect();
+    Ok(Json(Page { items, next: None }).into_response())
+}
+
+/// `POST /v1/tokens/{id}/revoke`: by id, or by name.
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    Path(wanted): Path<String>,
+    caller: Caller,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    body::read_nothing(body).await?;
+    let store = app.engine_for_work()?.store();
+    let not_found = || {
+        Problem::new(Code::NotFound, format!("there is no token `{}`", redact(&wanted)))
+            .hint("GET /v1/tokens lists them, each with its id and its name")
+    };
+    let tokens = store.tokens().await?;
+    let id = find(&tokens, &wanted).ok_or_else(not_found)?.id;
+    let revoked = store.revoke_token(id, caller.who()).await;
+    app.tokens().forget();
+    match revoked? {
+        TokenRevoked::Revoked(token) => Ok(Json(TokenDocument::new(&token)).into_response()),
+        TokenRevoked::NotFound => Err(not_found()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Reads certificates, again whenever their files change.
+
+use crate::config::TlsFiles;
+use rewheel::{Clock, Moment};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How often a connection has the files looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A file that TLS cannot be spoken with.
+#[derive(Debug, thiserror::Error)]
+#[error("server.tls: {}: {why}", .file.display())]
+pub struct TlsError {
+    file: PathBuf,
+    why: String,
+}
+
+impl TlsError {
+    fn new(file: &Path, why: impl Into<String>) -> TlsError {
+        TlsError { file: file.to_owned(), why: why.into() }
+    }
+}
+
+/// What two files look like from outside; none where they cannot be seen.
+type Stamp = [Option<(SystemTime, u64)>; 2];
+
+/// A certificate with its key, as new as its files.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    files: TlsFiles,
+    clock: Clock,
+    looked: Moment,
+    seen: Stamp,
+    config: Arc<ServerConfig>,
+}
+
+impl Certificates {
+    /// Reads the files.
+    pub(crate) fn load(files: &TlsFiles) -> Result<Certificates, TlsError> {
+        // Before they are read: what changes in between is read again.
+        let seen = stamp(files);
+        let config = read(files)?;
+        let clock = Clock::system();
+        Ok(Certificates { files: files.clone(), looked: clock.now(), clock, seen, config })
+    }
+
+    /// Returns what to speak TLS with. Files that were changed and are of no use change nothing: half of
+    /// a pair may be there before the other.
+    pub(crate) fn latest(&mut self) -> Arc<ServerConfig> {
+        let now = self.clock.now();
+        if now.since(self.looked) >= LOOK_EVERY {
+            self.looked = now;
+            let seen = stamp(&self.files);
+            if seen != self.seen {
+                self.seen = seen;
+                match read(&self.files) {
+                    Ok(config) => {
+                        self.config = config;
+                        tracing::info!("the certificate was read again");
+                    }
+                    Err(error) => tracing::warn!(%error, "the certificate stays as it was"),
+                }
+            }
+        }
+        Arc::clone(&self.config)
+    }
+}
+
+fn stamp(files: &TlsFiles) -> Stamp {
+    [&files.certificate, &files.key].map(|path| {
+        let file = std::fs::metadata(path).ok()?;
+        Some((file.modified().ok()?, file.len()))
+    })
+}
+
+fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
+    let TlsFiles { certificate, key } = files;
+    let text = |path: &PathBuf| {
+        std::fs::read(path).map_err(|error| TlsError::new(path, format!("cannot be read: {error}")))
+    };
+    let (chain, secret) = (text(certificate)?, text(key)?);
+    let chain: Result<Vec<CertificateDer<'static>>, _> =
+        CertificateDer::pem_slice_iter(&chain).collect();
+    let chain = chain.map_err(|error| TlsError::new(certificate, format!("is no PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(TlsError::new(
+            certificate,
+            "has no certificate: it begins with BEGIN CERTIFICATE",
+        ));
+    }
+    let secret = PrivateKeyDer::from_pem_slice(&secret)
+        .map_err(|error| TlsError::new(key, format!("has no private key: {error}")))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
+    // Which of the two does not fit nobody can tell.
+    let mut config = config.map_err(|error| {
+        TlsError::new(key, format!("does not go with {}: {error}", certificate.display()))
+    })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,283 @@
+//! Decides who is let in, by tokens that the store was asked for a moment ago.
+
+use super::{CONFIG_NAME, hash, id_of};
+use crate::problem::{Code, Problem};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use rewheel::{Clock, Moment};
+use rewheel_core::store::{Filter, Store};
+use rewheel_core::{Actor, Job, Tenant, Token, TokenHash, TokenId, TokenRole, TokenRoles};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long what the store said is believed. A token that is revoked is of no use after this, on
+/// every node; a busy server asks the store twice a second.
+const FRESH_FOR: Duration = Duration::from_millis(500);
+
+/// For a token that nobody knows the store is asked at most so often, however many guess.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// How long the store may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// How long tokens are believed while the store does not answer. Whoever was let in before may look
+/// at what is wrong; nothing that a revoked token must not do can be done without the store.
+const BELIEVED_MAX: Duration = Duration::from_secs(3_600);
+
+/// Who sends a request, and for whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    who: Actor,
+    badge: Badge,
+    roles: TokenRoles,
+    tenant: Option<Tenant>,
+}
+
+/// What a caller was let in by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Badge {
+    /// There are no tokens, and only this machine can reach the server.
+    None,
+    Config,
+    Stored(TokenId),
+}
+
+impl Caller {
+    fn unknown() -> Caller {
+        let roles = TokenRoles::from_iter([TokenRole::Admin]);
+        Caller { who: Actor::new("rest"), badge: Badge::None, roles, tenant: None }
+    }
+
+    fn of_config() -> Caller {
+        let who = Actor::new(&format!("token:{CONFIG_NAME}"));
+        Caller { who, badge: Badge::Config, ..Caller::unknown() }
+    }
+
+    fn of_token(token: &Token) -> Caller {
+        Caller {
+            who: Actor::new(&format!("token:{}", token.name)),
+            badge: Badge::Stored(token.id),
+            roles: token.roles.clone(),
+            tenant: token.tenant.clone(),
+        }
+    }
+
+    /// Returns what the audit log calls it.
+    pub(crate) fn who(&self) -> &Actor {
+        &self.who
+    }
+
+    pub(crate) fn roles(&self) -> &TokenRoles {
+        &self.roles
+    }
+
+    /// Returns the only tenant whose jobs are its business.
+    pub(crate) fn tenant(&self) -> Option<&Tenant> {
+        self.tenant.as_ref()
+    }
+
+    /// Returns whether there are tokens at all.
+    pub(crate) fn has_token(&self) -> bool {
+        self.badge != Badge::None
+    }
+
+    /// Returns whether a job is its business.
+    pub(crate) fn sees(&self, job: &Job) -> bool {
+        self.tenant.is_none() || self.tenant == job.lane.tenant
+    }
+
+    /// Fills in the tenant where nothing is said; refuses another.
+    pub(crate) fn claim(&self, tenant: &mut Option<Tenant>) -> Result<(), Problem> {
+        match (&self.tenant, &tenant) {
+            (None, _) => Ok(()),
+            (Some(own), None) => {
+                *tenant = Some(own.clone());
+                Ok(())
+            }
+            (Some(own), Some(said)) if own == said => Ok(()),
+            (Some(own), Some(_)) => {
+                let why = format!("this token is for the tenant `{own}` only");
+                Err(Problem::new(Code::Forbidden, why)
+                    .hint("leave `tenant` out: the token says whose jobs they are"))
+            }
+        }
+    }
+
+    /// Narrows a filter down to what is its business.
+    pub(crate) fn narrow(&self, filter: &mut Filter) -> Result<(), Problem> {
+        self.claim(&mut filter.tenant)
+    }
+
+    /// Refuses what is about the jobs of all tenants.
+    pub(crate) fn whole(&self, hint: &str) -> Result<(), Problem> {
+        let Some(tenant) = &self.tenant else { return Ok(()) };
+        let why = format!("this is about all tenants, and this token is for `{tenant}` only");
+        Err(Problem::new(Code::Forbidden, why).hint(hint))
+    }
+}
+
+/// Knows the tokens.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    clock: Clock,
+    /// The digest of the token that the config names.
+    config: Option<TokenHash>,
+    /// Whether only this machine can reach the server: without any tokens it then needs none.
+    is_private: bool,
+    known: Mutex<Option<Arc<Known>>>,
+    /// Held by whoever asks the store.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// What the store said.
+#[derive(Clone, Debug)]
+struct Known {
+    tokens: Arc<HashMap<TokenId, Token>>,
+    read: Moment,
+    /// Whether it is known to have changed since.
+    is_past: bool,
+    /// When the store was last asked in vain.
+    failed: Option<Moment>,
+}
+
+impl Keeper {
+    pub(crate) fn new(config: Option<TokenHash>, is_private: bool) -> Keeper {
+        let asking = tokio::sync::Mutex::new(());
+        Keeper { clock: Clock::system(), config, is_private, known: Mutex::default(), asking }
+    }
+
+    /// Lets a caller in, or says why not. Which of several reasons it is that a token is of no use is
+    /// not said: that would help those who guess.
+    pub(crate) async fn admit(
+        &self,
+        store: Result<&dyn Store, Problem>,
+        bearer: Option<&str>,
+    ) -> Result<Caller, Problem> {
+        let hashed = bearer.map(|text| (id_of(text), hash(text)));
+        if let (Some((_, hash)), Some(config)) = (&hashed, &self.config)
+            && is_same(hash, config)
+        {
+            return Ok(Caller::of_config());
+        }
+        let store = store?;
+        let mut known = self.known(store, FRESH_FOR).await?;
+        if self.is_open(&known) {
+            return Ok(Caller::unknown());
+        }
+        let Some((id, hash)) = hashed else { return Err(no_token()) };
+        if id.is_some_and(|id| !known.tokens.contains_key(&id)) {
+            // It may have been made a moment ago, by another node.
+            let age = self.clock.now().since(known.read);
+            self.clock.sleep(AGAIN_AFTER.saturating_sub(age)).await;
+            known = self.known(store, AGAIN_AFTER).await?;
+        }
+        let token = id.and_then(|id| known.tokens.get(&id));
+        // A token that does not exist is compared as well, so that it takes as long.
+        let is_same = is_same(&hash, &token.map_or(TokenHash([0; 32]), |token| token.hash));
+        match token.filter(|token| is_same && self.is_live(token, &known)) {
+            Some(token) => Ok(Caller::of_token(token)),
+            None => {
+                let id = id.map(|id| id.to_string());
+                tracing::info!(id, "a token was refused");
+                Err(bad_token())
+            }
+        }
+    }
+
+    /// Returns once a caller would not be let in any more.
+    pub(crate) async fn dismissed(&self, store: &dyn Store, caller: &Caller) {
+        loop {
+            self.clock.sleep(FRESH_FOR).await;
+            // As long as nobody knows better it may stay.
+            let Ok(known) = self.known(store, FRESH_FOR).await else { continue };
+            let is_welcome = match caller.badge {
+                Badge::None => self.is_open(&known),
+                Badge::Config => true,
+                Badge::Stored(id) => {
+                    known.tokens.get(&id).is_some_and(|token| self.is_live(token, &known))
+                }
+            };
+            if !is_welcome {
+                return;
+            }
+        }
+    }
+
+    /// Has the store asked again: it was just changed.
+    pub(crate) fn forget(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = known.take() {
+            *known = Some(Arc::new(Known { is_past: true, failed: None, ..(*old).clone() }));
+        }
+    }
+
+    fn is_open(&self, known: &Known) -> bool {
+        self.is_private && self.config.is_none() && known.tokens.is_empty()
+    }
+
+    fn is_live(&self, token: &Token, known: &Known) -> bool {
+        let since = self.clock.now().since(known.read);
+        token.revoked.is_none() && token.expires_in.is_none_or(|left| left > since)
+    }
+
+    fn latest(&self) -> Option<Arc<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the tokens as they were no longer than this ago; as they were last, where the store
+    /// does not answer.
+    async fn known(&self, store: &dyn Store, fresh_for: Duration) -> Result<Arc<Known>, Problem> {
+        let now = self.clock.now();
+        let is_recent = |at: Moment| now.since(at) < fresh_for;
+        let usable = |known: &Arc<Known>| {
+            (is_recent(known.read) && !known.is_past)
+                || (known.failed.is_some_and(is_recent) && now.since(known.read) < BELIEVED_MAX)
+        };
+        if let Some(known) = self.latest().filter(usable) {
+            return Ok(known);
+        }
+        let _one_at_a_time = self.asking.lock().await;
+        if let Some(known) = self.latest().filter(usable) {
+            return Ok(known);
+        }
+        let asked = self.clock.now();
+        let answer = match tokio::time::timeout(ANSWER_MAX, store.tokens()).await {
+            Ok(Ok(tokens)) => Ok(tokens),
+            Ok(Err(error)) => Err(Problem::from(error)),
+            Err(_) => Err(Problem::new(Code::StoreUnavailable, "the store does not answer")),
+        };
+        let known = match (answer, self.latest()) {
+            (Ok(tokens), _) => {
+                let tokens = tokens.into_iter().map(|token| (token.id, token)).collect();
+                Known { tokens: Arc::new(tokens), read: asked, is_past: false, failed: None }
+            }
+            (Err(problem), Some(old)) if asked.since(old.read) < BELIEVED_MAX => {
+                tracing::debug!(detail = problem.detail, "tokens are as they were");
+                let failed = Some(self.clock.now());
+                Known { failed, ..(*old).clone() }
+            }
+            (Err(problem), _) => return Err(problem),
+        };
+        let known = Arc::new(known);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        Ok(known)
+    }
+}
+
+fn is_same(one: &TokenHash, other: &TokenHash) -> bool {
+    verify_slices_are_equal(&one.0, &other.0).is_ok()
+}
+
+fn no_token() -> Problem {
+    Problem::new(Code::Unauthorized, "a token is needed").hint(
+        "send the header `Authorization: Bearer rw_…`; commands take --token or REWHEEL_TOKEN",
+    )
+}
+
+pub(crate) fn bad_token() -> Problem {
+    Problem::new(Code::Unauthorized, "the token is not known, or of no use any more")
+        .hint("it was revoked, has expired, or is of another store: `rewheel token list` tells")
+}
+
+#[cfg(test)]
+mod tests;

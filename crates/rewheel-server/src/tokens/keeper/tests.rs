@@ -1,0 +1,176 @@
+//! Who is let in, and until when.
+
+use super::super::{hash, make};
+use super::{BELIEVED_MAX, Caller, Keeper};
+use crate::problem::{Code, Problem};
+use rewheel::{Clock, millis, seconds};
+use rewheel_core::store::{Store, TokenStore};
+use rewheel_core::{Actor, NewToken, TokenHash};
+use rewheel_stores::MemoryStore;
+use rewheel_testkit::{Fault, FaultyStore, Verb};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+const ADMIN: &str = r#"{"name":"ops","roles":["admin"]}"#;
+
+/// A store that other nodes write to, and the tokens as this node sees them.
+struct Node {
+    store: Arc<MemoryStore>,
+    seen: FaultyStore,
+    keeper: Keeper,
+}
+
+impl Node {
+    fn new(config: Option<TokenHash>, is_private: bool) -> Node {
+        let store = Arc::new(MemoryStore::new());
+        let seen = FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>);
+        Node { store, seen, keeper: Keeper::new(config, is_private) }
+    }
+
+    /// Makes a token, as another node does.
+    async fn token(&self, body: &str) -> (NewToken, String) {
+        let (new, text) = make(body).unwrap();
+        self.store.put_token(&new, &Actor::new("test")).await.unwrap();
+        (new, text.reveal().to_owned())
+    }
+
+    async fn admit(&self, token: Option<&str>) -> Result<Caller, Problem> {
+        self.keeper.admit(Ok(&self.seen), token).await
+    }
+
+    /// Lets the store be away for as many questions as a test asks.
+    fn goes_away(&self) {
+        (0..1_000).for_each(|_| self.seen.fail_next(Verb::Tokens, Fault::Before));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_only_this_machine_reaches_is_open_until_there_is_a_token() {
+    let node = Node::new(None, true);
+    let caller = node.admit(None).await.unwrap();
+    assert_eq!((caller.who().as_str(), caller.has_token()), ("rest", false));
+    let (new, text) = node.token(ADMIN).await;
+    sleep(seconds(1)).await;
+    assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
+    assert_eq!(node.admit(Some(&text)).await.unwrap().who().as_str(), "token:ops");
+    // It does not become open again when the last one is revoked.
+    node.store.revoke_token(new.id, &Actor::new("test")).await.unwrap();
+    sleep(seconds(1)).await;
+    assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_others_reach_is_never_open() {
+    assert_eq!(Node::new(None, false).admit(None).await.unwrap_err().code, Code::Unauthorized);
+    let secret = "0123456789abcdef0123456789abcdef";
+    let node = Node::new(Some(hash(secret)), true);
+    assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
+    assert_eq!(node.admit(Some("other")).await.unwrap_err().code, Code::Unauthorized);
+    assert_eq!(node.admit(Some(secret)).await.unwrap().who().as_str(), "token:config");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_another_node_revoked_is_of_no_use_within_a_second() {
+    let node = Node::new(None, true);
+    let (new, text) = node.token(ADMIN).await;
+    let caller = node.admit(Some(&text)).await.unwrap();
+    let dismissed = node.keeper.dismissed(&node.seen, &caller);
+    tokio::pin!(dismissed);
+    assert!(tokio::time::timeout(seconds(60), &mut dismissed).await.is_err());
+    node.store.revoke_token(new.id, &Actor::new("test")).await.unwrap();
+    let clock = Clock::system();
+    let revoked = clock.now();
+    tokio::time::timeout(seconds(5), dismissed).await.expect("it is dismissed");
+    let took = clock.now().since(revoked);
+    assert!(took <= seconds(1), "a listener was dismissed after {took:?}");
+    assert_eq!(node.admit(Some(&text)).await.unwrap_err().code, Code::Unauthorized);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_another_node_made_is_known_at_once() {
+    let node = Node::new(None, true);
+    let (_, first) = node.token(ADMIN).await;
+    node.admit(Some(&first)).await.unwrap();
+    let (_, text) = node.token(r#"{"name":"ci","roles":["submit"]}"#).await;
+    assert_eq!(node.admit(Some(&text)).await.unwrap().who().as_str(), "token:ci");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_guesses_does_not_learn_why_it_was_wrong() {
+    let node = Node::new(None, true);
+    let (_, good) = node.token(ADMIN).await;
+    let (revoked, old) = node.token(r#"{"name":"old","roles":["read"]}"#).await;
+    node.store.revoke_token(revoked.id, &Actor::new("test")).await.unwrap();
+    let body = r#"{"name":"late","roles":["read"],"expires":"2020-01-01T00:00:00Z"}"#;
+    let (_, late) = node.token(body).await;
+    sleep(seconds(1)).await;
+    let wrong = format!("{}x", &good[..good.len() - 1]);
+    let unknown = format!("rw_0000000000000001_{}", &good[20..]);
+    let short = &good[..20];
+    let mut answers = Vec::new();
+    for token in [wrong.as_str(), &unknown, &old, &late, short, "rw_", "x", ""] {
+        answers.push(node.admit(Some(token)).await.unwrap_err());
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert!(node.admit(Some(&good)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn guessing_does_not_keep_the_store_busy() {
+    let node = Node::new(None, true);
+    node.token(ADMIN).await;
+    let asked = Clock::system().now();
+    for number in 0..100 {
+        let guess = format!("rw_{number:016x}_secret");
+        assert!(node.admit(Some(&guess)).await.is_err());
+    }
+    // One at a time they wait for their turn; the store was asked no more than ten times a second.
+    assert!(Clock::system().now().since(asked) >= seconds(9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_let_in_is_let_in_while_the_store_is_away() {
+    let node = Node::new(None, true);
+    let (_, text) = node.token(ADMIN).await;
+    let short = r#"{"name":"short","roles":["read"],"expires_in":"60s"}"#;
+    let (_, short) = node.token(short).await;
+    node.admit(Some(&text)).await.unwrap();
+    node.goes_away();
+    for _ in 0..3 {
+        sleep(seconds(15)).await;
+        assert!(node.admit(Some(&text)).await.is_ok());
+        assert!(node.admit(Some(&short)).await.is_ok());
+        assert_eq!(node.admit(Some("rw_no")).await.unwrap_err().code, Code::Unauthorized);
+        assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
+    }
+    sleep(seconds(30)).await;
+    assert_eq!(node.admit(Some(&short)).await.unwrap_err().code, Code::Unauthorized);
+    sleep(BELIEVED_MAX).await;
+    assert_eq!(node.admit(Some(&text)).await.unwrap_err().code, Code::StoreUnavailable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_let_in_before_the_store_was_heard() {
+    let node = Node::new(None, true);
+    node.goes_away();
+    for token in [None, Some("rw_0000000000000001_x")] {
+        assert_eq!(node.admit(token).await.unwrap_err().code, Code::StoreUnavailable);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_keeps_nobody_waiting_for_long() {
+    let node = Node::new(None, true);
+    let (_, text) = node.token(ADMIN).await;
+    node.admit(Some(&text)).await.unwrap();
+    (0..1_000).for_each(|_| node.seen.fail_next(Verb::Tokens, Fault::NoAnswer));
+    sleep(seconds(1)).await;
+    for _ in 0..3 {
+        let asked = Clock::system().now();
+        assert!(node.admit(Some(&text)).await.is_ok());
+        let took: Duration = Clock::system().now().since(asked);
+        assert!(took <= seconds(2) + millis(10), "{took:?}");
+    }
+}
