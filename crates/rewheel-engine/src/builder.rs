@@ -4,6 +4,7 @@ use crate::claim::Claims;
 use crate::dispatch::Dispatch;
 use crate::engine::{Engine, new_kind};
 use crate::events::Log;
+use crate::gather;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
@@ -297,6 +298,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         spawn(Heartbeat::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(gather::run(Arc::clone(&shared), stop.clone())),
         spawn(Claims::new(Arc::clone(&shared)).run()),
     ]);
     tracing::info!(%holder, name = shared.settings.name, "engine started");

@@ -18,6 +18,7 @@ mod routes;
 mod runner;
 mod checkpoint;
 mod submit;
+mod gather;
 mod caps;
 mod calls;
 mod claim;

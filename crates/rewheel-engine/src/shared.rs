@@ -5,6 +5,7 @@ use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::counts::Counts;
 use crate::events::Log;
+use crate::gather::Gather;
 use crate::kinds::KindEntry;
 use crate::notify::Desk;
 use crate::park::{Evidence, Probed, Queued, Running};
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) tenants: Tenants,
     pub(crate) caps: Caps,
+    /// Single jobs on their way in.
+    pub(crate) gather: Gather,
     pub(crate) living: AtomicUsize,
     pub(crate) shards: Shards,
     pub(crate) has_rates: AtomicBool,
@@ -182,6 +185,7 @@ impl Shared {
             kinds: RwLock::default(),
             tenants: Tenants::new(parts.tenants, &Clock::system()),
             caps: Caps::default(),
+            gather: Gather::default(),
             living: AtomicUsize::new(1),
             shards: Shards::new(parts.router),
             has_rates: AtomicBool::new(false),

@@ -1,6 +1,7 @@
 //! Takes jobs in: one typed job at a time, or batches of any.
 
 use crate::engine::Engine;
+use crate::gather;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
 use rewheel::{Backoff, Spill};
@@ -249,8 +250,13 @@ pub(crate) async fn insert(
 ) -> Result<Vec<Inserted>, StoreError> {
     let direct = direct(shared, insert);
     let call = direct.is_some().then(|| shared.calls.begin());
-    let asked = Insert { direct: direct.as_ref().map(|(direct, _)| *direct), ..insert.clone() };
-    let answers = shared.store.insert(&asked).await?;
+    let answers = match insert.jobs {
+        [job] if direct.is_none() && is_simple(insert) => gather::insert(shared, job).await?,
+        _ => {
+            let direct = direct.as_ref().map(|(direct, _)| *direct);
+            shared.store.insert(&Insert { direct, ..insert.clone() }).await?
+        }
+    };
     let stored = insert.jobs.iter().zip(&answers).filter_map(|(job, answer)| match answer {
         Inserted::Created { leased: None, .. } => Some((job.id, &job.kind, None, State::Scheduled)),
         Inserted::Created { leased: Some(_), .. } => Some((job.id, &job.kind, None, State::Leased)),
@@ -286,12 +292,18 @@ fn leased_to(direct: Direct, new: &NewJob, answer: &Inserted) -> Option<(Job, Ti
     }
 }
 
+/// Whether nothing is asked but that the jobs are stored.
+fn is_simple(insert: &Insert<'_>) -> bool {
+    insert.sent == Sent::First
+        && insert.if_refused == IfRefused::StoreOthers
+        && insert.direct.is_none()
+}
+
 /// Finds a place for a job that could run at once.
 fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
     let [job] = insert.jobs else { return None };
-    let is_first = insert.sent == Sent::First && insert.if_refused == IfRefused::StoreOthers;
     let is_now = job.due == When::In(Duration::ZERO);
-    if !is_first || !is_now || shared.is_stopping() || shared.is_doubtful() {
+    if !is_simple(insert) || !is_now || shared.is_stopping() || shared.is_doubtful() {
         return None;
     }
     let kind = shared.kind(&job.kind).filter(|kind| kind.takes_direct())?;

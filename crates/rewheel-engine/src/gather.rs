@@ -1,0 +1,177 @@
+//! Stores jobs together that are submitted one by one at the same time.
+//!
+//! A commit costs about the same for one job as for a hundred. Nobody waits for company: who comes
+//! while nothing is on its way goes at once, who comes later goes with the others who came meanwhile.
+
+use crate::shared::Shared;
+use rewheel::CancelToken;
+use rewheel_core::NewJob;
+use rewheel_core::store::{Answer, Insert, Inserted, StoreError};
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// How many go together: a flush should take milliseconds.
+const JOBS_MAX: usize = 256;
+
+/// Larger payloads go alone, so that a batch is never too large for a store.
+const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Jobs that wait for the next flush.
+#[derive(Debug, Default)]
+pub(crate) struct Gather {
+    queue: Mutex<Queue>,
+    came: Notify,
+    /// Single jobs that are being stored, or wait for it.
+    underway: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Vec<Entry>,
+    is_served: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    job: NewJob,
+    answer: oneshot::Sender<Answer<Inserted>>,
+}
+
+/// Counts a job for as long as it is underway.
+struct Underway<'a>(&'a AtomicUsize);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Gather {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing that can panic happens under this lock.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a job wait for the next flush, if there will be one.
+    fn wait(&self, job: &NewJob) -> Option<oneshot::Receiver<Answer<Inserted>>> {
+        let (answer, answered) = oneshot::channel();
+        let mut queue = self.queue();
+        if !queue.is_served {
+            return None;
+        }
+        queue.waiting.push(Entry { job: job.clone(), answer });
+        drop(queue);
+        self.came.notify_one();
+        Some(answered)
+    }
+
+    fn take(&self) -> Vec<Entry> {
+        let mut queue = self.queue();
+        let fit = queue.waiting.len().min(JOBS_MAX);
+        let rest = queue.waiting.split_off(fit);
+        std::mem::replace(&mut queue.waiting, rest)
+    }
+}
+
+/// Inserts one job, with others where there are some.
+///
+/// # Cancel safety
+/// The job may be stored or not; it has its id, so that sending it again is harmless.
+pub(crate) async fn insert(shared: &Shared, job: &NewJob) -> Answer<Vec<Inserted>> {
+    let gather = &shared.gather;
+    let is_alone = gather.underway.fetch_add(1, Ordering::Relaxed) == 0;
+    let _underway = Underway(&gather.underway);
+    if !is_alone
+        && job.payload.len() <= PAYLOAD_BYTES_MAX
+        && let Some(answered) = gather.wait(job)
+        && let Ok(answer) = answered.await
+    {
+        return answer.map(|answer| vec![answer]);
+    }
+    // Also where the flush ended in its midst: stored twice, it is a duplicate of itself.
+    shared.store.insert(&Insert::new(std::slice::from_ref(job))).await
+}
+
+/// Says that there are flushes, until it is dropped: nobody must wait for one that never comes.
+struct Serving<'a>(&'a Gather);
+
+impl<'a> Serving<'a> {
+    fn begin(gather: &'a Gather) -> Serving<'a> {
+        gather.queue().is_served = true;
+        Serving(gather)
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.is_served = false;
+        queue.waiting.clear();
+    }
+}
+
+/// Flushes what has gathered until the engine ends.
+pub(crate) async fn run(shared: Arc<Shared>, stop: CancelToken) {
+    let _serving = Serving::begin(&shared.gather);
+    while !stop.is_cancelled() {
+        let batch = shared.gather.take();
+        if batch.is_empty() {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = shared.gather.came.notified() => {}
+            }
+        } else {
+            flush(&shared, batch).await;
+        }
+    }
+}
+
+/// Stores a batch. One that holds something which cannot be stored is halved until that is alone.
+async fn flush(shared: &Shared, batch: Vec<Entry>) {
+    let mut parts = vec![batch];
+    while let Some(mut part) = parts.pop() {
+        let (jobs, waiting): (Vec<_>, Vec<_>) =
+            part.drain(..).map(|entry| (entry.job, entry.answer)).unzip();
+        match shared.store.insert(&Insert::new(&jobs)).await {
+            Ok(answers) => {
+                for (waiting, answer) in waiting.into_iter().zip(answers) {
+                    let _ = waiting.send(Ok(answer));
+                }
+            }
+            Err(StoreError::Rejected(_)) if jobs.len() > 1 => {
+                let entry = |(job, answer)| Entry { job, answer };
+                let mut first: Vec<_> = jobs.into_iter().zip(waiting).map(entry).collect();
+                let second = first.split_off(first.len() / 2);
+                parts.extend([second, first]);
+            }
+            Err(error) => {
+                for waiting in waiting {
+                    let _ = waiting.send(Err(copy(&error)));
+                }
+            }
+        }
+    }
+}
+
+/// The same error for another.
+fn copy(error: &StoreError) -> StoreError {
+    let cause = || {
+        let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
+        let first = causes.next().map(ToString::to_string).unwrap_or_default();
+        causes.fold(first, |text, cause| format!("{text}: {cause}"))
+    };
+    match error {
+        StoreError::Unavailable(_) => StoreError::Unavailable(cause().into()),
+        StoreError::Ambiguous(_) => StoreError::Ambiguous(cause().into()),
+        StoreError::Full(_) => StoreError::Full(cause().into()),
+        StoreError::Rejected(_) => StoreError::Rejected(cause().into()),
+        StoreError::HolderDead(holder) => StoreError::HolderDead(*holder),
+        StoreError::Broken { what, source } => StoreError::Broken {
+            what: what.clone(),
+            source: source.as_ref().map(|_| cause().into()),
+        },
+        StoreError::Closed => StoreError::Closed,
+    }
+}
