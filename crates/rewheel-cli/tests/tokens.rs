@@ -169,7 +169,7 @@ fn a_secret_is_nowhere_but_in_the_answer_that_makes_it() {
     let served = Served::start(folder, &["--listen", "127.0.0.1:0"], &env);
     let create = ["token", "create", "ops", "--role", "admin"];
     let admin = served.run(Some(config), &create).out;
-    let secret = admin.rsplit('_').next().unwrap().to_owned();
+    let secret = admin.splitn(3, '_').nth(2).unwrap().to_owned();
     let mut said = String::new();
     let wrong = format!("{admin}x");
     for token in [Some(admin.as_str()), Some(config), Some(&wrong), None] {
