@@ -74,7 +74,7 @@ pub fn build_with(
         let notifier: Arc<dyn Notifier> = match target {
             None => Arc::new(LogNotifier),
             Some(target) => {
-                let client = clients.of(&everywhere()).map_err(|error| {
+                let client = clients.of(&everywhere(), None).map_err(|error| {
                     RouteError::new("url", format!("no client can be made: {error}")).of(index)
                 })?;
                 Arc::new(HttpNotifier::new(client, target))

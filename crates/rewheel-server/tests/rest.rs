@@ -34,5 +34,7 @@ mod problems;
 mod life;
 #[path = "rest/tokens.rs"]
 mod tokens;
+#[path = "rest/callback_tls.rs"]
+mod callback_tls;
 #[path = "rest/callback.rs"]
 mod callback;

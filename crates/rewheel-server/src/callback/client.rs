@@ -2,7 +2,10 @@
 
 use super::address::{Allow, RefusedAddress};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, ClientBuilder, redirect, retry};
+use reqwest::{Certificate, Client, ClientBuilder, redirect, retry};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +26,39 @@ const IDLE_PER_HOST_MAX: usize = 256;
 /// Each has its own connections and certificates. Kinds that still need a forgotten one keep it.
 const CLIENTS_MAX: usize = 64;
 
-/// The HTTP clients of a process: one for each list of allowed addresses, since a connection that
-/// one kind may use is not for another to find in the pool.
+/// Who vouches for callees: certificates as PEM. Not the name of a file: every node of a fleet runs the
+/// kind, and has what its settings say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Authority(Arc<str>);
+
+impl Authority {
+    /// Takes certificates.
+    ///
+    /// # Errors
+    /// Says what is wrong with them.
+    pub(crate) fn parse(pem: &str) -> Result<Authority, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            let certificate = certificate.map_err(|error| format!("is no PEM: {error}"))?;
+            roots.add(certificate).map_err(|error| format!("is no certificate: {error}"))?;
+        }
+        if roots.is_empty() {
+            let why = "has no certificate: it is the text that begins with BEGIN CERTIFICATE";
+            return Err(why.to_owned());
+        }
+        Ok(Authority(Arc::from(pem)))
+    }
+
+    fn certificates(&self) -> reqwest::Result<Vec<Certificate>> {
+        Certificate::from_pem_bundle(self.0.as_bytes())
+    }
+}
+
+/// The HTTP clients of a process: one for each list of allowed addresses with each authority, since a
+/// connection that one kind may use is not for another to find in the pool.
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
-    clients: Arc<Mutex<HashMap<Allow, Client>>>,
+    clients: Arc<Mutex<HashMap<(Allow, Option<Authority>), Client>>>,
 }
 
 impl Clients {
@@ -36,17 +67,26 @@ impl Clients {
         Clients::default()
     }
 
-    /// Returns the client of those who may reach these addresses.
-    pub(crate) fn of(&self, allow: &Allow) -> reqwest::Result<Client> {
+    /// Returns the client of those who may reach these addresses, where the authority, or any that this
+    /// machine trusts, vouches for them.
+    pub(crate) fn of(
+        &self,
+        allow: &Allow,
+        authority: Option<&Authority>,
+    ) -> reqwest::Result<Client> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(allow) {
+        let key = (allow.clone(), authority.cloned());
+        if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
         if clients.len() >= CLIENTS_MAX {
             clients.clear();
         }
-        let client = build(allow)?;
-        clients.insert(allow.clone(), client.clone());
+        let client = match authority {
+            Some(authority) => builder(allow).tls_certs_only(authority.certificates()?).build()?,
+            None => build(allow)?,
+        };
+        clients.insert(key, client.clone());
         Ok(client)
     }
 }
@@ -143,10 +183,10 @@ mod tests {
         let networks = || ["10.0.0.0/8".parse().unwrap(), "127.0.0.0/8".parse().unwrap()];
         let mut backwards = networks();
         backwards.reverse();
-        clients.of(&Allow::new(networks())).unwrap();
-        clients.of(&Allow::new(backwards)).unwrap();
+        clients.of(&Allow::new(networks()), None).unwrap();
+        clients.of(&Allow::new(backwards), None).unwrap();
         assert_eq!(clients.clients.lock().unwrap().len(), 1);
-        clients.of(&Allow::default()).unwrap();
+        clients.of(&Allow::default(), None).unwrap();
         assert_eq!(clients.clients.lock().unwrap().len(), 2);
     }
 }

@@ -29,7 +29,7 @@ impl CallbackRunner {
         callback: Callback,
         clients: &Clients,
     ) -> reqwest::Result<CallbackRunner> {
-        let client = clients.of(callback.allow())?;
+        let client = clients.of(callback.allow(), callback.ca())?;
         Ok(CallbackRunner { kind, callback: Arc::new(callback), client })
     }
 

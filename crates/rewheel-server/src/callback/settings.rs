@@ -1,6 +1,7 @@
 //! What an operator says about a callback.
 
 use super::address::Allow;
+use super::client::Authority;
 use super::template::UrlTemplate;
 use crate::signature::Secret;
 use ipnet::IpNet;
@@ -71,6 +72,7 @@ pub struct Callback {
     pub(super) retry_after_max: Option<Duration>,
     /// Each of them signs.
     pub(super) secrets: Vec<Secret>,
+    pub(super) ca: Option<Authority>,
 }
 
 /// The names of the wire, before any of the values is looked at: an error inside a value can then
@@ -85,6 +87,7 @@ struct Fields {
     allow: Option<Value>,
     retry_after_max: Option<Value>,
     secrets: Option<Value>,
+    ca: Option<Value>,
 }
 
 impl Callback {
@@ -143,6 +146,13 @@ impl Callback {
                 )?,
                 None => Vec::new(),
             },
+            ca: match &fields.ca {
+                Some(ca) => {
+                    let ca = Authority::parse(&typed::<String>("ca", ca)?);
+                    Some(ca.map_err(|why| CallbackError::of("ca", why))?)
+                }
+                None => None,
+            },
         })
     }
 
@@ -154,6 +164,11 @@ impl Callback {
     /// Returns the addresses that it may reach although they are not public.
     pub fn allow(&self) -> &Allow {
         &self.allow
+    }
+
+    /// Returns the only ones that may vouch for the callee, where it says so.
+    pub(crate) fn ca(&self) -> Option<&Authority> {
+        self.ca.as_ref()
     }
 }
 

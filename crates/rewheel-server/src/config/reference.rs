@@ -124,6 +124,7 @@ pub const SETTINGS: &[Setting] = &[
     is("kinds.*.callback", "success", "[\"2xx\"]", "Which answers mean that it is done."),
     unset("kinds.*.callback", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "What signs the request, each of them: several while one is replaced."),
     unset("kinds.*.callback", "allow", "[\"127.0.0.0/8\"]", "Addresses that it may reach although they are not public."),
+    unset("kinds.*.callback", "ca", "\"-----BEGIN CERTIFICATE-----…\"", "The only certificates that may vouch for the callee, as PEM; those that this machine trusts if not set."),
     unset("kinds.*.callback", "retry_after_max", "\"1h\"", "How long this callee may make a job wait; that of the kind if not set."),
 
     unset("tenants.*", "jobs_max", "100_000", "How many live jobs it may have in the whole fleet: others are refused."),

@@ -60,6 +60,10 @@ fn a_wrong_value_is_named_with_its_field() {
     };
     refuse(with("url", json!(7)), "url: invalid type");
     refuse(with("method", json!("post")), "method: `post` is not one of POST, PUT");
+    refuse(with("ca", json!(7)), "ca: invalid type");
+    refuse(with("ca", json!("server.pem")), "ca: has no certificate: it is the text");
+    let garbled = "-----BEGIN CERTIFICATE-----\naGk=\n-----END CERTIFICATE-----\n";
+    refuse(with("ca", json!(garbled)), "ca: is no certificate");
     refuse(with("method", json!("CONNECT")), "method: `CONNECT` is not one of");
     refuse(with("headers", json!("Bearer x")), "headers: must be an object of strings");
     refuse(

@@ -1,0 +1,86 @@
+//! Callees that somebody vouches for, whom nobody else knows.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use crate::served::{config, served};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// Serves whoever comes, with a certificate that vouches for itself. Returns its port and the certificate.
+async fn callee() -> (u16, String, tokio::task::JoinSet<()>) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let (acceptor, listener) =
+        (TlsAcceptor::from(Arc::new(tls)), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let port = listener.local_addr().unwrap().port();
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            // Who does not trust it leaves in the middle.
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n1") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+            stream.shutdown().await.unwrap();
+        }
+    });
+    (port, made.cert.pem(), serving)
+}
+
+#[tokio::test]
+async fn a_callee_is_trusted_by_who_vouches_for_it() {
+    let (port, certificate, _serving) = callee().await;
+    let stranger = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    served(config(), async |api| {
+        let callback = |ca: Option<String>| {
+            json!({"runner": "callback", "attempts_max": 1, "callback": {
+                "url": format!("https://localhost:{port}/"), "allow": ["127.0.0.0/8", "::1"], "ca": ca,
+            }})
+            .to_string()
+        };
+        for (kind, ca, wanted) in [
+            ("nobody", None, "dead"),
+            ("another", Some(stranger.cert.pem()), "dead"),
+            ("trusted", Some(certificate), "succeeded"),
+        ] {
+            let mut settings: serde_json::Value = serde_json::from_str(&callback(ca)).unwrap();
+            if settings["callback"]["ca"].is_null() {
+                settings["callback"].as_object_mut().unwrap().remove("ca");
+            }
+            let put = api.put(&format!("/v1/kinds/{kind}"), &settings.to_string()).await;
+            assert_eq!(put.status, 200, "{put:?}");
+            let body = format!(r#"{{"kind":"{kind}","payload":1}}"#);
+            let id = api.post("/v1/jobs", &body).await.body["id"].as_str().unwrap().to_owned();
+            let ended = tokio::time::timeout(Duration::from_secs(30), async {
+                loop {
+                    let job = api.get(&format!("/v1/jobs/{id}")).await.body;
+                    let state = job["state"].as_str().unwrap();
+                    if state != "scheduled" && state != "leased" {
+                        return job;
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            });
+            let job = ended.await.unwrap();
+            assert_eq!(job["state"], wanted, "{kind}: {job}");
+        }
+    })
+    .await;
+}
