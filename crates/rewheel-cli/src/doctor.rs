@@ -169,6 +169,7 @@ mod tests {
         durable: true,
         shared: true,
         wakes: Wakes::Process,
+        groups: true,
         payload_bytes_max: 1,
     };
 

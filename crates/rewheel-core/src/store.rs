@@ -288,6 +288,8 @@ pub struct Capabilities {
     pub shared: bool,
     /// Who hears of a change.
     pub wakes: Wakes,
+    /// Whether it makes one commit of what is asked of it at the same time; otherwise whoever uses it gathers.
+    pub groups: bool,
     /// The longest payload it takes.
     pub payload_bytes_max: usize,
 }

@@ -291,6 +291,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let stop = CancelToken::new();
     let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
     let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();
+    loops.extend(gather::loops(&shared, &stop).map(spawn));
     loops.extend([
         spawn(Dispatch::new(Arc::clone(&shared), commands, returning).run()),
         spawn(housekeeping::give_back(Arc::clone(&shared), returned)),
@@ -298,7 +299,6 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         spawn(Heartbeat::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
-        spawn(gather::run(Arc::clone(&shared), stop.clone())),
         spawn(Claims::new(Arc::clone(&shared)).run()),
     ]);
     tracing::info!(%holder, name = shared.settings.name, "engine started");

@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
+/// Flushes at a time: while one waits for its commit, the next is on its way. More of them are smaller.
+const LOOPS: usize = 2;
+
 /// How many go together: a flush should take milliseconds.
 const JOBS_MAX: usize = 256;
 
@@ -112,8 +115,18 @@ impl Drop for Serving<'_> {
     }
 }
 
+/// Returns what flushes, for a store that does not group by itself what comes together.
+pub(crate) fn loops(
+    shared: &Arc<Shared>,
+    stop: &CancelToken,
+) -> impl Iterator<Item = impl Future<Output = ()> + Send + use<>> + use<> {
+    let loops = if shared.store.capabilities().groups { 0 } else { LOOPS };
+    let (shared, stop) = (Arc::clone(shared), stop.clone());
+    (0..loops).map(move |_| run(Arc::clone(&shared), stop.clone()))
+}
+
 /// Flushes what has gathered until the engine ends.
-pub(crate) async fn run(shared: Arc<Shared>, stop: CancelToken) {
+async fn run(shared: Arc<Shared>, stop: CancelToken) {
     let _serving = Serving::begin(&shared.gather);
     while !stop.is_cancelled() {
         let batch = shared.gather.take();

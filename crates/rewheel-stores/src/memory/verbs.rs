@@ -220,6 +220,7 @@ impl Store for MemoryStore {
             durable: false,
             shared: false,
             wakes: Wakes::Process,
+            groups: false,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
         }
     }

@@ -255,6 +255,7 @@ impl Store for PostgresStore {
             durable: true,
             shared: true,
             wakes: if self.shared.fleet.is_some() { Wakes::Fleet } else { Wakes::Process },
+            groups: false,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
         }
     }

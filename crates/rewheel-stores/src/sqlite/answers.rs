@@ -245,6 +245,7 @@ impl Store for SqliteStore {
             durable: true,
             shared: true,
             wakes: Wakes::Process,
+            groups: true,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
         }
     }
