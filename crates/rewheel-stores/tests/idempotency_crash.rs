@@ -95,12 +95,12 @@ async fn dies_in_the_middle(url: &str) -> Tested {
     kill("in-the-middle", url)?;
     let clock = ClockOffset::default();
     let idempotency = Idempotency::new(open(url, &clock).await);
-    let refused = ask(&idempotency).await.unwrap_err();
+    let refused = ask(&idempotency).await.expect_err("it is in flight");
     let IdempotencyError::InFlight { left } = refused else { panic!("{refused}") };
     assert!(left > LEASE / 2 && left <= LEASE, "{left:?}");
     clock.advance(LEASE);
     let careful = idempotency.clone().after_crash(AfterCrash::Unknown);
-    let refused = ask(&careful).await.unwrap_err();
+    let refused = ask(&careful).await.expect_err("nobody knows");
     assert!(matches!(refused, IdempotencyError::Unknown), "{refused}");
     let answered = ask(&idempotency).await?;
     assert_eq!((answered.bytes.as_slice(), answered.replayed), (&b"of the living"[..], false));

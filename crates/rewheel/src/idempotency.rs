@@ -92,7 +92,7 @@ pub struct Idempotency {
 #[derive(Debug)]
 pub enum Entry {
     /// It is theirs to do.
-    Run(Run),
+    Run(Box<Run>),
     /// It was done: this is the answer.
     Done(Vec<u8>),
     /// Another does it, and holds a lease for so long yet.
@@ -278,11 +278,11 @@ impl Idempotency {
         // Its answer may be lost: asked again with the same id, it is the same run.
         let begin = Begin { key, fingerprint, run, lease, keep, after_crash };
         Ok(match self.insist(|| self.store.begin(&begin)).await? {
-            Begun::Run => Entry::Run(Run {
+            Begun::Run => Entry::Run(Box::new(Run {
                 idempotency: self.clone(),
                 ticket: Ticket { key, run, keep },
                 _flight: self.flights.depart(key, run),
-            }),
+            })),
             Begun::InFlight { left } => Entry::InFlight { left },
             Begun::Done(answer) => Entry::Done(answer),
             Begun::Unknown => Entry::Unknown,

@@ -97,3 +97,8 @@ pub mod call {
         Options, OrWhenOk, Plain, marker,
     };
 }
+
+/// Runs the examples of idempotency as tests.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/idempotency.md")]
+struct IdempotencyPage;

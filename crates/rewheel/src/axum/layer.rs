@@ -213,7 +213,7 @@ enum Admitted {
     /// It is not carried out.
     Answered(Response<Body>),
     /// It is carried out.
-    Run(Run, Request<Body>),
+    Run(Box<Run>, Request<Body>),
 }
 
 impl IdempotencyLayer {
@@ -263,7 +263,7 @@ impl IdempotencyLayer {
 
     async fn carry_out<E>(
         &self,
-        run: Run,
+        run: Box<Run>,
         handler: impl Future<Output = Result<Response<Body>, E>>,
     ) -> Result<Response<Body>, E> {
         match run.hold(Caught { work: Box::pin(handler) }).await {
