@@ -1,4 +1,4 @@
-//! What an axum app mounts: a layer on the `Idempotency-Key` header.
+//! What an axum app mounts: a layer on the `Idempotency-Key` header, routes that tell its health.
 //!
 //! ```
 //! use axum::Router;
@@ -37,6 +37,8 @@ mod body;
 mod kept;
 mod header;
 mod layer;
+mod health;
 
+pub use self::health::{Health, HealthChecks, HealthReport, HealthState};
 pub use self::kept::KeptResponse;
 pub use self::layer::{IdempotencyLayer, IdempotencyService};
