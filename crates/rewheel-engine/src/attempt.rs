@@ -35,8 +35,8 @@ pub(crate) async fn run(
         let _ = shared.to_dispatch.send(Command::Place);
         return;
     }
-    let (target, place) = match call(&waiting, &kind) {
-        Ok(target) => target.map_or((None, 0), |(target, place)| (Some(target), place)),
+    let target = match call(&waiting, &kind) {
+        Ok(target) => target,
         Err((wait, failure)) => {
             Pass::undo(places.paid.take());
             shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
@@ -57,6 +57,7 @@ pub(crate) async fn run(
     let is_own = waiting.job.lane.kind.is_reserved();
     let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
+    let place = target.as_ref().map_or(0, Target::place);
     let report = report(&shared, &waiting, &kind, &cancel, (&checkpoints, place)).await;
     if let Some(payload) = checkpoints.take() {
         // A retry that stays here goes on from there.
@@ -87,7 +88,7 @@ pub(crate) async fn run(
 fn call(
     waiting: &Waiting,
     kind: &KindEntry,
-) -> Result<Option<(Target, usize)>, (Duration, Option<Failure>)> {
+) -> Result<Option<Target>, (Duration, Option<Failure>)> {
     let Some(runner) = &kind.runner else { return Ok(None) };
     let targets = runner.targets(&waiting.job);
     let are_watched = targets.len() > 1 || (kind.health.is_some() && !targets.is_empty());
@@ -95,7 +96,7 @@ fn call(
         return Ok(None);
     }
     let refused = |wait| (wait, park::left_alone(&waiting.job, &targets));
-    kind.targets.begin_one(&targets).map(Some).map_err(refused)
+    kind.targets.begin(&targets).map(Some).map_err(refused)
 }
 
 /// What is to be settled of an attempt that a worker made elsewhere.

@@ -23,7 +23,10 @@ pub(crate) struct Targets {
 
 /// The right to call a target.
 #[derive(Debug)]
-pub(crate) struct Target(OwnedPermit);
+pub(crate) struct Target {
+    permit: OwnedPermit,
+    place: usize,
+}
 
 impl Targets {
     pub(crate) fn new(
@@ -36,12 +39,12 @@ impl Targets {
         Targets { breakers, open_for: settings.open_for, random: random.clone() }
     }
 
-    /// Begins to call the first of several that is not left alone, and says which; or how long to leave all of them alone.
-    pub(crate) fn begin_one(&self, targets: &[String]) -> Result<(Target, usize), Duration> {
+    /// Begins to call the first that is not left alone, or says how long to leave all of them alone.
+    pub(crate) fn begin(&self, targets: &[String]) -> Result<Target, Duration> {
         let mut shortest = Duration::MAX;
         for (place, target) in targets.iter().enumerate() {
-            match self.begin(target) {
-                Ok(target) => return Ok((target, place)),
+            match self.begin_one(target) {
+                Ok(permit) => return Ok(Target { permit, place }),
                 Err(wait) => shortest = shortest.min(wait),
             }
         }
@@ -49,8 +52,8 @@ impl Targets {
     }
 
     /// Begins to call a target, or says how long to leave it alone.
-    fn begin(&self, target: &str) -> Result<Target, Duration> {
-        self.breakers.get(target).acquire_owned().map(Target).map_err(|refused| {
+    fn begin_one(&self, target: &str) -> Result<OwnedPermit, Duration> {
+        self.breakers.get(target).acquire_owned().map_err(|refused| {
             // Those that wait come back one by one: the first finds out for the others.
             let spread = u64::try_from(self.open_for.as_millis()).unwrap_or(u64::MAX).max(1);
             let later = Duration::from_millis(self.random.next() % spread);
@@ -60,11 +63,16 @@ impl Targets {
 }
 
 impl Target {
+    /// Which of those that may be called it is.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
     /// Takes note of what the attempt says about its target.
     pub(crate) fn note(self, report: &Report) {
         match speaks(report) {
-            Some(Ok(())) => self.0.success(),
-            Some(Err(_)) => self.0.failure(),
+            Some(Ok(())) => self.permit.success(),
+            Some(Err(_)) => self.permit.failure(),
             None => {}
         }
     }

@@ -77,9 +77,9 @@ pub(super) fn parse(fields: &Fields, allow: &Allow) -> Result<Urls, CallbackErro
         return Err(CallbackError::of("failover", format!("must be at most {FAILOVER_MAX}")));
     }
     for (index, entry) in further.into_iter().enumerate() {
-        let entry = match entry {
-            Value::String(url) => Entry { url, region: None },
-            other => Entry::deserialize(&other).map_err(|error| {
+        let entry = match entry.as_str() {
+            Some(url) => Entry { url: url.to_owned(), region: None },
+            None => Entry::deserialize(&entry).map_err(|error| {
                 let why = format!("must be a url, or {{ url = \"…\", region = \"…\" }}: {error}");
                 CallbackError::within("failover", index, why)
             })?,
