@@ -259,6 +259,8 @@ mod postgres {
         let mut client = schema.connect().await;
         let transaction = client.transaction().await?;
         charge_in(&transaction, &store, schema.name(), &slow.ticket()).await;
+        // Who only asks does not wait for it.
+        assert!(matches!(begin(&idempotency).await, Entry::InFlight { .. }));
         clock.advance(LEASE);
         let (entry, committed) = tokio::join!(begin(&idempotency), async {
             // Not before somebody waits for it.
