@@ -57,7 +57,8 @@ pub(crate) async fn run(
     let is_own = waiting.job.lane.kind.is_reserved();
     let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
-    let report = report(&shared, &waiting, &kind, &cancel, &checkpoints).await;
+    let place = target.as_ref().map_or(0, Target::place);
+    let report = report(&shared, &waiting, &kind, &cancel, (&checkpoints, place)).await;
     if let Some(payload) = checkpoints.take() {
         // A retry that stays here goes on from there.
         Arc::make_mut(&mut waiting.job).payload = Some(payload);
@@ -88,13 +89,14 @@ fn call(
     waiting: &Waiting,
     kind: &KindEntry,
 ) -> Result<Option<Target>, (Duration, Option<Failure>)> {
-    let Some(health) = &kind.health else { return Ok(None) };
-    let runner = kind.runner.as_ref();
-    let Some(target) = runner.and_then(|runner| runner.target(&waiting.job)) else {
+    let Some(runner) = &kind.runner else { return Ok(None) };
+    let targets = runner.targets(&waiting.job);
+    let are_watched = targets.len() > 1 || (kind.health.is_some() && !targets.is_empty());
+    if !are_watched {
         return Ok(None);
-    };
-    let refused = |wait| (wait, park::left_alone(&waiting.job, &target));
-    health.targets.begin(&target).map(Some).map_err(refused)
+    }
+    let refused = |wait| (wait, park::left_alone(&waiting.job, &targets));
+    kind.targets.begin(&targets).map(Some).map_err(refused)
 }
 
 /// What is to be settled of an attempt that a worker made elsewhere.
@@ -163,7 +165,7 @@ async fn report(
     waiting: &Waiting,
     kind: &KindEntry,
     cancel: &CancelToken,
-    checkpoints: &Checkpoints,
+    (checkpoints, target): (&Checkpoints, usize),
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
@@ -177,7 +179,7 @@ async fn report(
     let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
     let job = Arc::clone(&waiting.job);
-    let context = JobContext::new(job, ends_in, cancel.clone(), checkpoints.clone());
+    let context = JobContext::new(job, ends_in, cancel.clone(), checkpoints.clone(), target);
     let cut = async {
         tokio::select! {
             biased;

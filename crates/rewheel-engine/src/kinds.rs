@@ -1,7 +1,7 @@
 //! What one engine knows of the kinds.
 
 use crate::budget::Budget;
-use crate::park::{Evidence, Health, Load};
+use crate::park::{Evidence, Health, Load, Targets};
 use crate::rate::Gate;
 use crate::runner::Runner;
 use crate::settings::KindSettings;
@@ -27,6 +27,8 @@ pub(crate) struct KindEntry {
     pub(crate) places: Option<Arc<Semaphore>>,
     /// What this engine's own attempts say, where it has a breaker.
     pub(crate) health: Option<Arc<Health>>,
+    /// The same for each target, where its jobs have different ones.
+    pub(crate) targets: Arc<Targets>,
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) budget: Option<Arc<Budget>>,
     pub(crate) load: Arc<Load>,
@@ -201,6 +203,13 @@ impl Shared {
                 .breaker
                 .map(|breaker| Arc::new(Health::new(name, breaker, &self.clock, &self.random))),
         };
+        let targets = match same {
+            Some(known) => Arc::clone(&known.targets),
+            None => {
+                let breaker = settings.breaker.unwrap_or_default();
+                Arc::new(Targets::new(name, breaker, &self.clock, &self.random))
+            }
+        };
         let same = known.filter(|known| known.settings.rate == settings.rate);
         let gate = match same {
             Some(known) => known.gate.clone(),
@@ -235,6 +244,7 @@ impl Shared {
             generation: kind.generation,
             places,
             health,
+            targets,
             gate,
             budget,
             load,

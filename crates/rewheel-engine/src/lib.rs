@@ -55,7 +55,9 @@ pub use self::operation::{
 };
 pub use self::rate::{Rate, RateError};
 pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
-pub use self::settings::{BreakerSettings, EngineSettings, KindSettings, RunnerKind, SettingError};
+pub use self::settings::{
+    BreakerSettings, EngineSettings, KindSettings, REGION_RULE, RunnerKind, SettingError, is_region,
+};
 pub use self::shards::ShardRouter;
 pub use self::submit::{Receipt, Submit, SubmitError};
 pub use self::tenant_settings::TenantSettings;

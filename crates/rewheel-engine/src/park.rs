@@ -10,16 +10,15 @@ mod load;
 mod target;
 
 pub(crate) use self::load::{Load, Queued, Running};
-pub(crate) use self::target::{Target, left_alone};
-
-use self::target::Targets;
+pub(crate) use self::target::{Target, Targets, left_alone};
 
 use crate::kinds::KindEntry;
 use crate::notify::Notice;
 use crate::settings::BreakerSettings;
 use crate::shared::Shared;
 use rewheel::{
-    BreakerState, CancelToken, Category, CircuitBreaker, Clock, Moment, OwnedPermit, Random, millis,
+    BreakerState, CancelToken, Category, CircuitBreaker, CircuitBreakerBuilder, Clock, Moment,
+    OwnedPermit, Random, millis,
 };
 use rewheel_core::store::StoreError;
 use rewheel_core::{Actor, Failure, HolderId, Kind, KindChange, KindChanged, KindName, Report};
@@ -39,8 +38,6 @@ const RIGHT_IDLE_MAX: Duration = rewheel::seconds(60);
 pub(crate) struct Health {
     settings: BreakerSettings,
     breaker: CircuitBreaker,
-    /// The same for each target, where its jobs have different ones.
-    pub(crate) targets: Targets,
     /// What the latest failure said.
     why: Mutex<String>,
 }
@@ -52,15 +49,8 @@ impl Health {
         clock: &Clock,
         random: &Random,
     ) -> Health {
-        let breaker = CircuitBreaker::count_window(settings.window)
-            .failure_ratio(settings.failure_ratio)
-            .open_for(settings.open_for)
-            .probes_max(1)
-            .named(kind.to_string())
-            .clock(clock)
-            .random(random);
-        let targets = Targets::new(breaker.clone(), settings.open_for, random);
-        Health { settings, breaker: breaker.build(), targets, why: Mutex::default() }
+        let breaker = breaker(kind, settings, clock, random).build();
+        Health { settings, breaker, why: Mutex::default() }
     }
 
     pub(crate) fn state(&self) -> BreakerState {
@@ -87,6 +77,21 @@ impl Health {
         let window = self.settings.window;
         format!("at least {percent}% of the last {window} attempts failed; the latest: {why}")
     }
+}
+
+fn breaker(
+    kind: &KindName,
+    settings: BreakerSettings,
+    clock: &Clock,
+    random: &Random,
+) -> CircuitBreakerBuilder {
+    CircuitBreaker::count_window(settings.window)
+        .failure_ratio(settings.failure_ratio)
+        .open_for(settings.open_for)
+        .probes_max(1)
+        .named(kind.to_string())
+        .clock(clock)
+        .random(random)
 }
 
 /// What an attempt is evidence of.

@@ -27,6 +27,12 @@ pub trait Runner: Send + Sync {
         let _ = job;
         None
     }
+
+    /// Names all whom the next attempt of this job may call, those to be preferred first. The first that is not left alone is
+    /// called: [`JobContext::target`] says which. Where there are several, each has a breaker even if the kind has none.
+    fn targets(&self, job: &Job) -> Vec<String> {
+        self.target(job).into_iter().collect()
+    }
 }
 
 /// A kind of job that is a type of this program.
@@ -82,6 +88,7 @@ pub struct JobContext {
     ends_in: Duration,
     cancel: CancelToken,
     checkpoints: Checkpoints,
+    target: usize,
 }
 
 impl JobContext {
@@ -90,9 +97,15 @@ impl JobContext {
         ends_in: Duration,
         cancel: CancelToken,
         checkpoints: Checkpoints,
+        target: usize,
     ) -> JobContext {
         let attempt = job.attempt + 1;
-        JobContext { job, attempt, ends_in, cancel, checkpoints }
+        JobContext { job, attempt, ends_in, cancel, checkpoints, target }
+    }
+
+    /// Returns which of [`Runner::targets`] this attempt calls, counted from 0.
+    pub fn target(&self) -> usize {
+        self.target
     }
 
     pub(crate) fn checkpoints(&self) -> &Checkpoints {

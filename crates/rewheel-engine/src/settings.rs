@@ -18,6 +18,8 @@ pub(crate) const PLACES_MAX: usize = 1_000_000;
 pub struct EngineSettings {
     /// What people call this node.
     pub name: String,
+    /// Where this node is: of several URLs, callbacks take those of its region first.
+    pub region: Option<String>,
     /// How many attempts run at the same time.
     pub places: usize,
     /// How long the node may be silent before others take its jobs.
@@ -58,6 +60,7 @@ impl Default for EngineSettings {
     fn default() -> EngineSettings {
         EngineSettings {
             name: "rewheel".to_owned(),
+            region: None,
             places: 256,
             // A killed node's jobs run elsewhere within 15 s: a life of silence, the third of one in
             // which it was last seen alive, and time to sweep.
@@ -76,6 +79,15 @@ impl Default for EngineSettings {
     }
 }
 
+/// What a region looks like, for people.
+pub const REGION_RULE: &str = "must be 1 to 63 of a-z, 0-9 and -, such as eu-west-1";
+
+/// Returns whether a text can be the name of a region.
+pub fn is_region(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
 impl EngineSettings {
     /// Says what makes no sense, with the name of the setting.
     ///
@@ -92,6 +104,9 @@ impl EngineSettings {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.name.is_empty() || self.name.len() > Limits::HOLDER_NAME_BYTES_MAX {
             return wrong("name", "must be 1 to 128 bytes");
+        }
+        if self.region.as_deref().is_some_and(|region| !is_region(region)) {
+            return wrong("region", REGION_RULE);
         }
         if self.places == 0 {
             return wrong("places", "must be 1 or more");

@@ -81,6 +81,8 @@ impl ServerSettings {
     pub(crate) fn is_private(&self) -> bool {
         self.listen.ip().is_loopback()
     }
+    /// `/health` says that the disk is degraded when less is free where the SQLite file is.
+    pub disk_free_bytes_min: u64,
 }
 
 impl Default for ServerSettings {
@@ -94,6 +96,7 @@ impl Default for ServerSettings {
             tls: None,
             callback_env: Vec::new(),
             limits: LimitSettings::default(),
+            disk_free_bytes_min: 512 * 1024 * 1024,
         }
     }
 }

@@ -61,6 +61,11 @@ fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError
 pub(crate) fn source(
     config: &Config,
 ) -> impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + use<> {
+/// Makes runners over connections that all of them share.
+/// Of several URLs those of this node's region are preferred.
+pub(crate) fn source(
+    region: Option<String>,
+) -> impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> {
     let clients = Clients::new();
     let trusted: BTreeSet<KindName> = config.kinds.keys().cloned().collect();
     let listed = config.server.callback_env.clone();
@@ -69,6 +74,7 @@ pub(crate) fn source(
         RunnerKind::Callback => {
             let listed = (!trusted.contains(kind)).then_some(listed.as_slice());
             let runner = of_callback(kind, settings, listed, &clients);
+            let runner = of_callback(kind, settings, &clients, region.as_deref());
             runner
                 .map_err(|error| {
                     // Written by another release, or with a variable that only others have: its
@@ -85,11 +91,13 @@ fn of_callback(
     settings: &KindSettings,
     listed: Option<&[String]>,
     clients: &Clients,
+    region: Option<&str>,
 ) -> Result<Arc<dyn Runner>, Box<dyn std::error::Error>> {
     let callback = settings.callback.as_ref().ok_or("its callback is missing")?;
     if let Some(error) = listed.and_then(|listed| beyond_reach(callback, "/callback", listed)) {
         return Err(format!("{} {}", error.field, error.message).into());
     }
     let callback = Callback::parse(callback)?;
+    let callback = Callback::parse(callback)?.near(region);
     Ok(Arc::new(CallbackRunner::new(kind.clone(), callback, clients)?))
 }

@@ -212,6 +212,9 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
     let store = connect(&config.store_url()).await?;
     let mut builder =
         Engine::builder(store).settings(config.engine.clone()).runners(runners::source(config));
+    let mut builder = Engine::builder(store)
+        .settings(config.engine.clone())
+        .runners(runners::source(config.engine.region.clone()));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
         builder = builder.notifier(&built.name, built.route, built.notifier);

@@ -120,7 +120,7 @@ fn job(payload: &Value) -> Job {
 }
 
 async fn call(settings: &Value, job: &Job, ends_in: Duration) -> Report {
-    runner(settings).call(job, job.attempt + 1, ends_in, &CancelToken::new()).await
+    runner(settings).call(job, job.attempt + 1, ends_in, 0, &CancelToken::new()).await
 }
 
 async fn call_once(settings: &Value) -> Report {
@@ -366,7 +366,7 @@ async fn connections_are_used_again() {
     let callee = Callee::answering(answer).await;
     let runner = runner(&callee.settings());
     for attempt in 1..=5 {
-        runner.call(&job(&json!({})), attempt, seconds(30), &CancelToken::new()).await;
+        runner.call(&job(&json!({})), attempt, seconds(30), 0, &CancelToken::new()).await;
     }
     let seen = callee.seen();
     assert_eq!(seen.len(), 5);
@@ -454,7 +454,7 @@ async fn a_cancelled_call_is_taken_back() {
     };
     let job = job(&json!({}));
     let report = tokio::select! {
-        report = runner.call(&job, 1, seconds(30), &cancel) => report,
+        report = runner.call(&job, 1, seconds(30), 0, &cancel) => report,
         () = serve => unreachable!(),
         () = stop => unreachable!(),
     };

@@ -15,6 +15,8 @@ mod audit;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod batch;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod idempotency;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod pages;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod suspects;

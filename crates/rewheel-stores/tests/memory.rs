@@ -11,3 +11,19 @@ async fn open() -> Subject {
 }
 
 rewheel_testkit::store_conformance!(open);
+
+/// The memory store of idempotency keys is the library's.
+mod idempotency {
+    use rewheel::{ManualClock, MemoryIdempotency};
+    use rewheel_testkit::IdempotencySubject;
+    use std::sync::Arc;
+
+    async fn open() -> IdempotencySubject {
+        let clock = ManualClock::new();
+        let store = MemoryIdempotency::new(1_000, 1 << 20).clock(&clock);
+        let advance = move |by| clock.advance(by);
+        IdempotencySubject::new([Arc::new(store.clone()), Arc::new(store)], advance)
+    }
+
+    rewheel_testkit::idempotency_conformance!(open);
+}

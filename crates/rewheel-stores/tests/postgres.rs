@@ -32,3 +32,23 @@ mod listed {
 
     rewheel_testkit::store_conformance!(open);
 }
+
+mod idempotency {
+    use rewheel_core::store::ClockOffset;
+    use rewheel_stores::{PostgresOptions, PostgresStore};
+    use rewheel_testkit::{IdempotencySubject, Schema};
+    use std::sync::Arc;
+
+    async fn open() -> IdempotencySubject {
+        let schema = Schema::fresh();
+        let clock = ClockOffset::default();
+        let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
+        (options.clock, options.pool_max) = (clock.clone(), 3);
+        let one = PostgresStore::open_with(options.clone()).await.expect("a fresh schema opens");
+        let other = PostgresStore::open_with(options).await.expect("a schema opens twice");
+        let advance = move |by| clock.advance(by);
+        IdempotencySubject::new([Arc::new(one), Arc::new(other)], advance).keeping(schema)
+    }
+
+    rewheel_testkit::idempotency_conformance!(open);
+}

@@ -19,8 +19,10 @@ mod faulty;
 #[cfg(feature = "postgres")]
 mod schema;
 pub mod conformance;
+pub mod idempotency;
 
 pub use self::faulty::{Fault, FaultyStore, Verb, Weather};
+pub use self::idempotency::IdempotencySubject;
 #[cfg(feature = "postgres")]
 pub use self::schema::{Schema, Visitor};
 pub use self::subject::{Subject, lane, millis, seconds};

@@ -33,3 +33,20 @@ pub(crate) async fn both<A, B>(
     })
     .await
 }
+
+/// Makes many calls at once, and waits for all. Answers come in order.
+pub(crate) async fn all<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut calls: Vec<_> = calls.map(|call| (Box::pin(call), None)).collect();
+    poll_fn(|cx| {
+        let mut waits = false;
+        for (call, answer) in calls.iter_mut().filter(|(_, answer)| answer.is_none()) {
+            match call.as_mut().poll(cx) {
+                Poll::Ready(value) => *answer = Some(value),
+                Poll::Pending => waits = true,
+            }
+        }
+        if waits { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    calls.into_iter().filter_map(|(_, answer)| answer).collect()
+}

@@ -54,8 +54,12 @@ mod bulkhead;
 mod timeout;
 mod pipeline;
 mod presets;
+#[cfg(feature = "idempotency")]
+pub mod idempotency;
 #[cfg(feature = "tower")]
 pub mod tower;
+#[cfg(feature = "axum")]
+pub mod axum;
 
 pub use self::backoff::{Backoff, BackoffError, Backoffs, Jitter, JitterError, NameError, Past};
 pub use self::breaker::{
@@ -72,6 +76,8 @@ pub use self::classify::{
 pub use self::clock::{Clock, Drive, ManualClock, Moment, Sleep};
 pub use self::duration::{DurationError, millis, minutes, seconds};
 pub use self::error::{BoxedError, Error, Refused, Why};
+#[cfg(feature = "idempotency")]
+pub use self::idempotency::{Idempotency, IdempotencyKey, IdempotencyStore, MemoryIdempotency};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
 pub use self::observer::{Event, Observer};
 pub use self::pipeline::{Explanation, Pipeline, Plan, Run, Warning};
@@ -91,3 +97,8 @@ pub mod call {
         Options, OrWhenOk, Plain, marker,
     };
 }
+
+/// Runs the examples of idempotency as tests.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/idempotency.md")]
+struct IdempotencyPage;

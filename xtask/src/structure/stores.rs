@@ -2,26 +2,31 @@
 
 use super::{Finding, TextFile, numbered};
 
-const SUITE: &str = "crates/rewheel-testkit/src/conformance";
-const LIST: &str = "crates/rewheel-testkit/src/conformance/cases.rs";
+/// Where cases are, and the list that runs them.
+const SUITES: [(&str, &str); 2] = [
+    ("crates/rewheel-testkit/src/conformance/", "crates/rewheel-testkit/src/conformance/cases.rs"),
+    (IDEMPOTENCY, IDEMPOTENCY),
+];
+const IDEMPOTENCY: &str = "crates/rewheel-testkit/src/idempotency.rs";
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    let mut findings = cases(files);
+    let mut findings: Vec<Finding> =
+        SUITES.iter().flat_map(|(suite, list)| cases(files, suite, list)).collect();
     findings.extend(sql(files));
     findings
 }
 
 /// A case that is not in the list runs nowhere, and nobody notices.
-fn cases(files: &[TextFile]) -> Vec<Finding> {
-    let Some(list) = files.iter().find(|file| file.path == LIST) else { return Vec::new() };
-    let listed: Vec<&str> = list.text.split([',', '\n']).map(str::trim).collect();
+fn cases(files: &[TextFile], suite: &str, list: &str) -> Vec<Finding> {
+    let Some(names) = files.iter().find(|file| file.path == list) else { return Vec::new() };
+    let listed: Vec<&str> = names.text.split([',', '\n']).map(str::trim).collect();
     let mut findings = Vec::new();
-    for file in files.iter().filter(|file| file.path.starts_with(&format!("{SUITE}/"))) {
+    for file in files.iter().filter(|file| file.path.starts_with(suite)) {
         for (line, text) in numbered(&file.text) {
             let Some(rest) = text.strip_prefix("pub async fn ") else { continue };
             let name = rest.split('(').next().unwrap_or(rest);
             if !listed.contains(&name) {
-                let advice = format!("`{name}` runs nowhere: list it in {LIST}");
+                let advice = format!("`{name}` runs nowhere: list it in {list}");
                 findings.push(Finding { path: file.path.clone(), line, advice });
             }
         }
@@ -71,6 +76,14 @@ mod tests {
             file(suite, "pub async fn takes_one(s: &S) {}\npub async fn takes_two(s: &S) {}\n"),
         ];
         assert_eq!(places(&check(&files)), [format!("{suite}:2")]);
+    }
+
+    #[test]
+    fn a_case_of_the_keys_that_is_not_listed_is_found() {
+        let suite = "crates/rewheel-testkit/src/idempotency.rs";
+        let text =
+            "takes_one,\npub async fn takes_one(s: &S) {}\npub async fn takes_two(s: &S) {}\n";
+        assert_eq!(places(&check(&[file(suite, text)])), [format!("{suite}:3")]);
     }
 
     #[test]

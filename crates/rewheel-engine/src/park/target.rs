@@ -5,8 +5,9 @@
 //! no attempt, and says why.
 
 use super::speaks;
-use rewheel::{Category, CircuitBreakerBuilder, KeyedCircuitBreaker, OwnedPermit, Random};
-use rewheel_core::{Failure, Job, Report};
+use crate::settings::BreakerSettings;
+use rewheel::{Category, Clock, KeyedCircuitBreaker, OwnedPermit, Random};
+use rewheel_core::{Failure, Job, KindName, Report};
 use std::time::Duration;
 
 /// Targets of one kind that are remembered: those that work are forgotten first.
@@ -22,20 +23,37 @@ pub(crate) struct Targets {
 
 /// The right to call a target.
 #[derive(Debug)]
-pub(crate) struct Target(OwnedPermit);
+pub(crate) struct Target {
+    permit: OwnedPermit,
+    place: usize,
+}
 
 impl Targets {
-    pub(super) fn new(
-        breaker: CircuitBreakerBuilder,
-        open_for: Duration,
+    pub(crate) fn new(
+        kind: &KindName,
+        settings: BreakerSettings,
+        clock: &Clock,
         random: &Random,
     ) -> Targets {
-        Targets { breakers: breaker.keyed(TARGETS_MAX), open_for, random: random.clone() }
+        let breakers = super::breaker(kind, settings, clock, random).keyed(TARGETS_MAX);
+        Targets { breakers, open_for: settings.open_for, random: random.clone() }
+    }
+
+    /// Begins to call the first that is not left alone, or says how long to leave all of them alone.
+    pub(crate) fn begin(&self, targets: &[String]) -> Result<Target, Duration> {
+        let mut shortest = Duration::MAX;
+        for (place, target) in targets.iter().enumerate() {
+            match self.begin_one(target) {
+                Ok(permit) => return Ok(Target { permit, place }),
+                Err(wait) => shortest = shortest.min(wait),
+            }
+        }
+        Err(shortest)
     }
 
     /// Begins to call a target, or says how long to leave it alone.
-    pub(crate) fn begin(&self, target: &str) -> Result<Target, Duration> {
-        self.breakers.get(target).acquire_owned().map(Target).map_err(|refused| {
+    fn begin_one(&self, target: &str) -> Result<OwnedPermit, Duration> {
+        self.breakers.get(target).acquire_owned().map_err(|refused| {
             // Those that wait come back one by one: the first finds out for the others.
             let spread = u64::try_from(self.open_for.as_millis()).unwrap_or(u64::MAX).max(1);
             let later = Duration::from_millis(self.random.next() % spread);
@@ -45,19 +63,30 @@ impl Targets {
 }
 
 impl Target {
+    /// Which of those that may be called it is.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
     /// Takes note of what the attempt says about its target.
     pub(crate) fn note(self, report: &Report) {
         match speaks(report) {
-            Some(Ok(())) => self.0.success(),
-            Some(Err(_)) => self.0.failure(),
+            Some(Ok(())) => self.permit.success(),
+            Some(Err(_)) => self.permit.failure(),
             None => {}
         }
     }
 }
 
 /// What is kept of an attempt that was not made. Said once: a target that is down for days must not fill the job's history.
-pub(crate) fn left_alone(job: &Job, target: &str) -> Option<Failure> {
-    let message = format!("{target} is left alone: too many attempts failed there");
+pub(crate) fn left_alone(job: &Job, targets: &[String]) -> Option<Failure> {
+    // Sorted, since their order differs from attempt to attempt.
+    let mut names: Vec<&str> = targets.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let names = names.join(", ");
+    let message = format!("{names} {verb} left alone: too many attempts failed there");
     let failure = Failure::new(Category::CircuitOpen, None, &message);
     (job.failure.as_ref() != Some(&failure)).then_some(failure)
 }

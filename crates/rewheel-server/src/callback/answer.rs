@@ -1,7 +1,7 @@
 //! Judges what a callee answered.
 
 use super::address::RefusedAddress;
-use super::settings::Callback;
+use super::settings::{Callback, MASKED};
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use rewheel::{Category, Class, Classify, RetryAfter, Verdict, duration};
@@ -24,6 +24,7 @@ const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn judge(
     callback: &Callback,
     mut response: Response,
+    origin: &str,
     at: SystemTime,
     left: Duration,
 ) -> Report {
@@ -33,7 +34,12 @@ pub(super) async fn judge(
     match class.verdict {
         Verdict::Done => Report::Done,
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
-            let failure = Failure::of(&class, &message(status, &body));
+            let mut message = masked(&callback.headers, message(status, &body));
+            if callback.urls.has_failover() {
+                // Which of them said so.
+                message = format!("{origin}: {message}");
+            }
+            let failure = Failure::of(&class, &message);
             Report::Failed { verdict, failure }
         }
     }
@@ -87,6 +93,27 @@ fn message(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
+/// Shorter words of a header are no secrets, and would be found everywhere.
+const SECRET_BYTES_MIN: usize = 8;
+
+/// Hides what proves who sends, where a callee says it back: history and logs are read by more people than may send.
+fn masked(headers: &HeaderMap, mut message: String) -> String {
+    let values = headers.values().filter_map(|value| value.to_str().ok());
+    let words =
+        values.flat_map(str::split_whitespace).filter(|word| word.len() >= SECRET_BYTES_MIN);
+    for secret in words {
+        message = message.replace(secret, MASKED);
+        // The beginning of one, where the answer was cut.
+        let begins =
+            |bytes: &usize| secret.get(..*bytes).is_some_and(|head| message.ends_with(head));
+        if let Some(bytes) = (SECRET_BYTES_MIN / 2..secret.len()).rev().find(begins) {
+            message.truncate(message.len() - bytes);
+            message.push_str(MASKED);
+        }
+    }
+    message
+}
+
 /// Judges a call that got no answer.
 pub(super) fn judge_error(error: reqwest::Error, ends_in: Duration, origin: &str) -> Report {
     let error = error.without_url();
@@ -137,4 +164,27 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
         let _ = write!(line, "{separator}{text}");
     }
     if line.is_empty() { error.to_string() } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::masked;
+    use reqwest::header::{HeaderMap, HeaderValue};
+
+    #[track_caller]
+    fn check(message: &str, expected: &str) {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", HeaderValue::from_static("Bearer s3cret-t0ken"));
+        headers.insert("x-team", HeaderValue::from_static("pay"));
+        assert_eq!(masked(&headers, message.to_owned()), expected);
+    }
+
+    #[test]
+    fn what_proves_who_sends_is_not_kept() {
+        check("401: no such token: s3cret-t0ken", "401: no such token: ***");
+        check("{\"authorization\":\"Bearer s3cret-t0ken\"}", "{\"authorization\":\"Bearer ***\"}");
+        check("cut off: s3cret-t0", "cut off: ***");
+        check("the team pay is not known, Bearer", "the team pay is not known, Bearer");
+        check("this is s3c", "this is s3c");
+    }
 }

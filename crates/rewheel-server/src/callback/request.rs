@@ -2,7 +2,7 @@
 
 use super::address;
 use super::settings::Callback;
-use super::template::NoUrl;
+use super::template::{NoUrl, UrlTemplate};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request};
 use rewheel::Category;
@@ -22,8 +22,13 @@ pub(super) struct Now {
 }
 
 /// Makes the request, or says why there cannot be one: then no further attempt could have one.
-pub(super) fn request(callback: &Callback, job: &Job, now: Now) -> Result<Request, Failure> {
-    let url = callback.url.render(job).map_err(|error| match error {
+pub(super) fn request(
+    callback: &Callback,
+    url: &UrlTemplate,
+    job: &Job,
+    now: Now,
+) -> Result<Request, Failure> {
+    let url = url.render(job).map_err(|error| match error {
         NoUrl::BadPayload(why) => Failure::new(Category::BadPayload, None, &why),
         NoUrl::Rejected(why) => Failure::new(Category::Rejected, None, &why),
     })?;

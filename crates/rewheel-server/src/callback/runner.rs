@@ -5,8 +5,8 @@ use super::client::Clients;
 use super::request::{Now, request};
 use super::settings::Callback;
 use reqwest::Client;
-use rewheel::{CancelToken, Clock, Verdict};
-use rewheel_core::{Job, KindName, Report};
+use rewheel::{CancelToken, Category, Clock, Verdict};
+use rewheel_core::{Failure, Job, KindName, Report};
 use rewheel_engine::{JobContext, Reporting, Runner};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -33,7 +33,7 @@ impl CallbackRunner {
         Ok(CallbackRunner { kind, callback: Arc::new(callback), client })
     }
 
-    /// Makes one call, which takes at most `ends_in`.
+    /// Makes one call, which takes at most `ends_in`, to the `place`-th of those that this attempt may call.
     ///
     /// Whoever cancels it takes the attempt back: it is reported as if it had not been, though the
     /// callee may have seen it.
@@ -42,11 +42,17 @@ impl CallbackRunner {
         job: &Job,
         attempt: u32,
         ends_in: Duration,
+        place: usize,
         cancel: &CancelToken,
     ) -> Reporting {
         debug_assert_eq!(job.lane.kind, self.kind, "a runner runs the jobs of its own kind");
         let at = wall_clock();
-        let request = match request(&self.callback, job, Now { attempt, ends_in, at }) {
+        let now = Now { attempt, ends_in, at };
+        let request = match self.callback.urls.in_turn(job).nth(place) {
+            Some(url) => request(&self.callback, url, job, now),
+            None => Err(Failure::new(Category::Unknown, None, "there is no such url")),
+        };
+        let request = match request {
             Ok(request) => request,
             Err(failure) => {
                 let report = Report::Failed { verdict: Verdict::Stop, failure };
@@ -61,7 +67,7 @@ impl CallbackRunner {
             match client.execute(request).await {
                 Ok(response) => {
                     let left = ends_in.saturating_sub(clock.now().since(started));
-                    answer::judge(&callback, response, at, left).await
+                    answer::judge(&callback, response, &origin, at, left).await
                 }
                 Err(error) => answer::judge_error(error, ends_in, &origin),
             }
@@ -79,11 +85,12 @@ impl CallbackRunner {
 
 impl Runner for CallbackRunner {
     fn run(&self, context: JobContext) -> Reporting {
-        self.call(context.job(), context.attempt(), context.ends_in(), context.cancel())
+        let (attempt, ends_in) = (context.attempt(), context.ends_in());
+        self.call(context.job(), attempt, ends_in, context.target(), context.cancel())
     }
 
-    fn target(&self, job: &Job) -> Option<String> {
-        self.callback.url.host_of(job)
+    fn targets(&self, job: &Job) -> Vec<String> {
+        self.callback.urls.targets(job)
     }
 }
 

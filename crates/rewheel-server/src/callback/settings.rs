@@ -1,8 +1,11 @@
 //! What an operator says about a callback.
 
+mod failover;
+
+pub(super) use self::failover::Urls;
+
 use super::address::Allow;
 use super::client::Authority;
-use super::template::UrlTemplate;
 use crate::signature::Secret;
 use ipnet::IpNet;
 use reqwest::Method;
@@ -64,7 +67,7 @@ const HEADERS_TAKEN: [&str; 10] = [
 /// ```
 #[derive(Clone, Debug)]
 pub struct Callback {
-    pub(super) url: UrlTemplate,
+    pub(super) urls: Urls,
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) success: StatusSet,
@@ -81,6 +84,8 @@ pub struct Callback {
 #[serde(deny_unknown_fields)]
 struct Fields {
     url: Option<Value>,
+    region: Option<Value>,
+    failover: Option<Value>,
     method: Option<Value>,
     headers: Option<Value>,
     success: Option<Value>,
@@ -113,11 +118,8 @@ impl Callback {
             Some(allow) => parse_allow(&typed::<Vec<String>>("allow", allow)?)?,
             None => Allow::default(),
         };
-        let Some(url) = &fields.url else {
-            return Err(CallbackError::of("url", "is required"));
-        };
         Ok(Callback {
-            url: parse_url(&typed::<String>("url", url)?, &allow)?,
+            urls: failover::parse(&fields, &allow)?,
             method: match &fields.method {
                 Some(method) => parse_method(&typed::<String>("method", method)?)?,
                 None => Method::POST,
@@ -154,6 +156,13 @@ impl Callback {
                 None => None,
             },
         })
+    }
+
+    /// Prefers the URLs of a region to the others.
+    #[must_use]
+    pub fn near(mut self, region: Option<&str>) -> Callback {
+        self.urls.prefer(region);
+        self
     }
 
     /// Returns the HTTP method.
@@ -207,14 +216,6 @@ fn unquoted<T: for<'de> Deserialize<'de>>(
     what: &str,
 ) -> Result<T, CallbackError> {
     T::deserialize(value).map_err(|_| CallbackError::of(field, format!("must be {what}")))
-}
-
-fn parse_url(text: &str, allow: &Allow) -> Result<UrlTemplate, CallbackError> {
-    let url = UrlTemplate::parse(text).map_err(|why| CallbackError::of("url", why))?;
-    if let Some(address) = url.address() {
-        allow.check(address).map_err(|refused| CallbackError::of("url", refused))?;
-    }
-    Ok(url)
 }
 
 fn parse_method(text: &str) -> Result<Method, CallbackError> {

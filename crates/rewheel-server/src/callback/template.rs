@@ -64,9 +64,11 @@ impl UrlTemplate {
 
     /// Returns the host that a job goes to, where jobs go to different ones.
     pub(super) fn host_of(&self, job: &Job) -> Option<String> {
-        if !self.has_hosts {
-            return None;
-        }
+        if self.has_hosts { self.host(job) } else { None }
+    }
+
+    /// Returns the host that a job goes to.
+    pub(super) fn host(&self, job: &Job) -> Option<String> {
         let url = self.render(job).ok()?;
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("{}{port}", url.host_str()?))
@@ -208,4 +210,4 @@ fn push_encoded(url: &mut String, value: &str) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -84,11 +84,13 @@ pub const SETTINGS: &[Setting] = &[
     is("server.limits", "body_rate_min", "1_024", "How many bytes a second are enough."),
     is("server.limits", "idle_timeout", "\"75s\"", "How long a connection may stay open without a request."),
     is("server.limits", "write_timeout", "\"30s\"", "How long a client may take no byte of what is sent to it."),
+    is("server", "disk_free_bytes_min", "536_870_912", "`/health` says that the disk is degraded when less is free where the SQLite file is."),
 
     is("store", "url", "\"sqlite://rewheel.db\"", "Which store: `sqlite://file`, `postgres://user@host/database`, or `memory://` to try things out."),
     unset("store", "pool_max", "16", "Connections for the work, where the store is a server: 2 to 1,000."),
 
     is("engine", "name", "\"rewheel\"", "What people call this node."),
+    unset("engine", "region", "\"eu\"", "Where this node is: of several URLs, callbacks take those of its region first."),
     is("engine", "places", "256", "How many attempts run at the same time."),
     is("engine", "lease_ttl", "\"10s\"", "How long the node may be silent before others take its jobs."),
     is("engine", "horizon", "\"5s\"", "How far ahead of its due a job is claimed, to wait in the wheel for its millisecond."),
@@ -119,6 +121,8 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*", "routes", "[{ when = { status = \"409\" }, then = \"dead\" }]", "What is done about failures that deserve something else than a retry: the first rule that fits."),
 
     unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "Where to, with `{id}`, `{kind}`, `{tenant}` and `{payload.order}` filled in. Required."),
+    unset("kinds.*.callback", "region", "\"eu\"", "Where that is: nodes of the same region prefer it."),
+    is("kinds.*.callback", "failover", "[]", "Further URLs, in order, each with its breaker: `\"https://…\"` or `{ url = \"https://…\", region = \"us\" }`."),
     is("kinds.*.callback", "method", "\"POST\"", "How."),
     unset("kinds.*.callback", "headers", "{ x-shop = \"north\" }", "Further headers; `${NAME}` in a value is a variable of the environment."),
     is("kinds.*.callback", "success", "[\"2xx\"]", "Which answers mean that it is done."),

@@ -206,9 +206,18 @@ fn the_retry_budget_that_the_documentation_shows_is_accepted() {
 #[test]
 fn what_the_documentation_shows_is_accepted() {
     let page = include_str!("../../../../docs/failures.md");
-    let (_, example) = page.split_once("```toml\n").unwrap();
-    let (example, _) = example.split_once("```").unwrap();
-    let config = load(example, &[]).unwrap();
+    let examples: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    for example in &examples {
+        load(example, &[]).unwrap();
+    }
+    assert_eq!(load(examples.last().unwrap(), &[]).unwrap().engine.region.as_deref(), Some("eu"));
+    check(
+        "[engine]\nregion = \"E U\"",
+        &[],
+        "rewheel.toml:2: engine.region: must be 1 to 63 of a-z",
+    );
+    let config = load(examples[0], &[]).unwrap();
     assert_eq!(config.kinds[&KindName::parse("charge-card").unwrap()].routes.rules().len(), 3);
 }
 

@@ -1,14 +1,17 @@
 //! Tells whoever starts and stops servers how this one is.
 
+mod disk;
+
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rewheel::Clock;
-use serde::Serialize;
+use rewheel::axum::{Health, HealthChecks};
+use rewheel_engine::{Engine, EngineStatus};
 use serde_json::json;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,47 +36,46 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Prob
     }
 }
 
-/// One part of the server.
-#[derive(Debug, Serialize)]
-struct Component {
-    ok: bool,
-    message: String,
-}
-
 /// `GET /health`: how each part is, for people. 503 if one of them keeps jobs from being run or taken in.
 pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine()?;
-    let status = engine.status();
-    let part = |ok: bool, well: String, ill: String| Component {
-        ok,
-        message: if ok { well } else { ill },
-    };
-    let clock = Clock::system();
-    let asked = clock.now();
-    let store = match tokio::time::timeout(STORE_TIMEOUT, engine.store().now()).await {
-        Ok(Ok(_)) => {
-            // Up to the next millisecond: less is nobody's business.
-            let took = clock.now().since(asked).as_millis() + 1;
-            part(true, format!("answered within {took}ms"), String::new())
-        }
-        Ok(Err(error)) => part(false, String::new(), error.with_causes()),
-        Err(_) => part(false, String::new(), "does not answer".to_owned()),
-    };
-    let lease = part(
-        !status.doubtful,
-        format!("holder {} is alive", status.holder),
-        "could not be renewed: nothing new is started until it is".to_owned(),
-    );
-    let used = status.places - status.places_free.min(status.places);
-    let places = part(true, format!("{used} of {} are taken", status.places), String::new());
-    let is_well = store.ok && lease.ok;
-    let document = json!({
-        "ok": is_well,
-        "components": { "store": store, "lease": lease, "places": places },
-    });
-    let code = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let (store, lease, places) = (engine.clone(), engine.status(), engine.status());
+    let mut checks = HealthChecks::new()
+        .timeout(STORE_TIMEOUT)
+        .check("store", move || ask_store(store.clone()))
+        .check("lease", move || ready(lease_health(&lease)))
+        .check("places", move || ready(places_health(&places)));
+    let config = app.config();
+    if let Some(folder) = disk::folder(&config.store.url) {
+        let enough = config.server.disk_free_bytes_min;
+        checks = checks.check("disk", move || ready(disk::health(&folder, enough)));
+    }
     // It is an answer, not a problem: whoever asks wants all of it.
-    let mut response = (code, Json(document)).into_response();
+    let mut response = checks.run().await.response();
     response.extensions_mut().insert(super::answer::AsItIs);
     Ok(response)
+}
+
+async fn ask_store(engine: Engine) -> Health {
+    let clock = Clock::system();
+    let asked = clock.now();
+    match engine.store().now().await {
+        // Up to the next millisecond: less is nobody's business.
+        Ok(_) => {
+            Health::ok(format!("answered within {}ms", clock.now().since(asked).as_millis() + 1))
+        }
+        Err(error) => Health::down(error.with_causes()),
+    }
+}
+
+fn lease_health(status: &EngineStatus) -> Health {
+    if status.doubtful {
+        return Health::down("could not be renewed: nothing new is started until it is");
+    }
+    Health::ok(format!("holder {} is alive", status.holder))
+}
+
+fn places_health(status: &EngineStatus) -> Health {
+    let used = status.places - status.places_free.min(status.places);
+    Health::ok(format!("{used} of {} are taken", status.places))
 }

@@ -60,7 +60,30 @@ async fn every_part_says_how_it_is() {
         for part in ["store", "lease", "places"] {
             let part = &health.body["components"][part];
             assert!(part["ok"] == true && part["message"].is_string(), "{health:?}");
+            assert_eq!(part["state"], "ok");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_up_is_told_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config();
+    config.store.url = format!("sqlite://{}", folder.path().join("rewheel.db").display());
+    config.server.disk_free_bytes_min = u64::MAX;
+    served(config, async |api| {
+        let health = api.get("/health").await;
+        assert_eq!((health.status, &health.body["ok"]), (200, &json!(true)), "it still works");
+        let disk = &health.body["components"]["disk"];
+        assert_eq!(
+            (&health.body["state"], &disk["state"]),
+            (&json!("degraded"), &json!("degraded"))
+        );
+        assert!(
+            disk["message"].as_str().is_some_and(|text| text.contains("MiB are free, fewer than")),
+            "{disk}"
+        );
     })
     .await;
 }

@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("budgets", include_str!("migrations/0005_budgets.sql")),
     ("shards", include_str!("migrations/0006_shards.sql")),
     ("tokens", include_str!("migrations/0007_tokens.sql")),
+    ("idempotency", include_str!("migrations/0008_idempotency.sql")),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.

@@ -53,6 +53,13 @@ statements! {
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
     HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8);
     HOLDERS = "sql/holders.sql" (INT8);
+    IDEMPOTENCY_FIND = "sql/idempotency_find.sql" (INT8, BYTEA);
+    IDEMPOTENCY_FINISH = "sql/idempotency_finish.sql" (INT8, BYTEA, UUID, BYTEA, INT8);
+    IDEMPOTENCY_INSERT = "sql/idempotency_insert.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8);
+    IDEMPOTENCY_PRUNE = "sql/idempotency_prune.sql" (INT8, INT8);
+    IDEMPOTENCY_RELEASE = "sql/idempotency_release.sql" (BYTEA, UUID);
+    IDEMPOTENCY_RENEW = "sql/idempotency_renew.sql" (INT8, BYTEA, UUID, INT8);
+    IDEMPOTENCY_TAKE = "sql/idempotency_take.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8, UUID);
     INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,

@@ -16,3 +16,4 @@ pub(super) mod sweep;
 mod tokens;
 mod columns;
 mod writes;
+pub(super) mod idempotency;

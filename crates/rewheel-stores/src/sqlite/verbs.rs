@@ -16,3 +16,4 @@ pub(super) mod budgets;
 pub(super) mod change;
 pub(super) mod read;
 pub(super) mod prune;
+pub(super) mod idempotency;

@@ -39,7 +39,7 @@ pub async fn grants_what_others_earned(subject: &Subject) {
 
 /// Each kind has its own, and answers come in the order of what is asked.
 pub async fn answers_for_each_kind_in_order(subject: &Subject) {
-    assert_eq!(subject.store.grant(&[]).await.unwrap(), []);
+    assert!(subject.store.grant(&[]).await.unwrap().is_empty());
     for kind in ["charge", "refund"] {
         empty(subject, kind).await;
     }

@@ -1,6 +1,7 @@
 //! Checks what a callback's settings may say.
 
 use super::Callback;
+use crate::callback::template::tests::job;
 use serde_json::{Value, json};
 
 fn parse(settings: &Value) -> Result<Callback, String> {
@@ -43,7 +44,7 @@ fn only_the_url_is_required() {
 
 #[test]
 fn what_is_not_known_is_named() {
-    for field in ["failover", "secret", "urls"] {
+    for field in ["fallback", "secret", "urls"] {
         let mut settings = json!({"url": "https://pay.example"});
         settings[field] = json!([]);
         refuse(settings, &format!("{field}: unknown field `{field}`"));
@@ -135,4 +136,68 @@ fn secrets_are_not_printed() {
     let callback = parse(&json!({"url": "https://pay.example", "headers": headers})).unwrap();
     let printed = format!("{callback:?}");
     assert!(printed.contains("authorization") && !printed.contains("s3cret"), "{printed}");
+}
+
+/// The hosts that the attempts of a job go to, one after the other.
+fn hosts(callback: &Callback, attempt: u32, attempts_before: u32) -> Vec<String> {
+    let mut job = job(None, b"{}");
+    (job.attempt, job.attempts_before) = (attempt, attempts_before);
+    callback.urls.in_turn(&job).filter_map(|url| url.host(&job)).collect()
+}
+
+#[test]
+fn after_a_failure_the_next_url_is_first() {
+    let callback = parse(&json!({
+        "url": "https://a.example/{id}",
+        "failover": ["https://b.example", {"url": "https://c.example:8443"}],
+    }))
+    .unwrap();
+    assert_eq!(hosts(&callback, 0, 0), ["a.example", "b.example", "c.example:8443"]);
+    assert_eq!(hosts(&callback, 1, 0), ["b.example", "c.example:8443", "a.example"]);
+    assert_eq!(hosts(&callback, 3, 0), ["a.example", "b.example", "c.example:8443"]);
+    assert_eq!(hosts(&callback, 5, 5)[0], "a.example", "a redriven job begins anew");
+    let job = job(None, b"{}");
+    assert_eq!(callback.urls.targets(&job), ["a.example", "b.example", "c.example:8443"]);
+    let alone = parse(&json!({"url": "https://a.example/{id}", "failover": []})).unwrap();
+    assert!(alone.urls.targets(&job).is_empty(), "there is nowhere else to go");
+}
+
+#[test]
+fn urls_of_the_nodes_region_come_first() {
+    let settings = json!({
+        "url": "https://us-1.example", "region": "us",
+        "failover": [
+            {"url": "https://eu-1.example", "region": "eu"}, "https://any.example",
+            {"url": "https://eu-2.example", "region": "eu"},
+        ],
+    });
+    let near = |region| hosts(&parse(&settings).unwrap().near(region), 0, 0);
+    let as_written = ["us-1.example", "eu-1.example", "any.example", "eu-2.example"];
+    assert_eq!(near(None), as_written);
+    assert_eq!(near(Some("ap")), as_written);
+    assert_eq!(near(Some("us")), as_written);
+    assert_eq!(near(Some("eu")), ["eu-1.example", "eu-2.example", "us-1.example", "any.example"]);
+}
+
+#[test]
+fn each_further_url_is_checked_as_the_first_is() {
+    let with = |failover: Value| json!({"url": "https://pay.example", "failover": failover});
+    refuse(with(json!("https://b.example")), "failover: invalid type");
+    refuse(
+        with(json!(["https://b.example", "ftp://c.example"])),
+        "failover.1.url: must begin with",
+    );
+    refuse(with(json!(["https://b.example/{nobody}"])), "failover.0.url: `{nobody}` is not");
+    refuse(with(json!(["http://10.0.0.1/"])), "failover.0.url: ");
+    refuse(with(json!([{"url": "https://u:p@b.example"}])), "failover.0.url: must have no user");
+    refuse(with(json!([{"uri": "https://b.example"}])), "failover.0: must be a url, or { url");
+    refuse(with(json!([7])), "failover.0: must be a url, or { url");
+    refuse(
+        with(json!([{"url": "https://b.example", "region": "E U"}])),
+        "failover.0.region: must be",
+    );
+    refuse(with(json!(vec!["https://b.example"; 17])), "failover: must be at most 16");
+    refuse(json!({"url": "https://a.example", "region": ""}), "region: must be 1 to 63");
+    let allowed = json!({"url": "https://a.example", "failover": ["http://10.0.0.1/"], "allow": ["10.0.0.0/8"]});
+    assert!(parse(&allowed).is_ok());
 }

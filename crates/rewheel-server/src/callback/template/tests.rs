@@ -6,7 +6,7 @@ use rewheel_core::{
 };
 use serde_json::{Value, json};
 
-fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
+pub(in crate::callback) fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
     Job {
         id: JobId::from_bytes([1; 16]),
         lane: Lane {

@@ -1,0 +1,105 @@
+//! Where callbacks go: a URL, with those that stand in for it.
+
+use super::{CallbackError, Fields, typed};
+use crate::callback::address::Allow;
+use crate::callback::template::UrlTemplate;
+use rewheel_core::Job;
+use rewheel_engine::{REGION_RULE, is_region};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One for each region that anybody has.
+const FAILOVER_MAX: usize = 16;
+
+/// The URLs of a callback, those to be preferred first.
+#[derive(Clone, Debug)]
+pub(crate) struct Urls(Vec<Placed>);
+
+#[derive(Clone, Debug)]
+struct Placed {
+    url: UrlTemplate,
+    region: Option<String>,
+}
+
+/// An entry of `failover`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    url: String,
+    region: Option<String>,
+}
+
+impl Urls {
+    /// Returns whether there is another one to turn to.
+    pub(crate) fn has_failover(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// Puts those of a region first. Otherwise they stay in the order in which they are written.
+    pub(super) fn prefer(&mut self, region: Option<&str>) {
+        self.0.sort_by_key(|placed| region.is_none() || placed.region.as_deref() != region);
+    }
+
+    /// Returns the URLs in the order in which the next attempt of a job should try them: after each attempt that failed it
+    /// begins with the next one.
+    pub(crate) fn in_turn(&self, job: &Job) -> impl Iterator<Item = &UrlTemplate> {
+        let failed = job.attempt.saturating_sub(job.attempts_before) as usize;
+        let urls = self.0.iter().cycle().skip(failed % self.0.len());
+        urls.take(self.0.len()).map(|placed| &placed.url)
+    }
+
+    /// Names whom the next attempt may call. A single URL counts only where jobs fill in its host.
+    pub(crate) fn targets(&self, job: &Job) -> Vec<String> {
+        if self.has_failover() {
+            // One that cannot be made is called, so that the job hears why.
+            return self.in_turn(job).map(|url| url.host(job).unwrap_or_default()).collect();
+        }
+        self.0.iter().filter_map(|placed| placed.url.host_of(job)).collect()
+    }
+}
+
+/// Reads `url`, `region` and `failover`.
+pub(super) fn parse(fields: &Fields, allow: &Allow) -> Result<Urls, CallbackError> {
+    let Some(url) = &fields.url else {
+        return Err(CallbackError::of("url", "is required"));
+    };
+    let region = match &fields.region {
+        Some(region) => Some(typed::<String>("region", region)?),
+        None => None,
+    };
+    let first = Entry { url: typed("url", url)?, region };
+    let mut urls = vec![placed(first, allow, &[])?];
+    let further = match &fields.failover {
+        Some(failover) => typed::<Vec<Value>>("failover", failover)?,
+        None => Vec::new(),
+    };
+    if further.len() > FAILOVER_MAX {
+        return Err(CallbackError::of("failover", format!("must be at most {FAILOVER_MAX}")));
+    }
+    for (index, entry) in further.into_iter().enumerate() {
+        let entry = match entry.as_str() {
+            Some(url) => Entry { url: url.to_owned(), region: None },
+            None => Entry::deserialize(&entry).map_err(|error| {
+                let why = format!("must be a url, or {{ url = \"…\", region = \"…\" }}: {error}");
+                CallbackError::within("failover", index, why)
+            })?,
+        };
+        urls.push(placed(entry, allow, &["failover", &index.to_string()])?);
+    }
+    Ok(Urls(urls))
+}
+
+fn placed(entry: Entry, allow: &Allow, path: &[&str]) -> Result<Placed, CallbackError> {
+    let wrong = |field: &str, message: String| CallbackError {
+        path: path.iter().copied().chain([field]).map(str::to_owned).collect(),
+        message,
+    };
+    let url = UrlTemplate::parse(&entry.url).map_err(|why| wrong("url", why))?;
+    if let Some(address) = url.address() {
+        allow.check(address).map_err(|refused| wrong("url", refused.to_string()))?;
+    }
+    if entry.region.as_deref().is_some_and(|region| !is_region(region)) {
+        return Err(wrong("region", REGION_RULE.to_owned()));
+    }
+    Ok(Placed { url, region: entry.region })
+}

@@ -1,0 +1,77 @@
+//! Looks how much room is left where the store's file is.
+
+use rewheel::axum::Health;
+use std::path::{Path, PathBuf};
+
+/// Returns the folder of a store that is a file of this machine; a server knows its own disk.
+pub(super) fn folder(url: &str) -> Option<PathBuf> {
+    let file = url.strip_prefix("sqlite://")?.split('?').next()?;
+    let folder = Path::new(file).parent()?;
+    Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
+}
+
+/// Says how much is free, and whether that is enough.
+pub(super) fn health(folder: &Path, enough: u64) -> Health {
+    match free_bytes(folder) {
+        Ok(Some(free)) => judge(free, enough),
+        Ok(None) => Health::ok("how much is free cannot be told on this system"),
+        // The store says itself whether it can write.
+        Err(error) => Health::degraded(format!("{}: {error}", folder.display())),
+    }
+}
+
+fn judge(free: u64, enough: u64) -> Health {
+    const MIB: u64 = 1024 * 1024;
+    let said = format!("{} MiB are free", free / MIB);
+    if free < enough {
+        let hint =
+            format!("{said}, fewer than {} MiB: jobs are refused when it is full", enough / MIB);
+        return Health::degraded(hint);
+    }
+    Health::ok(said)
+}
+
+/// What an ordinary user may still write.
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> std::io::Result<Option<u64>> {
+    let told = rustix::fs::statvfs(folder)?;
+    Ok(Some(told.f_bavail.saturating_mul(told.f_frsize)))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> std::io::Result<Option<u64>> {
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{folder, health, judge};
+    use rewheel::axum::HealthState;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn only_a_file_of_this_machine_has_a_folder() {
+        assert_eq!(folder("sqlite://rewheel.db"), Some(PathBuf::from(".")));
+        let absolute = folder("sqlite:///var/lib/rewheel.db?synchronous=normal");
+        assert_eq!(absolute, Some(PathBuf::from("/var/lib")));
+        assert_eq!(folder("postgres://db/shop"), None);
+        assert_eq!(folder("memory://"), None);
+    }
+
+    #[test]
+    fn little_room_is_told_before_there_is_none() {
+        let mib = 1024 * 1024;
+        assert_eq!(judge(600 * mib, 512 * mib).state, HealthState::Ok);
+        let little = judge(100 * mib, 512 * mib);
+        assert_eq!(little.state, HealthState::Degraded);
+        assert!(little.message.starts_with("100 MiB are free, fewer than 512 MiB"), "{little:?}");
+    }
+
+    #[test]
+    fn a_disk_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(health(folder.path(), 0).state, HealthState::Ok);
+        assert_eq!(health(folder.path(), u64::MAX).state, HealthState::Degraded);
+        assert_eq!(health(Path::new("/nowhere/at/all"), 0).state, HealthState::Degraded);
+    }
+}

@@ -1,0 +1,18 @@
+//! What the stores of idempotency keys have in common.
+
+use rewheel::idempotency::IdempotencyStoreError;
+use rewheel_core::store::StoreError;
+
+/// Says what an error means to whoever asks under a key.
+pub(crate) fn judge(error: StoreError) -> IdempotencyStoreError {
+    match error {
+        StoreError::Unavailable(_) | StoreError::Ambiguous(_) => {
+            IdempotencyStoreError::Unavailable(error.into())
+        }
+        StoreError::Full(_) => IdempotencyStoreError::Full,
+        StoreError::Rejected(_)
+        | StoreError::HolderDead(_)
+        | StoreError::Broken { .. }
+        | StoreError::Closed => IdempotencyStoreError::Broken(error.into()),
+    }
+}

@@ -1,0 +1,167 @@
+//! Remembers what was asked for under idempotency keys.
+
+use super::super::PostgresStore;
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{count, duration, millis};
+use super::super::session::{Param, Session};
+use super::super::statements::{
+    IDEMPOTENCY_FIND, IDEMPOTENCY_FINISH, IDEMPOTENCY_INSERT, IDEMPOTENCY_PRUNE,
+    IDEMPOTENCY_RELEASE, IDEMPOTENCY_RENEW, IDEMPOTENCY_TAKE,
+};
+use crate::idempotency::judge;
+use async_trait::async_trait;
+use rewheel::idempotency::{
+    Begin, Begun, Fingerprint, Finished, IdempotencyStore, IdempotencyStoreError, Judged, RunId,
+    StoredKey, Ticket,
+};
+use rewheel_core::store::Answer;
+use std::time::Duration;
+use tokio_postgres::{Row, Transaction};
+use uuid::Uuid;
+
+/// How often a key may change between two looks at it. Each time somebody else got what they asked for.
+const LOOKS_MAX: usize = 16;
+
+impl PostgresStore {
+    /// Stores the answer to an idempotency key with the caller's transaction: what the handler did to this database and that it
+    /// is answered are one, **exactly once**. If the process dies before the commit, nothing was done and the next one who asks
+    /// runs; if it dies after it, they get the answer.
+    ///
+    /// Where the answer is [`Finished::Lost`], another has the key: roll the transaction back. A handler behind
+    /// `rewheel::axum::IdempotencyLayer` finds its ticket among the extensions of the request, and stores the bytes of a
+    /// `rewheel::axum::KeptResponse`; what it then returns goes to the client as it is.
+    ///
+    /// ```no_run
+    /// use rewheel::idempotency::{Finished, Ticket};
+    /// use rewheel_stores::PostgresStore;
+    ///
+    /// # async fn charge(client: &mut tokio_postgres::Client, store: &PostgresStore, ticket: Ticket) -> Result<(), Box<dyn std::error::Error>> {
+    /// let transaction = client.transaction().await?;
+    /// transaction.execute("INSERT INTO charges (order_id, cents) VALUES (17, 4200)", &[]).await?;
+    /// if store.finish_in(&transaction, &ticket, b"charged").await? == Finished::Lost {
+    ///     transaction.rollback().await?;
+    ///     return Err("another request with this key is at work".into());
+    /// }
+    /// transaction.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Says why the server could not be asked. PostgreSQL then refuses whatever follows in the transaction: roll it back.
+    pub async fn finish_in(
+        &self,
+        transaction: &Transaction<'_>,
+        ticket: &Ticket,
+        answer: &[u8],
+    ) -> Answer<Finished> {
+        let session = Session::theirs(&self.shared, transaction);
+        let finished = finish(&session, ticket, answer).await;
+        session.end(finished).await
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for PostgresStore {
+    async fn begin(&self, ask: &Begin) -> Result<Begun, IdempotencyStoreError> {
+        let session = self.write().await.map_err(judge)?;
+        let begun = begin(&session, ask).await;
+        session.end(begun).await.map_err(judge)
+    }
+
+    async fn renew(&self, ticket: &Ticket, lease: Duration) -> Result<bool, IdempotencyStoreError> {
+        let session = self.write().await.map_err(judge)?;
+        let (key, run) = names(ticket);
+        let params: [Param<'_>; 4] = [&session.offset(), &key, &run, &millis(lease)];
+        let renewed = session.execute(&IDEMPOTENCY_RENEW, &params).await.map(|rows| rows == 1);
+        session.end(renewed).await.map_err(judge)
+    }
+
+    async fn finish(
+        &self,
+        ticket: &Ticket,
+        answer: &[u8],
+    ) -> Result<Finished, IdempotencyStoreError> {
+        let session = self.write().await.map_err(judge)?;
+        let finished = finish(&session, ticket, answer).await;
+        session.end(finished).await.map_err(judge)
+    }
+
+    async fn release(&self, ticket: &Ticket) -> Result<(), IdempotencyStoreError> {
+        let session = self.write().await.map_err(judge)?;
+        let (key, run) = names(ticket);
+        let released = session.execute(&IDEMPOTENCY_RELEASE, &[&key, &run]).await.map(drop);
+        session.end(released).await.map_err(judge)
+    }
+
+    async fn prune(&self, limit: usize) -> Result<u64, IdempotencyStoreError> {
+        let session = self.write().await.map_err(judge)?;
+        let limit = count(limit as u64);
+        let pruned = session.execute(&IDEMPOTENCY_PRUNE, &[&session.offset(), &limit]).await;
+        session.end(pruned).await.map_err(judge)
+    }
+}
+
+/// One statement for a key that is new, two for one that is known, three for one that is taken over.
+async fn begin(session: &Session<'_>, ask: &Begin) -> Result<Begun, Trouble> {
+    let (key, fingerprint) = (&ask.key.as_bytes()[..], &ask.fingerprint.as_bytes()[..]);
+    let run = Uuid::from_bytes(*ask.run.as_bytes());
+    let (offset, lease, keep) = (session.offset(), millis(ask.lease), millis(ask.keep));
+    for _ in 0..LOOKS_MAX {
+        let params: [Param<'_>; 6] = [&offset, &key, &fingerprint, &run, &lease, &keep];
+        if session.execute(&IDEMPOTENCY_INSERT, &params).await? == 1 {
+            return Ok(Begun::Run);
+        }
+        // It may be gone by now: then it is new.
+        let Some(row) = session.find(&IDEMPOTENCY_FIND, &[&offset, &key]).await? else { continue };
+        let known = read(&row)?;
+        let before = Uuid::from_bytes(*known.run.as_bytes());
+        match known.judge(ask) {
+            Judged::Answer(begun) => return Ok(begun),
+            Judged::Take => {
+                let params: [Param<'_>; 7] =
+                    [&offset, &key, &fingerprint, &run, &lease, &keep, &before];
+                if session.execute(&IDEMPOTENCY_TAKE, &params).await? == 1 {
+                    return Ok(Begun::Run);
+                }
+            }
+        }
+    }
+    // Others were faster each time: one of them runs.
+    Ok(Begun::InFlight { left: Duration::from_millis(1) })
+}
+
+async fn finish(
+    session: &Session<'_>,
+    ticket: &Ticket,
+    answer: &[u8],
+) -> Result<Finished, Trouble> {
+    let (key, run) = names(ticket);
+    let offset = session.offset();
+    let params: [Param<'_>; 5] = [&offset, &key, &run, &answer, &millis(ticket.keep)];
+    if session.execute(&IDEMPOTENCY_FINISH, &params).await? == 1 {
+        return Ok(Finished::Stored);
+    }
+    let known = session.find(&IDEMPOTENCY_FIND, &[&offset, &key]).await?;
+    let known = known.as_ref().map(read).transpose()?;
+    let ours = known.is_some_and(|known| known.run == ticket.run);
+    Ok(if ours { Finished::Already } else { Finished::Lost })
+}
+
+fn names(ticket: &Ticket) -> (&[u8], Uuid) {
+    (&ticket.key.as_bytes()[..], Uuid::from_bytes(*ticket.run.as_bytes()))
+}
+
+fn read(row: &Row) -> Result<StoredKey, Trouble> {
+    let fingerprint: &[u8] = row.try_get(0)?;
+    let fingerprint = fingerprint.try_into().map_err(|_| unreadable("a fingerprint"))?;
+    let run: Uuid = row.try_get(1)?;
+    let left: Option<i64> = row.try_get(2)?;
+    Ok(StoredKey {
+        fingerprint: Fingerprint::from_bytes(fingerprint),
+        run: RunId::from_bytes(run.into_bytes()),
+        lease_left: left.map(duration),
+        expired: row.try_get(3)?,
+        answer: row.try_get(4)?,
+    })
+}

@@ -1,0 +1,143 @@
+//! Reads bodies up to a bound.
+
+use ::axum::Error;
+use ::axum::body::{Body, Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What was read of a body.
+pub(super) enum Collected {
+    /// All of it. Trailers are left out.
+    Whole(Bytes),
+    /// It is longer than the bound: this is all of it again.
+    Longer(Body),
+    /// It broke off: so does this, at the same place.
+    Broken(Body),
+}
+
+/// Reads a body to its end, but no further than `bytes_max`.
+pub(super) async fn collect(mut body: Body, bytes_max: usize) -> Collected {
+    let bytes_max_hint = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    if body.size_hint().lower() > bytes_max_hint {
+        return Collected::Longer(body);
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut bytes: usize = 0;
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+        match frame.map(|frame| frame.map(Frame::into_data)) {
+            None => return Collected::Whole(joined(pieces)),
+            Some(Ok(Err(_trailers))) => {}
+            Some(Ok(Ok(data))) => {
+                bytes = bytes.saturating_add(data.len());
+                pieces.push(data);
+                if bytes > bytes_max {
+                    let read = Reread { pieces: pieces.into_iter(), error: None, rest: Some(body) };
+                    return Collected::Longer(Body::new(read));
+                }
+            }
+            Some(Err(error)) => {
+                let read = Reread { pieces: pieces.into_iter(), error: Some(error), rest: None };
+                return Collected::Broken(Body::new(read));
+            }
+        }
+    }
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 => Bytes::new(),
+        // Most bodies are one piece: it need not be copied.
+        1 => pieces.remove(0),
+        _ => pieces.concat().into(),
+    }
+}
+
+/// What was read of a body, then how it goes on.
+struct Reread {
+    pieces: std::vec::IntoIter<Bytes>,
+    error: Option<Error>,
+    rest: Option<Body>,
+}
+
+impl HttpBody for Reread {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Some(piece) = self.pieces.next() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if let Some(error) = self.error.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = SizeHint::new();
+        // Where it breaks off nothing is known.
+        let Some(rest) = self.rest.as_ref().map(HttpBody::size_hint) else { return hint };
+        let read: usize = self.pieces.as_slice().iter().map(Bytes::len).sum();
+        let whole = |rest: u64| rest.saturating_add(read as u64);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(whole(upper));
+        }
+        hint.set_lower(whole(rest.lower()));
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Collected, Reread, collect};
+    use ::axum::body::{Body, Bytes, HttpBody, to_bytes};
+
+    fn pieces(pieces: &[&'static str], error: bool) -> Body {
+        let pieces: Vec<Bytes> =
+            pieces.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
+        let error = error.then(|| ::axum::Error::new(std::io::Error::other("cut")));
+        Body::new(Reread { pieces: pieces.into_iter(), error, rest: None })
+    }
+
+    #[tokio::test]
+    async fn a_body_of_exactly_the_bound_is_whole() {
+        let Collected::Whole(bytes) = collect(pieces(&["ab", "cd"], false), 4).await else {
+            panic!("not whole")
+        };
+        assert_eq!(bytes, "abcd");
+    }
+
+    #[tokio::test]
+    async fn a_longer_one_is_passed_on_as_it_is() {
+        let body = Body::new(Reread {
+            pieces: vec![Bytes::from_static(b"ab"), Bytes::from_static(b"cd")].into_iter(),
+            error: None,
+            rest: Some(Body::from("ef")),
+        });
+        let Collected::Longer(body) = collect(body, 3).await else { panic!("not longer") };
+        assert_eq!(body.size_hint().exact(), Some(6));
+        assert_eq!(to_bytes(body, 100).await.unwrap(), "abcdef");
+        // Its length is known: it is not read at all.
+        let Collected::Longer(body) = collect(Body::from("abcdef"), 3).await else {
+            panic!("not longer")
+        };
+        assert_eq!(to_bytes(body, 100).await.unwrap(), "abcdef");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_still_does() {
+        let Collected::Broken(body) = collect(pieces(&["ab"], true), 100).await else {
+            panic!("not broken")
+        };
+        assert!(to_bytes(body, 100).await.unwrap_err().to_string().contains("cut"));
+    }
+}

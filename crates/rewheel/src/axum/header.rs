@@ -1,0 +1,110 @@
+//! Reads the `Idempotency-Key` header.
+
+use ::axum::http::HeaderMap;
+
+pub(super) const NAME: &str = "idempotency-key";
+
+/// The header cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Invalid;
+
+/// Returns the key of a request, if it has one: a string as structured fields have it, or the same without quotes, as
+/// most clients send it.
+pub(super) fn read(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
+    let mut values = headers.get_all(NAME).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Invalid);
+    }
+    parse(value.as_bytes()).map(Some).ok_or(Invalid)
+}
+
+fn parse(value: &[u8]) -> Option<String> {
+    let value = value.trim_ascii();
+    let key = match value.strip_prefix(b"\"") {
+        Some(quoted) => unquote(quoted.strip_suffix(b"\"")?)?,
+        None => {
+            // A comma would be a list of keys, a semicolon a parameter.
+            let bare = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);
+            value.iter().all(bare).then(|| value.iter().copied().map(char::from).collect())?
+        }
+    };
+    (1..=255).contains(&key.len()).then_some(key)
+}
+
+/// Takes away the backslashes in front of quotes and backslashes; there may be no others, nor bare quotes.
+fn unquote(quoted: &[u8]) -> Option<String> {
+    let mut key = String::with_capacity(quoted.len());
+    let mut bytes = quoted.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return None,
+            b'\\' => match bytes.next()? {
+                escaped @ (b'"' | b'\\') => key.push(char::from(escaped)),
+                _ => return None,
+            },
+            b' '..=b'~' => key.push(char::from(byte)),
+            _ => return None,
+        }
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Invalid, NAME, parse, read};
+    use ::axum::http::{HeaderMap, HeaderValue};
+
+    #[track_caller]
+    fn check(value: &str, expected: Option<&str>) {
+        assert_eq!(parse(value.as_bytes()).as_deref(), expected, "{value}");
+    }
+
+    #[test]
+    fn a_key_may_be_quoted_or_bare() {
+        check("8e03978e-40d5-43dd-bc93-6894a57f9324", Some("8e03978e-40d5-43dd-bc93-6894a57f9324"));
+        check("\"8e03978e\"", Some("8e03978e"));
+        check("\"with a space\"", Some("with a space"));
+        check(r#""say \"a\\b\"""#, Some(r#"say "a\b""#));
+        check("  bare  ", Some("bare"));
+        check("order/17:charge+1=x", Some("order/17:charge+1=x"));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        for value in [
+            "",
+            "\"",
+            "\"\"",
+            "two words",
+            "one,two",
+            "\"one\";a=1",
+            "\"one\", \"two\"",
+            "\"half",
+            "half\"",
+            "a;b",
+            r#""bad \n escape""#,
+            r#""ends in \"#,
+            "a\\b",
+            "caf\u{e9}",
+            "\"caf\u{e9}\"",
+            "tab\there",
+            "\"tab\there\"",
+        ] {
+            check(value, None);
+        }
+        check(&"k".repeat(255), Some(&"k".repeat(255)));
+        check(&"k".repeat(256), None);
+        check(&format!("\"{}\"", "k".repeat(256)), None);
+    }
+
+    #[test]
+    fn two_headers_are_no_key() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(read(&headers), Ok(None));
+        headers.append(NAME, HeaderValue::from_static("one"));
+        assert_eq!(read(&headers), Ok(Some("one".to_owned())));
+        headers.append(NAME, HeaderValue::from_static("one"));
+        assert_eq!(read(&headers), Err(Invalid));
+    }
+}

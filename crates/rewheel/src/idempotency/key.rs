@@ -1,0 +1,125 @@
+//! Names a piece of work that may be asked for more than once.
+
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Who asks, with the name that they gave to what they ask for.
+///
+/// Only a hash of both is kept: it has one length however long they are, and a store that somebody reads tells
+/// neither callers nor their keys.
+///
+/// ```
+/// use rewheel::IdempotencyKey;
+///
+/// let key = IdempotencyKey::new("acme", "order-17")?;
+/// assert_ne!(key, IdempotencyKey::new("rival", "order-17")?);
+/// assert!(IdempotencyKey::new("acme", "").is_err());
+/// # Ok::<(), rewheel::idempotency::KeyError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdempotencyKey([u8; 32]);
+
+/// The text cannot be a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an idempotency key has 1 to {max} bytes, this one has {0}", max = IdempotencyKey::BYTES_MAX)]
+pub struct KeyError(usize);
+
+impl IdempotencyKey {
+    /// Longest key. A UUID has 36.
+    pub const BYTES_MAX: usize = 255;
+
+    /// Makes the key of a caller. Nobody sees what was stored under the keys of another: `scope` is whatever tells
+    /// callers apart, such as a tenant or an account.
+    ///
+    /// # Errors
+    /// A key has 1 to 255 bytes.
+    pub fn new(scope: &str, key: &str) -> Result<IdempotencyKey, KeyError> {
+        if key.is_empty() || key.len() > IdempotencyKey::BYTES_MAX {
+            return Err(KeyError(key.len()));
+        }
+        Ok(IdempotencyKey(digest(&[scope.as_bytes(), key.as_bytes()])))
+    }
+
+    /// Returns what a store keeps of it.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdempotencyKey({})", Hex(&self.0[..8]))
+    }
+}
+
+/// What was asked for, in 32 bytes: a key that comes again with another one is a mistake of the caller.
+///
+/// ```
+/// use rewheel::idempotency::Fingerprint;
+///
+/// assert_eq!(Fingerprint::of(&[b"POST", b"/orders"]), Fingerprint::of(&[b"POST", b"/orders"]));
+/// // Where one part ends matters.
+/// assert_ne!(Fingerprint::of(&[b"POST", b"/orders"]), Fingerprint::of(&[b"POST/", b"orders"]));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Hashes the parts of what was asked for.
+    pub fn of(parts: &[&[u8]]) -> Fingerprint {
+        Fingerprint(digest(parts))
+    }
+
+    /// Takes what a store kept.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Fingerprint {
+        Fingerprint(bytes)
+    }
+
+    /// Returns what a store keeps of it.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({})", Hex(&self.0[..8]))
+    }
+}
+
+/// Hashes parts so that no two lists of them are the same text.
+fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IdempotencyKey;
+
+    #[test]
+    fn a_scope_that_ends_where_a_key_begins_is_another_key() {
+        let key = |scope, key| IdempotencyKey::new(scope, key).unwrap();
+        assert_ne!(key("acme", "17"), key("acm", "e17"));
+        assert_ne!(key("", "17"), key("1", "7"));
+    }
+
+    #[test]
+    fn a_key_has_a_length() {
+        assert!(IdempotencyKey::new("acme", &"k".repeat(255)).is_ok());
+        let error = IdempotencyKey::new("acme", &"k".repeat(256)).unwrap_err().to_string();
+        assert_eq!(error, "an idempotency key has 1 to 255 bytes, this one has 256");
+    }
+}

@@ -1,0 +1,212 @@
+//! Remembers idempotency keys in this process.
+
+use super::key::{Fingerprint, IdempotencyKey};
+use super::store::{
+    Begin, Begun, Finished, IdempotencyStore, IdempotencyStoreError, Judged, RunId, StoredKey,
+    Ticket,
+};
+use crate::clock::{Clock, Moment};
+use crate::sync::{Mutex, lock};
+use async_trait::async_trait;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Remembers idempotency keys in this process: for a service of one process, and for tests.
+///
+/// It has room for so many keys and bytes. When it is full of keys whose time is not over, new ones are refused: to
+/// forget one would let its work be done twice. It forgets all when the process ends.
+///
+/// ```
+/// use rewheel::{Idempotency, MemoryIdempotency};
+///
+/// let store = MemoryIdempotency::new(100_000, 64 * 1024 * 1024);
+/// let idempotency = Idempotency::new(store);
+/// # let _ = idempotency;
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryIdempotency {
+    shared: Arc<Mutex<Shelf>>,
+    clock: Clock,
+    keys_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    entries: HashMap<IdempotencyKey, Entry>,
+    /// The same keys, those first whose time is over first.
+    ends: BTreeSet<(Moment, IdempotencyKey)>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    fingerprint: Fingerprint,
+    run: RunId,
+    /// `None` once there is an answer.
+    leased_until: Option<Moment>,
+    ends: Moment,
+    answer: Vec<u8>,
+}
+
+impl MemoryIdempotency {
+    /// An answer that is no longer is stored even if there is no room: it only says that there is none to be had.
+    pub const SMALL_ANSWER_BYTES: usize = 64;
+
+    /// Keys that are forgotten at once where one is in want of room.
+    const PRUNED_AT_ONCE: usize = 64;
+
+    /// Has room for so many keys, and so many bytes of answers.
+    pub fn new(keys_max: usize, bytes_max: usize) -> MemoryIdempotency {
+        MemoryIdempotency { shared: Arc::default(), clock: Clock::system(), keys_max, bytes_max }
+    }
+
+    /// Goes by another clock, in tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> MemoryIdempotency {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Returns how many keys it remembers.
+    pub fn len(&self) -> usize {
+        lock(&self.shared).entries.len()
+    }
+
+    /// Returns whether it remembers none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Shelf {
+    fn put(&mut self, key: IdempotencyKey, entry: Entry) {
+        self.remove(&key);
+        self.bytes += entry.answer.len();
+        self.ends.insert((entry.ends, key));
+        self.entries.insert(key, entry);
+    }
+
+    fn remove(&mut self, key: &IdempotencyKey) -> Option<Entry> {
+        let entry = self.entries.remove(key)?;
+        self.ends.remove(&(entry.ends, *key));
+        self.bytes -= entry.answer.len();
+        Some(entry)
+    }
+
+    /// Returns the entry that a run has, with whether it has answered.
+    fn held(&self, ticket: &Ticket) -> Option<bool> {
+        let entry = self.entries.get(&ticket.key).filter(|entry| entry.run == ticket.run)?;
+        Some(entry.leased_until.is_none())
+    }
+
+    fn prune(&mut self, now: Moment, limit: usize) -> u64 {
+        let over: Vec<IdempotencyKey> = self
+            .ends
+            .iter()
+            .take_while(|(ends, _)| *ends <= now)
+            .take(limit)
+            .map(|(_, key)| *key)
+            .collect();
+        over.iter().for_each(|key| drop(self.remove(key)));
+        over.len() as u64
+    }
+}
+
+#[async_trait]
+impl IdempotencyStore for MemoryIdempotency {
+    async fn begin(&self, begin: &Begin) -> Result<Begun, IdempotencyStoreError> {
+        let now = self.clock.now();
+        let mut shelf = lock(&self.shared);
+        if let Some(entry) = shelf.entries.get(&begin.key) {
+            if let Judged::Answer(begun) = entry.seen(now).judge(begin) {
+                return Ok(begun);
+            }
+        } else {
+            let full = |shelf: &Shelf| {
+                shelf.entries.len() >= self.keys_max || shelf.bytes >= self.bytes_max
+            };
+            if full(&shelf) {
+                shelf.prune(now, MemoryIdempotency::PRUNED_AT_ONCE);
+            }
+            if full(&shelf) {
+                return Err(IdempotencyStoreError::Full);
+            }
+        }
+        let leased_until = now.plus(begin.lease);
+        let entry = Entry {
+            fingerprint: begin.fingerprint,
+            run: begin.run,
+            leased_until: Some(leased_until),
+            ends: leased_until.max(now.plus(begin.keep)),
+            answer: Vec::new(),
+        };
+        shelf.put(begin.key, entry);
+        Ok(Begun::Run)
+    }
+
+    async fn renew(&self, ticket: &Ticket, lease: Duration) -> Result<bool, IdempotencyStoreError> {
+        let until = self.clock.now().plus(lease);
+        let mut shelf = lock(&self.shared);
+        if shelf.held(ticket) != Some(false) {
+            return Ok(false);
+        }
+        if let Some(mut entry) = shelf.remove(&ticket.key) {
+            (entry.leased_until, entry.ends) = (Some(until), entry.ends.max(until));
+            shelf.put(ticket.key, entry);
+        }
+        Ok(true)
+    }
+
+    async fn finish(
+        &self,
+        ticket: &Ticket,
+        answer: &[u8],
+    ) -> Result<Finished, IdempotencyStoreError> {
+        let now = self.clock.now();
+        let mut shelf = lock(&self.shared);
+        match shelf.held(ticket) {
+            None => return Ok(Finished::Lost),
+            Some(true) => return Ok(Finished::Already),
+            Some(false) => {}
+        }
+        let full = |shelf: &Shelf| shelf.bytes.saturating_add(answer.len()) > self.bytes_max;
+        if answer.len() > MemoryIdempotency::SMALL_ANSWER_BYTES && full(&shelf) {
+            shelf.prune(now, MemoryIdempotency::PRUNED_AT_ONCE);
+            if full(&shelf) {
+                return Err(IdempotencyStoreError::Full);
+            }
+        }
+        let Some(mut entry) = shelf.remove(&ticket.key) else { return Ok(Finished::Lost) };
+        (entry.leased_until, entry.ends) = (None, now.plus(ticket.keep));
+        entry.answer = answer.to_vec();
+        shelf.put(ticket.key, entry);
+        Ok(Finished::Stored)
+    }
+
+    async fn release(&self, ticket: &Ticket) -> Result<(), IdempotencyStoreError> {
+        let mut shelf = lock(&self.shared);
+        if shelf.held(ticket) == Some(false) {
+            shelf.remove(&ticket.key);
+        }
+        Ok(())
+    }
+
+    async fn prune(&self, limit: usize) -> Result<u64, IdempotencyStoreError> {
+        let now = self.clock.now();
+        Ok(lock(&self.shared).prune(now, limit))
+    }
+}
+
+impl Entry {
+    fn seen(&self, now: Moment) -> StoredKey {
+        StoredKey {
+            fingerprint: self.fingerprint,
+            run: self.run,
+            lease_left: self.leased_until.map(|until| until.since(now)),
+            expired: self.ends <= now,
+            answer: self.answer.clone(),
+        }
+    }
+}
