@@ -53,6 +53,8 @@ pub(crate) async fn run(
         places.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
     }
     let started = shared.clock.now();
+    kind.meters.starts(waiting.job.attempt);
+    kind.meters.is_late(waiting.overdue + started.since(waiting.due), started);
     // What the engine itself keeps there is not what people submit.
     let is_own = waiting.job.lane.kind.is_reserved();
     let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
@@ -63,6 +65,7 @@ pub(crate) async fn run(
         Arc::make_mut(&mut waiting.job).payload = Some(payload);
     }
     let took = shared.clock.now().since(started);
+    kind.meters.duration.took(took);
     let told = cancel.is_cancelled();
     let spoke = if told { None } else { park::speaks(&report) };
     if spoke.is_none() && !told {

@@ -263,10 +263,16 @@ impl Engine {
     /// Only what was settled counts: one whose lease was superseded decided nothing. What sweeps end
     /// (deadlines, takeovers) is the store's.
     pub fn decisions(&self) -> Vec<DecisionCount> {
-        self.inner.shared.decided.read()
+        let meters = &self.inner.shared.meters;
+        DecisionCount::together(meters.kinds().iter().flat_map(|(_, kind)| kind.settled.read()))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
+        &self.inner.shared
+    }
+
+    #[cfg(feature = "otel")]
+    pub(crate) fn shared_arc(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
 

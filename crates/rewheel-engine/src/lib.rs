@@ -34,6 +34,7 @@ mod budget;
 mod tenants;
 mod shards;
 mod counts;
+pub mod meters;
 mod events;
 mod heartbeat;
 mod housekeeping;

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::gather;
+use crate::kinds::KindEntry;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
 use rewheel::{Backoff, Spill};
@@ -263,6 +264,7 @@ pub(crate) async fn insert(
         Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
     });
     shared.events.tell(stored);
+    count(shared, insert.jobs, &answers);
     if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
         && let Some((job, now)) = leased_to(direct, new, answer)
     {
@@ -275,6 +277,20 @@ pub(crate) async fn insert(
         call.end();
     }
     Ok(answers)
+}
+
+/// Counts what became of jobs. Most of a batch are of the kind of the one before.
+fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
+    let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
+    for (job, answer) in jobs.iter().zip(answers) {
+        let kind = match last.take() {
+            Some((name, kind)) if *name == job.kind => kind,
+            // Not of those that do not exist: anybody could make up any number of them.
+            Some(_) | None => shared.kind(&job.kind),
+        };
+        kind.iter().for_each(|kind| kind.meters.submitted(answer));
+        last = Some((&job.kind, kind));
+    }
 }
 
 /// Returns the job if it was leased by its own insert, and the store's time then. One that is known already when it is sent
