@@ -35,6 +35,7 @@ mod tenants;
 mod shards;
 mod counts;
 pub mod meters;
+pub mod trace;
 mod events;
 mod heartbeat;
 mod housekeeping;

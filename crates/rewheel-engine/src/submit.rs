@@ -5,6 +5,7 @@ use crate::gather;
 use crate::kinds::KindEntry;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
+use crate::trace;
 use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
@@ -141,6 +142,18 @@ impl<'a> Submit<'a> {
     pub fn backoff(self, backoff: Backoff) -> Submit<'a> {
         self.with(|job| {
             job.backoff = Some(backoff);
+            Ok(())
+        })
+    }
+
+    /// Says which span it comes from, as W3C Trace Context writes it: attempts link to it, and callees hear of it.
+    /// Where `tracing` spans go to OpenTelemetry, the current one is taken without this.
+    pub fn traceparent(self, traceparent: &str) -> Submit<'a> {
+        self.with(|job| {
+            if !trace::is_traceparent(traceparent) {
+                return Err(field("traceparent", "must be that of a W3C trace".to_owned()));
+            }
+            job.traceparent = Some(traceparent.to_owned());
             Ok(())
         })
     }

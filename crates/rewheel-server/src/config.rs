@@ -19,6 +19,7 @@ use self::environment::Overrides;
 use self::place::File;
 use crate::notify::NotifyConfig;
 use crate::runners;
+use crate::telemetry::{TelemetryError, TelemetrySettings};
 use rewheel::duration;
 use rewheel_core::{KindName, Tenant};
 use rewheel_engine::{EngineSettings, KindSettings, TenantSettings};
@@ -49,6 +50,8 @@ pub struct Config {
     pub tenants: BTreeMap<String, TenantSettings>,
     /// Who is told what.
     pub notify: NotifyConfig,
+    /// Where spans and meters are sent.
+    pub telemetry: TelemetrySettings,
 }
 
 /// The section `server`.
@@ -132,6 +135,7 @@ struct Sections {
     kinds: BTreeMap<String, KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
     notify: NotifyConfig,
+    telemetry: TelemetrySettings,
 }
 
 /// The section `retention`.
@@ -235,6 +239,9 @@ impl Config {
         let limits = sections.server.limits.check();
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
+        if let Err(TelemetryError::Setting { key, why }) = sections.telemetry.check() {
+            return Err(wrong(&format!("telemetry.{key}"), &why));
+        }
         let variable = |name: &str| std::env::var(name).ok();
         let notify = sections.notify;
         notify.check(&variable).map_err(|(key, why)| wrong(&format!("notify.{key}"), &why))?;
@@ -263,6 +270,7 @@ impl Config {
             kinds,
             tenants,
             notify,
+            telemetry: sections.telemetry,
         })
     }
 }
