@@ -18,9 +18,14 @@ pub use self::otlp::Telemetry;
 pub use self::without::Telemetry;
 
 #[cfg(feature = "otlp")]
-pub(crate) use self::otlp::{flush, while_exported};
+pub use self::otlp::while_exported;
 #[cfg(not(feature = "otlp"))]
-pub(crate) use self::without::{flush, while_exported};
+pub use self::without::while_exported;
+
+#[cfg(feature = "otlp")]
+pub(crate) use self::otlp::flush;
+#[cfg(not(feature = "otlp"))]
+pub(crate) use self::without::flush;
 
 /// Telemetry cannot be sent.
 #[derive(Debug, thiserror::Error)]

@@ -54,6 +54,8 @@ mod bulkhead;
 mod timeout;
 mod pipeline;
 mod presets;
+#[cfg(feature = "otel")]
+pub mod otel;
 #[cfg(feature = "tower")]
 pub mod tower;
 

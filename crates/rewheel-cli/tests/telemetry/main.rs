@@ -1,10 +1,6 @@
 //! What a collector of OpenTelemetry receives over the wire.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test of real processes, in real time"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 #[path = "../chaos/node.rs"]
 #[expect(dead_code, reason = "other tests harm nodes in other ways")]

@@ -90,5 +90,18 @@ fn reference() -> String {
             meter.help
         );
     }
+    page.push_str(
+        "\n## Library\n\n\
+        The feature `otel` of the crate `rewheel`: `rewheel::otel::Metrics` is an observer that records these for whatever it is given\n\
+        to. Each has the label `name`: that of the call, the pipeline or the policy. The reasons of `retry.failures` are the names of\n\
+        `rewheel::Why`.\n\n\
+        | OpenTelemetry | form | unit | further labels | says |\n\
+        | --- | --- | --- | --- | --- |\n",
+    );
+    for meter in rewheel::otel::Meter::ALL {
+        let labels: Vec<String> = meter.labels.iter().map(|label| format!("`{label}`")).collect();
+        let rewheel::otel::Meter { name, form, unit, help, .. } = meter;
+        let _ = writeln!(page, "| `{name}` | {form} | `{unit}` | {} | {help} |", labels.join(" "));
+    }
     page
 }

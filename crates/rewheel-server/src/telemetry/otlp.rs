@@ -175,8 +175,8 @@ fn client() -> reqwest::Client {
     builder().build().or_else(|_| builder().tls_certs_only([]).build()).unwrap_or_default()
 }
 
-/// Waits for `stop`, and shows meters of the engine and its fleet until then.
-pub(crate) async fn while_exported(
+/// Waits for `stop`, and shows meters of the engine and its fleet until then, if [`Telemetry::start`] sends any.
+pub async fn while_exported(
     engine: Engine,
     settings: TelemetrySettings,
     stop: impl Future<Output = ()>,

@@ -29,11 +29,8 @@ impl Telemetry {
     }
 }
 
-pub(crate) async fn while_exported(
-    _: Engine,
-    _: TelemetrySettings,
-    stop: impl Future<Output = ()>,
-) {
+/// Waits for `stop`.
+pub async fn while_exported(_: Engine, _: TelemetrySettings, stop: impl Future<Output = ()>) {
     stop.await;
 }
 
