@@ -40,6 +40,10 @@ const SECTIONS: &[(&str, &str)] = &[
         "tenants.*",
         "One section for each tenant, named after it: `[tenants.acme]`; `[tenants.\"*\"]` is that of all others.",
     ),
+    (
+        "telemetry",
+        "Where spans and meters are sent, see docs/telemetry.md. `OTEL_*` variables say what is not set here.",
+    ),
     ("notify", "How much people are told."),
     ("notify.route.*", "Who is told what: one `[[notify.route]]` for each."),
 ];
@@ -130,6 +134,14 @@ pub const SETTINGS: &[Setting] = &[
     unset("tenants.*", "rate", "\"50/s\"", "How many attempts of it start in a time, in the whole fleet."),
     unset("tenants.*", "concurrency_max", "16", "How many attempts of it run at the same time in one engine."),
     is("tenants.*", "weight", "1", "How much it is given beside others that have as urgent jobs due, up to 100."),
+
+    unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "The collector of OpenTelemetry; without one nothing is sent."),
+    unset("telemetry", "protocol", "\"http\"", "How it is spoken to: `http`, which is protobuf over HTTP, or `grpc`."),
+    is("telemetry", "traces", "true", "Whether it gets spans."),
+    is("telemetry", "metrics", "true", "Whether it gets meters."),
+    is("telemetry", "sample", "1.0", "How many of the traces that begin here are kept, 0 to 1."),
+    is("telemetry", "interval", "\"15s\"", "How often meters are sent, 1s to 1h."),
+    unset("telemetry", "service_name", "\"rewheel\"", "What this server is called there."),
 
     is("notify", "window", "\"30s\"", "Within this time a route is told no more than `window_max`; a summary follows at its end."),
     is("notify", "window_max", "50", "How much a route is told within a window."),

@@ -48,22 +48,22 @@ fn a_histogram_has_buckets_a_sum_and_a_count() {
     assert!(plain.contains("\nrewheel_claim_batch_bucket{le=\"+Inf\"} 3\n"), "{plain}");
 }
 
-/// `docs/metrics.md` as the code has it. `REWHEEL_BLESS=1` writes it.
+/// `docs/metrics.md` as the code has it. `REWHEEL_WRITE=1` writes it.
 #[test]
 fn the_reference_is_what_the_code_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
     let expected = reference();
-    if std::env::var_os("REWHEEL_BLESS").is_some() {
+    if std::env::var_os("REWHEEL_WRITE").is_some() {
         std::fs::write(&path, &expected).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    let hint = "docs/metrics.md is old: run this test with REWHEEL_BLESS=1";
+    let hint = "docs/metrics.md is old: run this test with REWHEEL_WRITE=1";
     assert!(committed == expected, "{hint}");
 }
 
 fn reference() -> String {
     let mut page = "# Meters\n\n\
-        Made from the code: `REWHEEL_BLESS=1 cargo test -p rewheel-server the_reference` writes this page. How meters and\n\
+        Made from the code: `REWHEEL_WRITE=1 cargo test -p rewheel-server the_reference` writes this page. How meters and\n\
         spans reach a collector is in [telemetry.md](telemetry.md).\n\n\
         ## Engine and server\n\n\
         `GET /metrics` shows them in the text format of Prometheus, under the first name; OTLP sends them under the second. The\n\
