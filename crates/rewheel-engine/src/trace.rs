@@ -6,8 +6,9 @@
 
 use rewheel::Category;
 use rewheel_core::{Decision, Failure, Job, NewJob};
+use std::sync::OnceLock;
 use tracing::field::Empty;
-use tracing::{Span, debug_span};
+use tracing::{Level, Span, debug_span};
 
 /// What a filter names to have the spans of Rewheel, or not.
 pub const TARGET: &str = "rewheel::trace";
@@ -40,6 +41,33 @@ fn parts(text: &str) -> Option<[&str; 3]> {
     (is_version && is_whole && is_set(trace) && is_set(span)).then_some([trace, span, flags])
 }
 
+/// Says whether a trace begins here; for an attempt with whether the submit was kept that it would link to.
+type Gate = dyn Fn(Option<bool>) -> bool + Send + Sync;
+
+static GATE: OnceLock<Box<Gate>> = OnceLock::new();
+
+/// Has `gate` decide whether a trace begins here, for the whole process: for an attempt it is told whether the submit was kept
+/// that it links to, where there is one. Where it says no, not even a span is made, which costs less than one that a
+/// sampler drops. Returns whether it is the first to decide.
+///
+/// ```
+/// assert!(rewheel_engine::trace::begin_only_if(|linked| linked != Some(false)));
+/// ```
+pub fn begin_only_if(gate: impl Fn(Option<bool>) -> bool + Send + Sync + 'static) -> bool {
+    GATE.set(Box::new(gate)).is_ok()
+}
+
+fn begins(linked: Option<&str>) -> bool {
+    let Some(gate) = GATE.get() else { return true };
+    gate(linked.map(is_kept))
+}
+
+/// Whether whoever sent a traceparent keeps the trace.
+fn is_kept(traceparent: &str) -> bool {
+    let flags = parts(traceparent).and_then(|[_, _, flags]| u8::from_str_radix(flags, 16).ok());
+    flags.is_some_and(|flags| flags & 1 == 1)
+}
+
 /// Returns what tells another process of a span; nothing where nobody follows spans across processes.
 ///
 /// ```
@@ -56,10 +84,23 @@ pub fn traceparent(span: &Span) -> Option<String> {
 /// Begins the submit of some jobs: below the span that they bring along, else below the current one.
 pub(crate) fn submit(jobs: &[NewJob]) -> Span {
     let [first, ..] = jobs else { return Span::none() };
+    if !tracing::enabled!(target: TARGET, Level::DEBUG) {
+        return Span::none();
+    }
+    let is_wanted = match &first.traceparent {
+        // Whoever began the trace has decided.
+        Some(parent) if GATE.get().is_some() => is_kept(parent),
+        Some(_) => true,
+        None if Span::current().is_none() => begins(None),
+        None => true,
+    };
+    if !is_wanted {
+        return Span::none();
+    }
     let span = debug_span!(
         target: TARGET,
         "submit",
-        otel.name = Empty,
+        otel.name = %format_args!("submit {}", first.kind),
         otel.kind = "producer",
         otel.status_code = Empty,
         messaging.system = "rewheel",
@@ -73,15 +114,17 @@ pub(crate) fn submit(jobs: &[NewJob]) -> Span {
     if span.is_disabled() {
         return span;
     }
-    span.record("otel.name", format!("submit {}", first.kind));
+    if let Some(parent) = &first.traceparent {
+        across::set_parent(&span, parent);
+    }
+    if across::is_dropped(&span) {
+        return span;
+    }
     span.record("messaging.destination.name", first.kind.as_str());
     if jobs.len() == 1 {
         span.record("messaging.message.id", first.id.to_string());
     } else {
         span.record("messaging.batch.message_count", number(jobs.len()));
-    }
-    if let Some(parent) = &first.traceparent {
-        across::set_parent(&span, parent);
     }
     span
 }
@@ -101,11 +144,15 @@ pub(crate) fn submit_failed(span: &Span) {
 
 /// Begins an attempt: a trace of its own, since the submit may be long ago, with a link to it.
 pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
+    let is_asked_for = tracing::enabled!(target: TARGET, Level::DEBUG);
+    if !is_asked_for || !begins(job.traceparent.as_deref()) {
+        return Span::none();
+    }
     let span = debug_span!(
         target: TARGET,
         parent: None,
         "attempt",
-        otel.name = Empty,
+        otel.name = %format_args!("attempt {}", job.lane.kind),
         otel.kind = "consumer",
         otel.status_code = Empty,
         otel.status_description = Empty,
@@ -128,8 +175,13 @@ pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
     if span.is_disabled() {
         return span;
     }
+    if let Some(submitter) = &job.traceparent {
+        across::link(&span, submitter);
+    }
+    if across::is_dropped(&span) {
+        return span;
+    }
     let kind = &job.lane.kind;
-    span.record("otel.name", format!("attempt {kind}"));
     span.record("messaging.destination.name", kind.as_str());
     span.record("messaging.message.id", job.id.to_string());
     if let Some(tenant) = &job.lane.tenant {
@@ -139,15 +191,12 @@ pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
     span.record("retry.max_attempts", number(attempts_max));
     let attempt = job.attempt.saturating_sub(job.attempts_before) + 1;
     span.record("retry.current_attempt", number(attempt));
-    if let Some(submitter) = &job.traceparent {
-        across::link(&span, submitter);
-    }
     span
 }
 
 /// Ends an attempt by what was decided about it.
 pub(crate) fn decided(span: &Span, decision: &Decision, failure: Option<&Failure>) {
-    if span.is_disabled() {
+    if span.is_disabled() || across::is_dropped(span) {
         return;
     }
     span.record("rewheel.decision", decision.as_str());
@@ -196,6 +245,13 @@ mod across {
         context.is_valid().then_some(text)
     }
 
+    /// Whether a sampler decided that nobody sees it: most of the cost of a span is what is said of it.
+    pub(super) fn is_dropped(span: &Span) -> bool {
+        let context = span.context();
+        let span = context.span();
+        span.span_context().is_valid() && !span.span_context().is_sampled()
+    }
+
     pub(super) fn set_parent(span: &Span, traceparent: &str) {
         if let Some(parent) = context(traceparent) {
             // Without the layer there is no trace to be a part of.
@@ -216,6 +272,10 @@ mod across {
 
     pub(super) fn traceparent(_: &Span) -> Option<String> {
         None
+    }
+
+    pub(super) fn is_dropped(_: &Span) -> bool {
+        false
     }
 
     pub(super) fn set_parent(_: &Span, _: &str) {}

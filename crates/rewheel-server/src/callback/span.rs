@@ -12,7 +12,7 @@ pub(super) fn begin(request: &mut Request, attempt: u32) -> Span {
     let span = debug_span!(
         target: TARGET,
         "callback",
-        otel.name = Empty,
+        otel.name = request.method().as_str(),
         otel.kind = "client",
         otel.status_code = Empty,
         http.request.method = Empty,
@@ -26,7 +26,14 @@ pub(super) fn begin(request: &mut Request, attempt: u32) -> Span {
     if span.is_disabled() {
         return span;
     }
-    span.record("otel.name", request.method().as_str());
+    let told = traceparent(&span);
+    let is_dropped = told.as_deref().is_some_and(|told| told.ends_with("-00"));
+    if let Some(header) = told.and_then(|told| HeaderValue::try_from(told).ok()) {
+        request.headers_mut().insert(HeaderName::from_static("traceparent"), header);
+    }
+    if is_dropped {
+        return span;
+    }
     span.record("http.request.method", request.method().as_str());
     span.record("url.full", shown(request.url()).as_str());
     span.record("server.address", request.url().host_str().unwrap_or_default());
@@ -35,10 +42,6 @@ pub(super) fn begin(request: &mut Request, attempt: u32) -> Span {
     }
     if attempt > 1 {
         span.record("http.request.resend_count", i64::from(attempt - 1));
-    }
-    let header = traceparent(&span).and_then(|text| HeaderValue::try_from(text).ok());
-    if let Some(header) = header {
-        request.headers_mut().insert(HeaderName::from_static("traceparent"), header);
     }
     span
 }

@@ -140,6 +140,7 @@ pub const SETTINGS: &[Setting] = &[
     is("telemetry", "traces", "true", "Whether it gets spans."),
     is("telemetry", "metrics", "true", "Whether it gets meters."),
     is("telemetry", "sample", "1.0", "How many of the traces that begin here are kept, 0 to 1."),
+    is("telemetry", "rate", "\"200/s\"", "How many traces begin here in a time, at most: the rest is not kept, so that a busy server stays fast."),
     is("telemetry", "interval", "\"15s\"", "How often meters are sent, 1s to 1h."),
     unset("telemetry", "service_name", "\"rewheel\"", "What this server is called there."),
 

@@ -1,6 +1,6 @@
 //! Sends spans and meters by OTLP.
 
-use super::sampler::Followed;
+use super::sampler::Gate;
 use super::settings::Target;
 use super::watched::Watched;
 use super::{Protocol, TelemetryError, TelemetrySettings};
@@ -11,8 +11,10 @@ use opentelemetry_otlp::{
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
-use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
-use rewheel::Clock;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider,
+};
+use rewheel::{Clock, Random};
 use rewheel_engine::{Engine, trace};
 use std::future::Future;
 use std::sync::OnceLock;
@@ -71,7 +73,9 @@ impl Telemetry {
         let traces = match settings.traces {
             true => {
                 let exporter = Watched::new(spans(&target).map_err(wrong)?, &runtime, "spans");
-                Some(tracer_provider(exporter, &resource, settings.sample))
+                let gate = Gate::new(settings.sample, settings.rate, Random::thread());
+                trace::begin_only_if(move |linked| gate.begins(linked));
+                Some(tracer_provider(exporter, &resource))
             }
             false => None,
         };
@@ -118,11 +122,7 @@ fn resource(target: &Target) -> Resource {
     }
 }
 
-fn tracer_provider(
-    exporter: Watched<SpanExporter>,
-    resource: &Resource,
-    share: f64,
-) -> SdkTracerProvider {
+fn tracer_provider(exporter: Watched<SpanExporter>, resource: &Resource) -> SdkTracerProvider {
     let config = BatchConfigBuilder::default()
         .with_max_queue_size(QUEUE_MAX)
         .with_max_export_batch_size(BATCH_MAX)
@@ -131,7 +131,8 @@ fn tracer_provider(
     let processor = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
     SdkTracerProvider::builder()
         .with_span_processor(processor)
-        .with_sampler(Followed::new(share))
+        // What begins here is decided before there is a span.
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
         .with_resource(resource.clone())
         .build()
 }

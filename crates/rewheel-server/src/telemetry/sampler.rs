@@ -1,80 +1,59 @@
 //! Decides which traces are kept.
 
-use opentelemetry::trace::{Link, SpanKind, TraceContextExt as _, TraceId};
-use opentelemetry::{Context, KeyValue};
-use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, ShouldSample};
+use rewheel::{Random, RateLimiter};
+use rewheel_engine::Rate;
 
-/// Keeps what the parent was kept with; an attempt, if the submit was that it links to; of what begins here, a share.
+/// Lets a share of traces begin, attempts with the submit that they link to; and no more of them than so many in a time:
+/// a span costs as much as a job.
 #[derive(Clone, Debug)]
-pub(super) struct Followed {
-    share: Sampler,
+pub(super) struct Gate {
+    share: f64,
+    rate: RateLimiter,
+    random: Random,
 }
 
-impl Followed {
-    pub(super) fn new(share: f64) -> Followed {
-        Followed { share: Sampler::TraceIdRatioBased(share) }
+impl Gate {
+    pub(super) fn new(share: f64, rate: Rate, random: Random) -> Gate {
+        let (traces, period) = rate.parts();
+        Gate { share, rate: RateLimiter::per(traces, period).build(), random }
     }
-}
 
-impl ShouldSample for Followed {
-    fn should_sample(
-        &self,
-        parent: Option<&Context>,
-        trace_id: TraceId,
-        name: &str,
-        kind: &SpanKind,
-        attributes: &[KeyValue],
-        links: &[Link],
-    ) -> SamplingResult {
-        let parent_span = parent.map(|parent| parent.span().span_context().clone());
-        let parent_span = parent_span.filter(opentelemetry::trace::SpanContext::is_valid);
-        let followed = parent_span.as_ref().or(links.first().map(|link| &link.span_context));
-        let Some(followed) = followed else {
-            return self.share.should_sample(parent, trace_id, name, kind, attributes, links);
-        };
-        let is_kept = followed.is_sampled();
-        SamplingResult {
-            decision: if is_kept {
-                SamplingDecision::RecordAndSample
-            } else {
-                SamplingDecision::Drop
-            },
-            attributes: Vec::new(),
-            trace_state: parent_span.map(|span| span.trace_state().clone()).unwrap_or_default(),
-        }
+    /// Returns whether a trace begins; for an attempt with whether the submit was kept that it links to.
+    pub(super) fn begins(&self, linked: Option<bool>) -> bool {
+        let is_chosen = linked.unwrap_or_else(|| {
+            // Never for 0, always for 1.
+            (self.random.next() as f64 / u64::MAX as f64) < self.share || self.share >= 1.0
+        });
+        is_chosen && self.rate.check().is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Followed, Link, SamplingDecision, ShouldSample, SpanKind, TraceId};
-    use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceState};
+    use super::{Gate, Random, Rate};
+    use std::time::Duration;
 
-    fn span(flags: TraceFlags) -> SpanContext {
-        let (trace, span) = (TraceId::from_bytes([1; 16]), SpanId::from_bytes([2; 8]));
-        SpanContext::new(trace, span, flags, true, TraceState::default())
-    }
-
-    #[track_caller]
-    fn check(share: f64, parent: Option<TraceFlags>, link: Option<TraceFlags>, is_kept: bool) {
-        let parent = parent.map(|flags| Context::new().with_remote_span_context(span(flags)));
-        let links: Vec<Link> =
-            link.map(|flags| Link::new(span(flags), Vec::new(), 0)).into_iter().collect();
-        let (trace, kind) = (TraceId::from_bytes([7; 16]), SpanKind::Consumer);
-        let result =
-            Followed::new(share).should_sample(parent.as_ref(), trace, "a", &kind, &[], &links);
-        assert_eq!(result.decision == SamplingDecision::RecordAndSample, is_kept);
+    fn gate(share: f64, most: u32) -> Gate {
+        Gate::new(share, Rate::new(most, Duration::from_secs(3_600)), Random::seeded(7))
     }
 
     #[test]
-    fn a_trace_is_kept_as_a_whole_with_what_it_links_to() {
-        let (kept, dropped) = (TraceFlags::SAMPLED, TraceFlags::NOT_SAMPLED);
-        check(1.0, None, None, true);
-        check(0.0, None, None, false);
-        check(0.0, Some(kept), None, true);
-        check(1.0, Some(dropped), None, false);
-        check(0.0, None, Some(kept), true);
-        check(1.0, None, Some(dropped), false);
-        check(0.0, Some(kept), Some(dropped), true);
+    fn an_attempt_is_kept_with_the_submit_that_it_links_to() {
+        assert!(gate(1.0, 9).begins(None) && !gate(0.0, 9).begins(None));
+        assert!(gate(0.0, 9).begins(Some(true)) && !gate(1.0, 9).begins(Some(false)));
+    }
+
+    #[test]
+    fn a_share_is_about_that() {
+        let gate = gate(0.25, 10_000);
+        let kept = (0..4_000).filter(|_| gate.begins(None)).count();
+        assert!((900..1_100).contains(&kept), "{kept} of 4,000");
+    }
+
+    #[test]
+    fn no_more_traces_begin_than_the_rate_allows() {
+        let gate = gate(1.0, 3);
+        let begun = [None, Some(true), None, Some(true), None].map(|linked| gate.begins(linked));
+        assert_eq!(begun, [true, true, true, false, false]);
     }
 }

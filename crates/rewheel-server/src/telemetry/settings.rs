@@ -2,8 +2,12 @@
 
 use super::TelemetryError;
 use rewheel::duration;
+use rewheel_engine::Rate;
 use serde::Deserialize;
 use std::time::Duration;
+
+/// Everything of a server that is not busy. A busy one gives some percent of its time.
+const RATE: Rate = Rate::new(200, Duration::from_secs(1));
 
 /// How a collector is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -30,6 +34,8 @@ pub struct TelemetrySettings {
     pub metrics: bool,
     /// How many of the traces that begin here are kept, 0 to 1. Those that others began follow them.
     pub sample: f64,
+    /// How many traces are begun here in a time, at most: what is more is not kept, however busy the server.
+    pub rate: Rate,
     /// How often meters are sent.
     #[serde(with = "duration::serde")]
     pub interval: Duration,
@@ -45,6 +51,7 @@ impl Default for TelemetrySettings {
             traces: true,
             metrics: true,
             sample: 1.0,
+            rate: RATE,
             interval: Duration::from_secs(15),
             service_name: None,
         }
