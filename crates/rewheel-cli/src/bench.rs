@@ -13,6 +13,7 @@ use self::report::{Report, Row};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rewheel::duration;
+use rewheel_server::telemetry::{Telemetry, TelemetrySettings};
 use std::time::Duration;
 
 /// What `rewheel bench` takes.
@@ -43,6 +44,9 @@ pub(crate) struct BenchArgs {
     /// How long succeeded jobs are kept
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     pub(crate) keep_succeeded: Duration,
+    /// A collector of OpenTelemetry that gets spans and meters meanwhile, such as http://127.0.0.1:4318
+    #[arg(long)]
+    pub(crate) otlp: Option<String>,
 }
 
 /// What can be measured.
@@ -65,6 +69,11 @@ fn parse_duration(text: &str) -> Result<Duration, duration::DurationError> {
 }
 
 impl BenchArgs {
+    /// Where spans and meters go: nowhere, unless it was said.
+    fn telemetry(&self) -> TelemetrySettings {
+        TelemetrySettings { otlp: self.otlp.clone(), ..TelemetrySettings::default() }
+    }
+
     fn wants(&self, bench: Bench) -> bool {
         self.what.is_empty() || self.what.contains(&bench)
     }
@@ -74,6 +83,9 @@ impl BenchArgs {
 pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
     if args.rounds == 0 || args.jobs == 0 {
         bail!("a bench needs at least one round of one job: check --rounds, --jobs");
+    }
+    if args.otlp.is_some() {
+        crate::serve::log(Telemetry::start(&args.telemetry())?.layer());
     }
     let place = Place::of(args).await?;
     let mut rounds = Rounds::default();

@@ -19,7 +19,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Tr
         .hint("see docs/notifications.md for an example; --config names another file"));
     }
     // A route to the log is tried out by what is to be seen there.
-    serve::log();
+    serve::log(None);
     let tried = notify::try_out(&config).await.map_err(|error| Trouble::new(exit::USAGE, error))?;
     output.answer(document(&tried), || words(&tried));
     let failed = tried.iter().filter(|tried| tried.error.is_some()).count();

@@ -5,15 +5,18 @@ use crate::files;
 use crate::local;
 use crate::output::Output;
 use crate::trouble::Trouble;
+use rewheel_server::telemetry::Telemetry;
 use rewheel_server::{Said, Show};
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 /// What is logged unless `RUST_LOG` says otherwise: what is wrong, and when it is over. A pool has a
 /// line for each connection that it lost, where the engine has one for all. Notices are there for people
 /// who asked for them.
 const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,\
-                   rewheel_server::notify=info,deadpool=error";
+                   rewheel_server::notify=info,rewheel_server::telemetry=info,deadpool=error";
 
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     let mut config = local::config(args.config.as_deref())?;
@@ -25,7 +28,8 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     }
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     let show = if args.demo { Show::Demo } else { Show::Nothing };
-    log();
+    let telemetry = Telemetry::start(&config.telemetry)?;
+    log(telemetry.layer());
     files::make_room(&mut config.server.limits);
     let say = move |said: &Said| match said {
         Said::Ready(address) => output.note(format_args!("listening on {scheme}://{address}")),
@@ -36,14 +40,14 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     Ok(rewheel_server::serve(config, show, say).await?)
 }
 
-/// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for.
-pub(crate) fn log() {
+/// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for. Spans go where telemetry has them.
+pub(crate) fn log(telemetry: Option<Box<dyn Layer<Registry> + Send + Sync>>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         // It would complain to stderr that stderr is closed, and panic inside of whatever had something to say.
         .log_internal_errors(false)
-        .init();
+        .with_filter(filter);
+    tracing_subscriber::registry().with(telemetry).with(lines).init();
 }

@@ -5,6 +5,7 @@ use rewheel_engine::StartError;
 use rewheel_server::ServeError;
 use rewheel_server::config::ConfigError;
 use rewheel_server::problem::Problem;
+use rewheel_server::telemetry::TelemetryError;
 use rewheel_stores::ConnectError;
 use serde_json::{Value, json};
 
@@ -126,6 +127,12 @@ impl From<ConnectError> for Trouble {
 
 impl From<ConfigError> for Trouble {
     fn from(error: ConfigError) -> Trouble {
+        Trouble::new(exit::USAGE, error)
+    }
+}
+
+impl From<TelemetryError> for Trouble {
+    fn from(error: TelemetryError) -> Trouble {
         Trouble::new(exit::USAGE, error)
     }
 }

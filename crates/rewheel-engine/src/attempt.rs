@@ -6,6 +6,7 @@ use crate::kinds::KindEntry;
 use crate::park::{self, Evidence, Target};
 use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Places, Shared, Waiting};
+use crate::trace;
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
 use rewheel_core::{Because, Decision, Failure, History, Job, Keep, Lease, Report};
@@ -14,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tracing::Instrument as _;
 
 /// How long a handler that was told to stop may go on: enough to roll back a transaction.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -53,17 +55,22 @@ pub(crate) async fn run(
         places.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
     }
     let started = shared.clock.now();
+    kind.meters.starts(waiting.job.attempt);
+    kind.meters.is_late(waiting.overdue + started.since(waiting.due), started);
     // What the engine itself keeps there is not what people submit.
     let is_own = waiting.job.lane.kind.is_reserved();
     let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
     let place = target.as_ref().map_or(0, Target::place);
-    let report = report(&shared, &waiting, &kind, &cancel, (&checkpoints, place)).await;
+    let span = trace::attempt(&waiting.job, kind.policy(&waiting.job).attempts_max);
+    let report = report(&shared, &waiting, &kind, &cancel, (&checkpoints, place));
+    let report = report.instrument(span.clone()).await;
     if let Some(payload) = checkpoints.take() {
         // A retry that stays here goes on from there.
         Arc::make_mut(&mut waiting.job).payload = Some(payload);
     }
     let took = shared.clock.now().since(started);
+    kind.meters.duration.took(took);
     let told = cancel.is_cancelled();
     let spoke = if told { None } else { park::speaks(&report) };
     if spoke.is_none() && !told {
@@ -78,7 +85,9 @@ pub(crate) async fn run(
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
     kind.account(is_well, &decision, places.paid.take());
-    let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure(report));
+    let failure = failure(report);
+    trace::decided(&span, &decision, failure.as_ref());
+    let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = Ran { started_ago: took, duration: took };
     // The other side ends only with the engine.
     let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });

@@ -239,7 +239,7 @@ impl EngineBuilder {
         let tenants = tenant_book(self.tenants)?;
         let (random, id_time) = (self.random, self.id_time);
         let store = GuardedStore::new(self.store, &self.settings, &random);
-        let unsure = store.unsure();
+        let (unsure, store_meters) = (store.unsure(), store.meters());
         let store: Arc<dyn Store> = Arc::new(store);
         let known = store.kinds().await?;
         for name in handlers.keys() {
@@ -259,6 +259,7 @@ impl EngineBuilder {
         let parts = Parts {
             store,
             unsure,
+            store_meters,
             settings: self.settings,
             random,
             id_time,
@@ -287,7 +288,8 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let shared = Arc::new(Shared::new(parts, to_dispatch, to_settle));
     let holder = shared.holder();
     shared.learn(&shared.store.kinds().await?);
-    shared.store.join(&new_holder(holder, &shared)).await?;
+    let joined = shared.store.join(&new_holder(holder, &shared)).await?;
+    shared.meters.store_time(joined, shared.clock.now());
     let stop = CancelToken::new();
     let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
     let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();

@@ -253,6 +253,7 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         }
     };
     let count = leased.len();
+    shared.meters.claim_batch.note(count as u64);
     let given = given(turns, &leased);
     let has_more = count > 0 && (count >= limit || is_deep(&shared, &given));
     let jobs: Vec<Waiting> = leased

@@ -42,6 +42,23 @@ pub struct DecisionCount {
     pub count: u64,
 }
 
+impl DecisionCount {
+    /// Adds up those of several kinds.
+    pub(crate) fn together(counts: impl Iterator<Item = DecisionCount>) -> Vec<DecisionCount> {
+        let mut sums: Vec<DecisionCount> = Vec::new();
+        for one in counts {
+            let is_same = |sum: &&mut DecisionCount| {
+                (sum.decision, sum.category) == (one.decision, one.category)
+            };
+            match sums.iter_mut().find(is_same) {
+                Some(sum) => sum.count += one.count,
+                None => sums.push(one),
+            }
+        }
+        sums
+    }
+}
+
 /// A small table that any number of tasks counts in.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {

@@ -9,6 +9,7 @@ use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
 use crate::submit::Submit;
+use crate::trace;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
 use rewheel_core::{Actor, HolderId, JobId, KindChange, KindChanged, KindName, NewKind};
@@ -16,6 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 /// How long handlers that were told to stop may take to do so.
 const STOP_GRACE: Duration = Duration::from_secs(1);
@@ -130,11 +132,16 @@ impl Engine {
     /// # Errors
     /// Passes on what the store says.
     pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
-        let shared = &self.inner.shared;
-        match shared.shards.route(insert.jobs) {
-            Some(jobs) => caps::insert(shared, &Insert { jobs: &jobs, ..insert.clone() }).await,
-            None => caps::insert(shared, insert).await,
+        let (shared, span) = (&self.inner.shared, trace::submit(insert.jobs));
+        let jobs = trace::submitted_by(&span, insert.jobs);
+        let insert = Insert { jobs: jobs.as_deref().unwrap_or(insert.jobs), ..insert.clone() };
+        let routed = shared.shards.route(insert.jobs);
+        let insert = Insert { jobs: routed.as_deref().unwrap_or(insert.jobs), ..insert };
+        let answers = caps::insert(shared, &insert).instrument(span.clone()).await;
+        if answers.is_err() {
+            trace::submit_failed(&span);
         }
+        answers
     }
 
     /// Makes an id for a new job.
@@ -263,10 +270,16 @@ impl Engine {
     /// Only what was settled counts: one whose lease was superseded decided nothing. What sweeps end
     /// (deadlines, takeovers) is the store's.
     pub fn decisions(&self) -> Vec<DecisionCount> {
-        self.inner.shared.decided.read()
+        let meters = &self.inner.shared.meters;
+        DecisionCount::together(meters.kinds().iter().flat_map(|(_, kind)| kind.settled.read()))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
+        &self.inner.shared
+    }
+
+    #[cfg(feature = "otel")]
+    pub(crate) fn shared_arc(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
 

@@ -8,6 +8,7 @@ mod away;
 mod verbs;
 
 use self::away::{Away, GivenUp};
+use crate::meters::StoreMeters;
 use crate::settings::EngineSettings;
 use rewheel::{
     Attempt, Backoff, Category, CircuitBreaker, Class, Classify, Clock, Error, Jitter, Nested,
@@ -43,6 +44,7 @@ pub(crate) struct GuardedStore {
     away: Away,
     /// Told of each call of which nobody knows what it did.
     unsure: Arc<Notify>,
+    meters: Arc<StoreMeters>,
     usual: Way,
     /// What cannot be told from its own echo when it is made again.
     once: Way,
@@ -99,6 +101,7 @@ impl GuardedStore {
             inner,
             away: Away::new(&clock),
             unsure: Arc::default(),
+            meters: Arc::default(),
             usual: way(retried(BLIP).circuit_breaker(&breaker), statement, all),
             once: way(
                 Pipeline::new().named("store").clock(&clock).circuit_breaker(&breaker),
@@ -116,6 +119,11 @@ impl GuardedStore {
     /// went well.
     pub(crate) fn unsure(&self) -> Arc<Notify> {
         Arc::clone(&self.unsure)
+    }
+
+    /// Returns where calls are counted.
+    pub(crate) fn meters(&self) -> Arc<StoreMeters> {
+        Arc::clone(&self.meters)
     }
 
     /// Makes a call. It answers within the time of its way, with whatever is certain by then.
@@ -143,6 +151,7 @@ impl GuardedStore {
             within(left, way.time_max, call(attempt))
         };
         let answer = way.pipeline.run_judged(judge, attempt).await;
+        self.meters.called(verb, elapsed(), answer.is_ok());
         if is_unsure {
             self.unsure.notify_one();
         }

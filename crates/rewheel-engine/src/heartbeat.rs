@@ -1,5 +1,6 @@
 //! The loop that keeps this holder alive, and buries those that are not.
 
+use crate::meters::Renewal;
 use crate::notify::Severity;
 use crate::shared::{Command, Shared};
 use rewheel::{CancelToken, Moment};
@@ -64,6 +65,8 @@ impl Heartbeat {
         let holder = self.shared.holder();
         match self.shared.store.renew(holder).await {
             Ok(renewed) => {
+                self.shared.meters.renewal(Renewal::Renewed);
+                self.shared.meters.store_time(renewed.at, self.shared.clock.now());
                 self.ticks = ticks;
                 self.renewed = sent;
                 self.is_failing = false;
@@ -85,10 +88,12 @@ impl Heartbeat {
                 rest.min(patience.max(self.shared.settings.lease_ttl / HASTE))
             }
             Err(StoreError::HolderDead(_)) => {
+                self.shared.meters.renewal(Renewal::Dead);
                 self.join_again(holder).await;
                 third / 3
             }
             Err(error) => {
+                self.shared.meters.renewal(Renewal::Failed);
                 tracing::debug!(%error, "lease renewal failed");
                 self.note_failure("renewal_failed", &error);
                 third / 3

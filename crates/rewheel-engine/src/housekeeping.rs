@@ -2,10 +2,11 @@
 
 use crate::caps;
 use crate::shared::{Shared, Waiting};
-use rewheel::{CancelToken, Moment};
+use rewheel::{CancelToken, Category, Moment};
 use rewheel_core::store::{Prune, Pruned, StoreError};
-use rewheel_core::{HolderId, JobEvent, Lease, Limits};
+use rewheel_core::{Cause, HolderId, JobEvent, Lease, Limits, State};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -140,7 +141,7 @@ async fn sweep(shared: &Shared, by: HolderId) {
     loop {
         match shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended()).await {
             Ok(events) => {
-                events.iter().for_each(tell);
+                events.iter().for_each(|event| tell(shared, event));
                 shared.notify_of(&events);
                 shared.events.tell_of(&events);
                 if events.len() < Limits::BATCH_MAX {
@@ -159,13 +160,21 @@ async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     // A running attempt is cut at its deadline: what it became is on its way.
     let grace = Duration::from_secs(5).min(shared.settings.grace);
     let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
-    events.iter().for_each(tell);
+    events.iter().for_each(|event| tell(shared, event));
     shared.notify_of(&events);
     shared.events.tell_of(&events);
     Ok(events.len())
 }
 
-fn tell(event: &JobEvent) {
+fn tell(shared: &Shared, event: &JobEvent) {
+    let is_takeover = event.cause == Cause::Takeover;
+    if is_takeover || event.to == State::Dead {
+        let meters = shared.meters.kind(&event.kind);
+        meters.takeovers.fetch_add(u64::from(is_takeover), Ordering::Relaxed);
+        if event.to == State::Dead {
+            meters.died(if is_takeover { Category::Unknown } else { Category::Deadline });
+        }
+    }
     tracing::info!(job = %event.job, kind = %event.kind, from = %event.from, to = %event.to,
         cause = ?event.cause, "job changed");
 }

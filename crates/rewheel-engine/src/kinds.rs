@@ -1,6 +1,7 @@
 //! What one engine knows of the kinds.
 
 use crate::budget::Budget;
+use crate::meters::KindMeters;
 use crate::park::{Evidence, Health, Load, Targets};
 use crate::rate::Gate;
 use crate::runner::Runner;
@@ -32,6 +33,7 @@ pub(crate) struct KindEntry {
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) budget: Option<Arc<Budget>>,
     pub(crate) load: Arc<Load>,
+    pub(crate) meters: Arc<KindMeters>,
 }
 
 impl KindEntry {
@@ -224,10 +226,12 @@ impl Shared {
             }),
         };
         let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
+        let meters = self.meters.kind(name);
         if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
             // It is back: all come back slowly.
             health.iter().for_each(|health| health.reset());
             load.ramp_up();
+            meters.unparked(self.clock.now());
             self.look.notify_one();
         }
         if kind.parked.is_some() {
@@ -248,6 +252,7 @@ impl Shared {
             gate,
             budget,
             load,
+            meters,
         })
     }
 

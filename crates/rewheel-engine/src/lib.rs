@@ -34,6 +34,8 @@ mod budget;
 mod tenants;
 mod shards;
 mod counts;
+pub mod meters;
+pub mod trace;
 mod events;
 mod heartbeat;
 mod housekeeping;

@@ -239,6 +239,7 @@ impl Parking {
             if kind.parked.is_none() {
                 tracing::info!(kind = %name, "this node takes the kind up again");
                 kind.load.ramp_up();
+                kind.meters.unparked(self.shared.clock.now());
                 self.change(name, KindChange::Trust { holder }).await?;
             }
             self.suspected.retain(|(_, suspected)| suspected != name);

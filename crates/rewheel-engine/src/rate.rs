@@ -68,11 +68,18 @@ impl<'de> Deserialize<'de> for Rate {
 }
 
 impl Rate {
-    pub(crate) const fn new(calls: u32, period: Duration) -> Rate {
+    /// So many in such a time: at least one, within a day at most.
+    ///
+    /// # Panics
+    /// Panics if it is none, or takes no time or more than a day; in a constant that is a compile error.
+    pub const fn new(calls: u32, period: Duration) -> Rate {
+        assert!(calls > 0, "a rate of none");
+        assert!(!period.is_zero() && period.as_secs() <= 86_400, "a rate is within a day");
         Rate { calls, period }
     }
 
-    pub(crate) const fn parts(&self) -> (u32, Duration) {
+    /// Returns how many, in which time.
+    pub const fn parts(&self) -> (u32, Duration) {
         (self.calls, self.period)
     }
 

@@ -5,6 +5,7 @@ use rewheel::{Backoff, Category, Retry, Retryable, millis, seconds};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
 use rewheel_core::{Decision, Failure, HolderId, Limits, State};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -129,7 +130,7 @@ impl Settle {
         if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer
             && is_counted
         {
-            self.shared.decided.count(&settlement);
+            self.shared.meters.kind(&waiting.job.lane.kind).settled.count(&settlement);
         }
         match answer {
             Ok(
@@ -144,6 +145,7 @@ impl Settle {
                 job.attempt += 1;
                 job.failure = settlement.failure;
                 waiting.due = self.shared.moment_in(due_in);
+                waiting.overdue = Duration::ZERO;
                 self.shared.hold(waiting.lease());
                 let _ = self.shared.to_dispatch.send(Command::Leased(vec![waiting]));
             }
@@ -154,6 +156,7 @@ impl Settle {
                     self.shared.events.tell([(lease.job, kind, Some(State::Leased), to)]);
                 }
                 if outcome == Outcome::LetGo(State::Dead) {
+                    self.shared.meters.kind(&waiting.job.lane.kind).died_of(&settlement);
                     self.shared.note_dead([lease.job]);
                 }
                 self.shared.forget(lease);

@@ -3,10 +3,10 @@
 use crate::budget::Paid;
 use crate::calls::Calls;
 use crate::caps::Caps;
-use crate::counts::Counts;
 use crate::events::Log;
 use crate::gather::Gather;
 use crate::kinds::KindEntry;
+use crate::meters::{Meters, StoreMeters};
 use crate::notify::Desk;
 use crate::park::{Evidence, Probed, Queued, Running};
 use crate::runner::Runner;
@@ -66,8 +66,8 @@ pub(crate) struct Shared {
     /// Wakes the housekeeping: somebody died.
     pub(crate) sweep: Notify,
     pub(crate) calls: Calls,
-    /// What was decided.
-    pub(crate) decided: Counts,
+    /// What was counted.
+    pub(crate) meters: Meters,
     /// What happened, for whoever listens.
     pub(crate) events: Arc<Log>,
     /// Not there without notifiers.
@@ -111,6 +111,8 @@ pub(crate) struct Waiting {
     pub(crate) holder: HolderId,
     /// When it may run, by the engine's own clock.
     pub(crate) due: Moment,
+    /// How long it had been due when it came here.
+    pub(crate) overdue: Duration,
     /// When nobody wants it any more, by the engine's own clock.
     pub(crate) deadline: Option<Moment>,
     /// The wait before it, for backoffs that build on it.
@@ -152,6 +154,7 @@ pub(crate) struct Finished {
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) unsure: Arc<Notify>,
+    pub(crate) store_meters: Arc<StoreMeters>,
     pub(crate) settings: EngineSettings,
     pub(crate) random: Random,
     pub(crate) id_time: IdTime,
@@ -197,7 +200,7 @@ impl Shared {
             look: Notify::new(),
             sweep: Notify::new(),
             calls: Calls::new(parts.unsure),
-            decided: Counts::default(),
+            meters: Meters::new(parts.store_meters),
             events: parts.events,
             desk: parts.desk,
             holder: Mutex::new(holder),
@@ -415,7 +418,9 @@ impl Shared {
         deadline_in: Option<Duration>,
     ) -> Waiting {
         let now = self.clock.now();
+        let is_due = due_in.is_zero();
         Waiting {
+            overdue: if is_due { self.meters.overdue(job.due, now) } else { Duration::ZERO },
             job: Arc::new(job),
             holder,
             due: self.moment_in(due_in),

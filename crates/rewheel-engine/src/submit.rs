@@ -2,8 +2,10 @@
 
 use crate::engine::Engine;
 use crate::gather;
+use crate::kinds::KindEntry;
 use crate::runner::{Codec, JobKind, Json};
 use crate::shared::{Command, Places, Shared};
+use crate::trace;
 use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
@@ -144,6 +146,18 @@ impl<'a> Submit<'a> {
         })
     }
 
+    /// Says which span it comes from, as W3C Trace Context writes it: attempts link to it, and callees hear of it.
+    /// Where `tracing` spans go to OpenTelemetry, the current one is taken without this.
+    pub fn traceparent(self, traceparent: &str) -> Submit<'a> {
+        self.with(|job| {
+            if !trace::is_traceparent(traceparent) {
+                return Err(field("traceparent", "must be that of a W3C trace".to_owned()));
+            }
+            job.traceparent = Some(traceparent.to_owned());
+            Ok(())
+        })
+    }
+
     /// Returns the job instead of storing it: for a transaction of one's own, such as that of the PostgreSQL store's
     /// `insert_in`.
     ///
@@ -263,6 +277,7 @@ pub(crate) async fn insert(
         Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
     });
     shared.events.tell(stored);
+    count(shared, insert.jobs, &answers);
     if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
         && let Some((job, now)) = leased_to(direct, new, answer)
     {
@@ -275,6 +290,20 @@ pub(crate) async fn insert(
         call.end();
     }
     Ok(answers)
+}
+
+/// Counts what became of jobs. Most of a batch are of the kind of the one before.
+fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
+    let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
+    for (job, answer) in jobs.iter().zip(answers) {
+        let kind = match last.take() {
+            Some((name, kind)) if *name == job.kind => kind,
+            // Not of those that do not exist: anybody could make up any number of them.
+            Some(_) | None => shared.kind(&job.kind),
+        };
+        kind.iter().for_each(|kind| kind.meters.submitted(answer));
+        last = Some((&job.kind, kind));
+    }
 }
 
 /// Returns the job if it was leased by its own insert, and the store's time then. One that is known already when it is sent

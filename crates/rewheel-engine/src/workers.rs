@@ -107,6 +107,13 @@ impl Engine {
             shared.store.start(worker, &suspects).await?;
         }
         let (from, to) = (Some(State::Scheduled), State::Leased);
+        shared.meters.claim_batch.note(leased.len() as u64);
+        for leased in &leased {
+            if let Some(kind) = known.get(&leased.job.lane.kind) {
+                // A worker starts what it gets.
+                kind.meters.starts(leased.job.attempt);
+            }
+        }
         let jobs = leased.iter().map(|leased| &leased.job);
         shared.events.tell(jobs.map(|job| (job.id, &job.lane.kind, from, to)));
         Ok(leased)
@@ -242,11 +249,16 @@ impl Engine {
             // It was counted when it was new, and told.
             return Ok(WorkerSettled::Settled(state));
         }
-        shared.decided.count(settlement);
         if state == State::Dead {
             shared.note_dead([settlement.lease.job]);
         }
         if let Some(kind) = kinds.get(&settlement.lease.job) {
+            let meters = shared.meters.kind(kind);
+            meters.settled.count(settlement);
+            meters.duration.took(settlement.ran.duration);
+            if state == State::Dead {
+                meters.died_of(settlement);
+            }
             shared.events.tell([(settlement.lease.job, kind, Some(State::Leased), state)]);
         }
         Ok(WorkerSettled::Settled(state))

@@ -9,6 +9,7 @@ mod address;
 mod client;
 mod request;
 mod answer;
+mod span;
 mod runner;
 
 pub(crate) use self::answer::{read_body, reason};

@@ -19,6 +19,7 @@ use self::environment::Overrides;
 use self::place::File;
 use crate::notify::NotifyConfig;
 use crate::runners;
+use crate::telemetry::{TelemetryError, TelemetrySettings};
 use rewheel::duration;
 use rewheel_core::{KindName, Tenant};
 use rewheel_engine::{EngineSettings, KindSettings, TenantSettings};
@@ -49,6 +50,8 @@ pub struct Config {
     pub tenants: BTreeMap<String, TenantSettings>,
     /// Who is told what.
     pub notify: NotifyConfig,
+    /// Where spans and meters are sent.
+    pub telemetry: TelemetrySettings,
 }
 
 /// The section `server`.
@@ -63,6 +66,8 @@ pub struct ServerSettings {
     pub shutdown_grace: Duration,
     /// The largest body of a request: it is held in memory as a whole.
     pub body_bytes_max: usize,
+    /// `/health` says that the disk is degraded when less is free where the SQLite file is.
+    pub disk_free_bytes_min: u64,
     /// How much of the server clients may take up: the section `server.limits`.
     pub limits: LimitSettings,
     /// A token with the role `admin`, for whoever makes the others. Only the environment can say it:
@@ -81,8 +86,6 @@ impl ServerSettings {
     pub(crate) fn is_private(&self) -> bool {
         self.listen.ip().is_loopback()
     }
-    /// `/health` says that the disk is degraded when less is free where the SQLite file is.
-    pub disk_free_bytes_min: u64,
 }
 
 impl Default for ServerSettings {
@@ -135,6 +138,7 @@ struct Sections {
     kinds: BTreeMap<String, KindSettings>,
     tenants: BTreeMap<String, TenantSettings>,
     notify: NotifyConfig,
+    telemetry: TelemetrySettings,
 }
 
 /// The section `retention`.
@@ -238,6 +242,9 @@ impl Config {
         let limits = sections.server.limits.check();
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
+        if let Err(TelemetryError::Setting { key, why }) = sections.telemetry.check() {
+            return Err(wrong(&format!("telemetry.{key}"), &why));
+        }
         let variable = |name: &str| std::env::var(name).ok();
         let notify = sections.notify;
         notify.check(&variable).map_err(|(key, why)| wrong(&format!("notify.{key}"), &why))?;
@@ -266,6 +273,7 @@ impl Config {
             kinds,
             tenants,
             notify,
+            telemetry: sections.telemetry,
         })
     }
 }

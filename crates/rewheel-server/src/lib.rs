@@ -13,6 +13,7 @@ mod fields;
 mod conditions;
 mod signature;
 mod metrics;
+pub mod telemetry;
 mod bulk;
 pub mod submit;
 pub mod job_document;

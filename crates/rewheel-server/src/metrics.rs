@@ -1,76 +1,56 @@
 //! Writes meters as text that Prometheus reads.
 
-use std::fmt::{Display, Write as _};
+use rewheel_engine::meters::{Reading, Sample, Value};
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
-/// What a meter does over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meter {
-    /// It only grows, until the process starts anew.
-    Counter,
-    /// It goes up and down.
-    Gauge,
-}
-
-/// Meters, one after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Text(String);
-
-impl Text {
-    /// Begins a meter: its name, what it counts.
-    pub(crate) fn meter(&mut self, meter: Meter, name: &str, help: &str) -> Samples<'_> {
-        let kind = match meter {
-            Meter::Counter => "counter",
-            Meter::Gauge => "gauge",
-        };
+/// Returns all readings in the classic text format. A meter without a value is named all the same: a collector
+/// then knows that there is such a thing.
+pub(crate) fn text(readings: &[Reading]) -> String {
+    let mut text = String::new();
+    for reading in readings {
+        let name = reading.meter.prometheus_name();
         // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        Samples { text: &mut self.0, name: name.to_owned() }
-    }
-
-    pub(crate) fn into_string(self) -> String {
-        self.0
-    }
-}
-
-/// The values of one meter.
-pub(crate) struct Samples<'t> {
-    text: &'t mut String,
-    name: String,
-}
-
-impl Samples<'_> {
-    /// Adds a value, with what tells it from the others.
-    pub(crate) fn add(&mut self, labels: &[(&str, &str)], value: impl Display) {
-        self.text.push_str(&self.name);
-        for (at, (label, text)) in labels.iter().enumerate() {
-            let open = if at == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{open}{label}=\"{}\"", escaped(text));
+        let _ = writeln!(text, "# HELP {name} {}", reading.meter.help);
+        let _ = writeln!(text, "# TYPE {name} {}", reading.meter.form.as_str());
+        for sample in &reading.samples {
+            add(&mut text, &name, reading.meter.labels, sample);
         }
-        if !labels.is_empty() {
-            self.text.push('}');
-        }
-        let _ = writeln!(self.text, " {value}");
     }
+    text
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+fn add(text: &mut String, name: &str, names: &[&str], sample: &Sample) {
+    debug_assert_eq!(names.len(), sample.labels.len(), "{name} has other labels");
+    let labels: Vec<String> = names
+        .iter()
+        .zip(&sample.labels)
+        .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
+        .collect();
+    let labels = labels.join(",");
+    let all = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+    let _ = match &sample.value {
+        Value::Count(count) => writeln!(text, "{name}{all} {count}"),
+        Value::Number(number) => writeln!(text, "{name}{all} {number}"),
+        Value::Distribution(read) => {
+            let before = if labels.is_empty() { String::new() } else { format!("{labels},") };
+            for (bound, count) in &read.buckets {
+                let _ = writeln!(text, "{name}_bucket{{{before}le=\"{bound}\"}} {count}");
+            }
+            let (count, sum) = (read.count, read.sum);
+            let _ = writeln!(text, "{name}_bucket{{{before}le=\"+Inf\"}} {count}");
+            writeln!(text, "{name}_sum{all} {sum}\n{name}_count{all} {count}")
+        }
+    };
+}
+
+fn escaped(text: &str) -> Cow<'_, str> {
+    if text.contains(['\\', '"', '\n']) {
+        Cow::Owned(text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Meter, Text};
-
-    #[test]
-    fn a_meter_is_what_prometheus_reads() {
-        let mut text = Text::default();
-        text.meter(Meter::Gauge, "rewheel_places", "Attempts that may run.").add(&[], 256);
-        let mut jobs = text.meter(Meter::Counter, "rewheel_told_total", "Notices.");
-        jobs.add(&[("notifier", "a\"b\\c\nd"), ("outcome", "sent")], 7);
-        let expected = "# HELP rewheel_places Attempts that may run.\n# TYPE rewheel_places gauge\n\
-            rewheel_places 256\n\
-            # HELP rewheel_told_total Notices.\n# TYPE rewheel_told_total counter\n\
-            rewheel_told_total{notifier=\"a\\\"b\\\\c\\nd\",outcome=\"sent\"} 7\n";
-        assert_eq!(text.into_string(), expected);
-    }
-}
+mod tests;

@@ -57,24 +57,18 @@ fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError
 }
 
 /// Makes runners over connections that all of them share. Kinds that the config names may name every
-/// variable of the environment, others those that are listed.
+/// variable of the environment, others those that are listed. Of several URLs those of this node's region are preferred.
 pub(crate) fn source(
     config: &Config,
 ) -> impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + use<> {
-/// Makes runners over connections that all of them share.
-/// Of several URLs those of this node's region are preferred.
-pub(crate) fn source(
-    region: Option<String>,
-) -> impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> {
-    let clients = Clients::new();
+    let (clients, region) = (Clients::new(), config.engine.region.clone());
     let trusted: BTreeSet<KindName> = config.kinds.keys().cloned().collect();
     let listed = config.server.callback_env.clone();
     move |kind, settings| match settings.runner {
         RunnerKind::Handler | RunnerKind::Worker => None,
         RunnerKind::Callback => {
             let listed = (!trusted.contains(kind)).then_some(listed.as_slice());
-            let runner = of_callback(kind, settings, listed, &clients);
-            let runner = of_callback(kind, settings, &clients, region.as_deref());
+            let runner = of_callback(kind, settings, listed, &clients, region.as_deref());
             runner
                 .map_err(|error| {
                     // Written by another release, or with a variable that only others have: its
@@ -97,7 +91,6 @@ fn of_callback(
     if let Some(error) = listed.and_then(|listed| beyond_reach(callback, "/callback", listed)) {
         return Err(format!("{} {}", error.field, error.message).into());
     }
-    let callback = Callback::parse(callback)?;
     let callback = Callback::parse(callback)?.near(region);
     Ok(Arc::new(CallbackRunner::new(kind.clone(), callback, clients)?))
 }

@@ -6,7 +6,7 @@ use crate::connections::{Connections, Plain};
 use crate::demo::{self, Demo};
 use crate::notify::{self, RouteError};
 use crate::tls::{Tls, TlsError};
-use crate::{rest, runners};
+use crate::{rest, runners, telemetry};
 use axum::Router;
 use rewheel::CancelToken;
 use rewheel_engine::{Engine, Shutdown, StartError};
@@ -148,6 +148,8 @@ impl Server {
         let working = async {
             let engine = start(app.config(), demo.as_ref()).await?;
             app.started(engine.clone());
+            let telemetry = app.config().telemetry.clone();
+            let stop = telemetry::while_exported(engine.clone(), telemetry, stop);
             say(&Said::Ready(address));
             if let Some(demo) = &demo {
                 say(&Said::Showing(demo.to_string()));
@@ -170,6 +172,7 @@ impl Server {
         if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
             tracing::warn!("connections were still open at the end");
         }
+        telemetry::flush().await;
         if let Err(error) = engine.store().close().await {
             tracing::warn!(%error, "closing the store failed");
         }
@@ -212,9 +215,6 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
     let store = connect(&config.store_url()).await?;
     let mut builder =
         Engine::builder(store).settings(config.engine.clone()).runners(runners::source(config));
-    let mut builder = Engine::builder(store)
-        .settings(config.engine.clone())
-        .runners(runners::source(config.engine.region.clone()));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
         builder = builder.notifier(&built.name, built.route, built.notifier);

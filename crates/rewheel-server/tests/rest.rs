@@ -20,6 +20,8 @@ mod incidents;
 mod events;
 #[path = "rest/fleet.rs"]
 mod fleet;
+#[path = "rest/metrics.rs"]
+mod metrics;
 #[path = "rest/workers.rs"]
 mod workers;
 #[path = "rest/operations.rs"]

@@ -69,6 +69,9 @@ impl Bulkhead {
             return Err(self.refused());
         }
         state.free -= 1;
+        drop(state);
+        #[cfg(feature = "otel")]
+        self.admitted(None);
         Ok(Place { bulkhead: self.clone() })
     }
 
@@ -138,6 +141,14 @@ impl Bulkhead {
         refused(observer.as_ref(), name, Refused::new(Why::BulkheadFull, None))
     }
 
+    /// Tells the observer that a call was let in that waited since then.
+    #[cfg(feature = "otel")]
+    fn admitted(&self, since: Option<Moment>) {
+        let BulkheadBuilder { observer, name, clock, .. } = &self.shared.config;
+        let waited = since.map_or(Duration::ZERO, |since| clock.now().since(since));
+        crate::observer::admitted(observer.as_ref(), name, Why::BulkheadFull, waited);
+    }
+
     /// Frees a place that was taken by [`Waiting::poll`].
     pub(crate) fn release(&self) {
         let mut state = lock(&self.shared.state);
@@ -179,6 +190,8 @@ impl Drop for Place {
 pub(crate) struct Waiting {
     ticket: Option<Ticket>,
     gives_up_at: Option<Moment>,
+    #[cfg(feature = "otel")]
+    since: Option<Moment>,
 }
 
 /// How a caller who wants a place stands.
@@ -194,6 +207,10 @@ pub(crate) enum Entry {
 impl Waiting {
     pub(crate) fn poll(&mut self, bulkhead: &Bulkhead, waker: &Waker) -> Entry {
         let Shared { state, config } = &*bulkhead.shared;
+        #[cfg(feature = "otel")]
+        if config.observer.is_some() {
+            self.since.get_or_insert_with(|| config.clock.now());
+        }
         let mut guard = lock(state);
         let state = &mut *guard;
         let is_turn = match self.ticket {
@@ -204,6 +221,8 @@ impl Waiting {
             state.free -= 1;
             drop(guard);
             self.leave(bulkhead);
+            #[cfg(feature = "otel")]
+            bulkhead.admitted(self.since);
             return Entry::Entered;
         }
         let full = self.ticket.is_none() && state.queue.len() >= config.queue_max;

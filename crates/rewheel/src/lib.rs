@@ -56,6 +56,8 @@ mod pipeline;
 mod presets;
 #[cfg(feature = "idempotency")]
 pub mod idempotency;
+#[cfg(feature = "otel")]
+pub mod otel;
 #[cfg(feature = "tower")]
 pub mod tower;
 #[cfg(feature = "axum")]

@@ -139,7 +139,11 @@ impl RateLimiter {
         let Shared { state, waiting, config, .. } = &*self.shared;
         if let (State::Bucket(bucket), 0) = (state, waiting.load(Ordering::Relaxed)) {
             return match bucket.take(u64::from(n), config.clock.now_in_place()) {
-                Ok(()) => Ok(()),
+                Ok(()) => {
+                    #[cfg(feature = "otel")]
+                    config.admitted(Duration::ZERO);
+                    Ok(())
+                }
                 Err(wait) => Err(self.refused(refusal(&config.rule, n, wait))),
             };
         }
@@ -186,6 +190,10 @@ impl RateLimiter {
         } else {
             Err(self.refusal_while_others_wait(n))
         };
+        #[cfg(feature = "otel")]
+        if taken.is_ok() {
+            self.shared.config.admitted(Duration::ZERO);
+        }
         taken.map_err(|refusal| self.refused(refusal))
     }
 
@@ -249,6 +257,15 @@ pub struct RateLimiterBuilder {
     name: Cow<'static, str>,
     clock: Clock,
     observer: Option<Arc<dyn Observer>>,
+}
+
+#[cfg(feature = "otel")]
+impl RateLimiterBuilder {
+    /// Tells the observer that a call was let in.
+    pub(super) fn admitted(&self, waited: Duration) {
+        let by = Why::RateLimited;
+        crate::observer::admitted(self.observer.as_ref(), &self.name, by, waited);
+    }
 }
 
 impl RateLimiterBuilder {

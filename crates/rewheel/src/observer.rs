@@ -53,6 +53,19 @@ pub(crate) fn refused(
     refused
 }
 
+/// Tells an observer that a call was let in, if there is one.
+#[cfg(feature = "otel")]
+pub(crate) fn admitted(
+    observer: Option<&Arc<dyn Observer>>,
+    name: &str,
+    by: Why,
+    waited: Duration,
+) {
+    if let Some(observer) = observer {
+        observer.observe(&Event::Admitted { name, by, waited });
+    }
+}
+
 #[cold]
 fn tell(observer: &dyn Observer, name: &str, refused: Refused) {
     let Refused { why, retry_in, .. } = refused;
@@ -109,6 +122,16 @@ pub enum Event<'a> {
         why: Why,
         /// When it may be worth asking again, where that is known.
         retry_in: Option<Duration>,
+    },
+    /// A limiter or a bulkhead let a call in.
+    #[cfg(feature = "otel")]
+    Admitted {
+        /// Of the policy that let it in.
+        name: &'a str,
+        /// What it would have refused it for.
+        by: Why,
+        /// How long it waited in line.
+        waited: Duration,
     },
     /// A circuit breaker changed its state.
     BreakerChanged {

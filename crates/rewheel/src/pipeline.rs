@@ -206,6 +206,21 @@ impl Pipeline {
         Explanation::of(&self.plan)
     }
 
+    /// Returns its name, how many attempts its first retry makes at most, and who hears of it.
+    #[cfg(feature = "otel")]
+    pub(crate) fn for_trace(&self) -> (&str, u32, Option<Arc<dyn Observer>>) {
+        let retries = self.plan.steps.iter().filter_map(|step| match step {
+            Step::Retry(retry) => Some(retry.attempts()),
+            Step::Timeout(_)
+            | Step::RateLimiter(_)
+            | Step::CircuitBreaker(_)
+            | Step::Bulkhead(_)
+            | Step::AttemptTimeout(_) => None,
+        });
+        let attempts_max = retries.fold(1, u32::saturating_mul);
+        (&self.plan.name, attempts_max, self.plan.observer.clone())
+    }
+
     #[cfg(feature = "tower")]
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan

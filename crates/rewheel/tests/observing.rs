@@ -12,6 +12,10 @@ struct Heard(Mutex<Vec<String>>);
 
 impl Observer for Heard {
     fn observe(&self, event: &Event<'_>) {
+        #[cfg(feature = "otel")]
+        if let Event::Admitted { .. } = event {
+            return;
+        }
         let said = match event {
             Event::Refused { name, why, retry_in } => format!("{name}: {why:?}, {retry_in:?}"),
             Event::BreakerChanged { name, to, .. } => format!("{name}: {to}"),

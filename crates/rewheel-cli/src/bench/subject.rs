@@ -6,6 +6,7 @@ use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
 use rewheel_core::{KindName, NewJob, Report, ShardKey};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
+use rewheel_server::telemetry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -52,12 +53,13 @@ pub(super) async fn round(url: &str, args: &BenchArgs) -> Result<(f64, f64)> {
     }
     let submit = rate(args.jobs, started);
     submitter.shutdown(Duration::ZERO).await;
-    let drain = drain(&store, args.jobs).await?;
+    let drain = drain(&store, args).await?;
     store.close().await?;
     Ok((submit, drain))
 }
 
-async fn drain(store: &Arc<dyn Store>, jobs: usize) -> Result<f64> {
+async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
+    let jobs = args.jobs;
     let done = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&done);
     let settings = EngineSettings { places: 2_000, ..EngineSettings::default() };
@@ -70,9 +72,12 @@ async fn drain(store: &Arc<dyn Store>, jobs: usize) -> Result<f64> {
         })
         .start()
         .await?;
-    while done.load(Ordering::Relaxed) < jobs || engine.status().places_free < 2_000 {
-        tokio::time::sleep(millis(1)).await;
-    }
+    let drained = async {
+        while done.load(Ordering::Relaxed) < jobs || engine.status().places_free < 2_000 {
+            tokio::time::sleep(millis(1)).await;
+        }
+    };
+    telemetry::while_exported(engine.clone(), args.telemetry(), drained).await;
     let rate = rate(jobs, started);
     let books = store.books().await?;
     ensure!(books.live == 0, "{} jobs are left: {books:?}", books.live);

@@ -25,6 +25,7 @@ fn a_waiting_job_takes_a_kibibyte_at_most_besides_its_payload() {
     let shared = Arc::new(Shared::new(
         Parts {
             store,
+            store_meters: Arc::default(),
             unsure: Arc::default(),
             settings: EngineSettings { wheel_max: JOBS, ..EngineSettings::default() },
             random: Random::seeded(1),

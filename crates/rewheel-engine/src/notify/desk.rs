@@ -159,6 +159,11 @@ impl Shared {
     }
 
     /// Notes that jobs became dead letters by this engine's doing: it is the first to tell.
+    pub(crate) fn notify_counts(&self) -> Vec<NotifyCounts> {
+        let channels = self.desk.iter().flat_map(|desk| &desk.channels);
+        channels.map(|channel| channel.counts()).collect()
+    }
+
     pub(crate) fn note_dead(&self, jobs: impl IntoIterator<Item = JobId>) {
         let Some(desk) = &self.desk else { return };
         let mut is_news = false;
@@ -210,7 +215,6 @@ impl EngineBuilder {
 impl Engine {
     /// Returns how often each notifier was told something, in the order they were registered.
     pub fn notify_counts(&self) -> Vec<NotifyCounts> {
-        let desk = self.shared().desk.as_ref();
-        desk.iter().flat_map(|desk| &desk.channels).map(|channel| channel.counts()).collect()
+        self.shared().notify_counts()
     }
 }

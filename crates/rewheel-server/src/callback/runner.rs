@@ -4,12 +4,14 @@ use super::answer;
 use super::client::Clients;
 use super::request::{Now, request};
 use super::settings::Callback;
+use super::span;
 use reqwest::Client;
 use rewheel::{CancelToken, Category, Clock, Verdict};
 use rewheel_core::{Failure, Job, KindName, Report};
 use rewheel_engine::{JobContext, Reporting, Runner};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tracing::Instrument as _;
 
 /// Carries the jobs of one kind to whoever its settings name.
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ impl CallbackRunner {
             Some(url) => request(&self.callback, url, job, now),
             None => Err(Failure::new(Category::Unknown, None, "there is no such url")),
         };
-        let request = match request {
+        let mut request = match request {
             Ok(request) => request,
             Err(failure) => {
                 let report = Report::Failed { verdict: Verdict::Stop, failure };
@@ -61,17 +63,25 @@ impl CallbackRunner {
         };
         let origin = request.url().origin().ascii_serialization();
         let (client, callback) = (self.client.clone(), Arc::clone(&self.callback));
+        let span = span::begin(&mut request, attempt);
+        let inside = span.clone();
         let call = async move {
             let clock = Clock::system();
             let started = clock.now();
             match client.execute(request).await {
                 Ok(response) => {
+                    span::answered(&span, response.status());
                     let left = ends_in.saturating_sub(clock.now().since(started));
                     answer::judge(&callback, response, &origin, at, left).await
                 }
-                Err(error) => answer::judge_error(error, ends_in, &origin),
+                Err(error) => {
+                    let report = answer::judge_error(error, ends_in, &origin);
+                    span::unanswered(&span, &report);
+                    report
+                }
             }
-        };
+        }
+        .instrument(inside);
         let cancelled = cancel.cancelled();
         Box::pin(async move {
             tokio::select! {

@@ -40,6 +40,10 @@ const SECTIONS: &[(&str, &str)] = &[
         "tenants.*",
         "One section for each tenant, named after it: `[tenants.acme]`; `[tenants.\"*\"]` is that of all others.",
     ),
+    (
+        "telemetry",
+        "Where spans and meters are sent, see docs/telemetry.md. `OTEL_*` variables say what is not set here.",
+    ),
     ("notify", "How much people are told."),
     ("notify.route.*", "Who is told what: one `[[notify.route]]` for each."),
 ];
@@ -71,6 +75,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("server", "admin_token", "\"…\"", "A token with the role `admin`, for whoever makes the others. Only the environment can say it: REWHEEL__SERVER__ADMIN_TOKEN."),
     unset("server", "admin_token_file", "\"/run/secrets/rewheel\"", "A file that has it."),
     unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "What the server proves itself with; without it, it speaks plain HTTP."),
+    is("server", "disk_free_bytes_min", "536_870_912", "`/health` says that the disk is degraded when less is free where the SQLite file is."),
     is("server", "callback_env", "[]", "Variables of the environment that kinds may name which are not in this file: `${NAME}`."),
 
     is("server.limits", "connections_max", "4_096", "Connections at a time. One more takes the place of whoever has waited longest without a request; where nobody waits, it is refused."),
@@ -84,7 +89,6 @@ pub const SETTINGS: &[Setting] = &[
     is("server.limits", "body_rate_min", "1_024", "How many bytes a second are enough."),
     is("server.limits", "idle_timeout", "\"75s\"", "How long a connection may stay open without a request."),
     is("server.limits", "write_timeout", "\"30s\"", "How long a client may take no byte of what is sent to it."),
-    is("server", "disk_free_bytes_min", "536_870_912", "`/health` says that the disk is degraded when less is free where the SQLite file is."),
 
     is("store", "url", "\"sqlite://rewheel.db\"", "Which store: `sqlite://file`, `postgres://user@host/database`, or `memory://` to try things out."),
     unset("store", "pool_max", "16", "Connections for the work, where the store is a server: 2 to 1,000."),
@@ -135,6 +139,15 @@ pub const SETTINGS: &[Setting] = &[
     unset("tenants.*", "rate", "\"50/s\"", "How many attempts of it start in a time, in the whole fleet."),
     unset("tenants.*", "concurrency_max", "16", "How many attempts of it run at the same time in one engine."),
     is("tenants.*", "weight", "1", "How much it is given beside others that have as urgent jobs due, up to 100."),
+
+    unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "The collector of OpenTelemetry; without one nothing is sent."),
+    unset("telemetry", "protocol", "\"http\"", "How it is spoken to: `http`, which is protobuf over HTTP, or `grpc`."),
+    is("telemetry", "traces", "true", "Whether it gets spans."),
+    is("telemetry", "metrics", "true", "Whether it gets meters."),
+    is("telemetry", "sample", "1.0", "How many of the traces that begin here are kept, 0 to 1."),
+    is("telemetry", "rate", "\"200/s\"", "How many traces begin here in a time, at most: the rest is not kept, so that a busy server stays fast."),
+    is("telemetry", "interval", "\"15s\"", "How often meters are sent, 1s to 1h."),
+    unset("telemetry", "service_name", "\"rewheel\"", "What this server is called there."),
 
     is("notify", "window", "\"30s\"", "Within this time a route is told no more than `window_max`; a summary follows at its end."),
     is("notify", "window_max", "50", "How much a route is told within a window."),

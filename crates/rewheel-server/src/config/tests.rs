@@ -2,6 +2,7 @@
 
 mod notify;
 mod reference;
+mod telemetry;
 mod tenants;
 
 use super::place::File;

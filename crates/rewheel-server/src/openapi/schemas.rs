@@ -330,9 +330,12 @@ fn stats() -> Value {
 }
 
 fn health() -> Value {
-    let component = Object::new().has("ok", flag()).has("message", text()).open("One part.");
+    let state = || one_of(["ok", "degraded", "down"]);
+    let component = Object::new().has("ok", flag()).has("state", state()).has("message", text());
+    let component = component.open("One part.");
     Object::new()
         .has("ok", flag())
+        .has("state", state())
         .has("components", json!({"type": "object", "additionalProperties": component}))
         .open("How each part of the server is.")
 }

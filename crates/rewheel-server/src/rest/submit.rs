@@ -19,6 +19,7 @@ use rewheel_core::{
     Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, Version, When,
 };
 use rewheel_engine::Engine;
+use rewheel_engine::trace::is_traceparent;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ pub(super) async fn one(
     let mut job = parse(&text, engine.new_id(), bytes_max)?;
     take_key(&mut job, &headers)?;
     bind("", &mut job, &caller)?;
+    job.traceparent = traceparent(&headers);
     let answers = insert(engine, Insert::new(std::slice::from_ref(&job))).await?;
     match answers.into_iter().next() {
         Some(Inserted::Created { due, leased }) => {
@@ -88,6 +90,11 @@ pub(super) async fn batch(
         let bound = entry.as_mut().map(|job| bind(&format!("/jobs/{place}"), job, &caller));
         if let Ok(Err(problem)) = bound {
             *entry = Err(problem);
+        }
+    }
+    if let Some(traceparent) = traceparent(&headers) {
+        for job in entries.iter_mut().flatten() {
+            job.traceparent = Some(traceparent.clone());
         }
     }
     if is_partial == Some(true) {
@@ -219,6 +226,12 @@ fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
         (None, _) => return wrong("(the header Idempotency-Key) must be plain ASCII".to_owned()),
     }
     Ok(())
+}
+
+/// The span that the request comes from. As the standard has it, one that cannot be read is none.
+fn traceparent(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    is_traceparent(text).then(|| text.to_owned())
 }
 
 /// The job as the store has it, without asking for it: it may have ended by now.

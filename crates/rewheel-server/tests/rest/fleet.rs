@@ -28,31 +28,6 @@ async fn who_runs_and_how_it_goes_is_told() {
 }
 
 #[tokio::test]
-async fn meters_are_told_as_prometheus_reads_them() {
-    served(config(), async |api| {
-        api.submit(r#","delay":"1h""#).await;
-        let answer = api.get("/metrics").await;
-        assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
-        let text = answer.body.as_str().unwrap_or_default();
-        for line in [
-            r#"rewheel_jobs{kind="mail",state="scheduled"} 1"#,
-            r#"rewheel_jobs{kind="mail",state="dead"} 0"#,
-            r#"rewheel_kind_parked{kind="mail"} 0"#,
-            r#"rewheel_holders{role="engine"} 1"#,
-            "rewheel_store_up 1",
-            "# TYPE rewheel_settled_total counter",
-        ] {
-            assert!(text.lines().any(|told| told == line), "{line} is not in\n{text}");
-        }
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let (name, value) = line.rsplit_once(' ').unwrap_or_default();
-            assert!(value.parse::<f64>().is_ok() && name.starts_with("rewheel_"), "{line}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn every_part_says_how_it_is() {
     served(config(), async |api| {
         let health = api.get("/health").await;

@@ -86,7 +86,11 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
             |state| shared.take(state, n, now),
         );
         match taken {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                #[cfg(feature = "otel")]
+                shared.config.admitted(std::time::Duration::ZERO);
+                Ok(())
+            }
             Err(wait) => {
                 let refusal = refusal(&shared.config.rule, n, wait);
                 Err(refused(shared.config.observer.as_ref(), &shared.config.name, refusal))

@@ -269,6 +269,24 @@ impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
     }
 }
 
+#[cfg(feature = "otel")]
+impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
+    pub(crate) const fn policy(&self) -> Retry {
+        self.setup.policy
+    }
+
+    /// Returns who hears of it, under which name.
+    pub(crate) fn observed(&self) -> Option<(&'static str, Arc<dyn Observer>)> {
+        self.setup.observer().cloned()
+    }
+
+    /// Puts something around the operation.
+    pub(crate) fn around<N, G>(self, wrap: impl FnOnce(F) -> N) -> Call<N, G, J, H, O> {
+        let Call { operation, judge, hooks, setup, .. } = self;
+        Call { operation: wrap(operation), mode: std::marker::PhantomData, judge, hooks, setup }
+    }
+}
+
 impl<F, A, Fut, T, E, J, H, O> IntoFuture for Call<F, Async<A, Fut, T, E>, J, H, O>
 where
     F: marker::Invoke<A, Fut>,

@@ -1,0 +1,136 @@
+//! Counts how often a value was how large.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Nanoseconds, from a millisecond to five minutes: what a call takes, and what a person waits for.
+const DURATIONS: [u64; 16] = [
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    30_000_000_000,
+    60_000_000_000,
+    300_000_000_000,
+];
+
+/// Jobs in a batch, up to the largest one.
+const SIZES: [u64; 11] = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/// What a histogram has counted: how many values were no larger than each bound, and together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// Each bound with how many values were at most that, the smaller ones among them.
+    pub buckets: Vec<(f64, u64)>,
+    /// How many values there were.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+}
+
+/// A histogram that any number of tasks counts in.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    bounds: &'static [u64],
+    /// How many of what is counted make one of what is shown.
+    scale: f64,
+    /// One more than bounds: the last is for what is larger than all.
+    counts: Box<[AtomicU64]>,
+    sum: AtomicU64,
+    #[cfg(feature = "otel")]
+    mirror: std::sync::OnceLock<super::otel::Mirror>,
+}
+
+impl Histogram {
+    pub(crate) fn of_durations() -> Histogram {
+        Histogram::new(&DURATIONS, 1e9)
+    }
+
+    pub(crate) fn of_sizes() -> Histogram {
+        Histogram::new(&SIZES, 1.0)
+    }
+
+    fn new(bounds: &'static [u64], scale: f64) -> Histogram {
+        Histogram {
+            bounds,
+            scale,
+            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+            #[cfg(feature = "otel")]
+            mirror: std::sync::OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn took(&self, duration: Duration) {
+        self.note(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn note(&self, value: u64) {
+        let place = self.bounds.partition_point(|bound| *bound < value);
+        self.counts[place].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+        #[cfg(feature = "otel")]
+        if let Some(mirror) = self.mirror.get() {
+            mirror.record(value as f64 / self.scale);
+        }
+    }
+
+    /// Tells an instrument of OpenTelemetry each value from now on: it has none that is asked for them.
+    #[cfg(feature = "otel")]
+    pub(super) fn mirror(&self, mirror: super::otel::Mirror) {
+        let _ = self.mirror.set(mirror);
+    }
+
+    pub(super) fn bounds(&self) -> Vec<f64> {
+        self.bounds.iter().map(|bound| *bound as f64 / self.scale).collect()
+    }
+
+    pub(crate) fn read(&self) -> Distribution {
+        let mut count = 0;
+        let mut buckets = Vec::with_capacity(self.bounds.len());
+        let mut counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
+        for (bound, here) in self.bounds().into_iter().zip(&mut counts) {
+            count += here;
+            buckets.push((bound, count));
+        }
+        count += counts.sum::<u64>();
+        let sum = self.sum.load(Ordering::Relaxed) as f64 / self.scale;
+        Distribution { buckets, count, sum }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Histogram;
+    use rewheel::{millis, seconds};
+
+    #[test]
+    fn a_value_counts_in_its_bucket_and_in_every_larger_one() {
+        let histogram = Histogram::of_durations();
+        for value in [millis(1), millis(2), seconds(1), seconds(301)] {
+            histogram.took(value);
+        }
+        let read = histogram.read();
+        assert_eq!(read.buckets[..3], [(0.001, 1), (0.0025, 2), (0.005, 2)]);
+        assert_eq!((read.buckets[9], read.buckets[15]), ((1.0, 3), (300.0, 3)));
+        assert_eq!((read.count, read.sum), (4, 302.003));
+    }
+
+    #[test]
+    fn an_empty_batch_is_a_batch() {
+        let histogram = Histogram::of_sizes();
+        histogram.note(0);
+        histogram.note(1_000);
+        let read = histogram.read();
+        assert_eq!((read.buckets[0], read.buckets[10], read.count), ((0.0, 1), (512.0, 1), 2));
+    }
+}

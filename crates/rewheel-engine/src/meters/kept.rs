@@ -1,0 +1,247 @@
+//! Keeps what was counted, for as long as the engine lives.
+
+use super::histogram::Histogram;
+use crate::counts::Counts;
+use rewheel::{Category, Moment};
+use rewheel_core::store::{Inserted, Settlement};
+use rewheel_core::{KindName, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+/// Kinds that are counted apart. A collector keeps some hundred series of each.
+const KINDS_MAX: usize = 1_000;
+
+/// What a submit may become.
+pub(super) const SUBMITTED: [&str; 3] = ["created", "duplicate", "refused"];
+
+/// What asking for a longer lease may become.
+pub(super) const RENEWED: [&str; 3] = ["renewed", "failed", "dead"];
+
+/// One of [`RENEWED`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Renewal {
+    Renewed,
+    Failed,
+    Dead,
+}
+
+/// What a call of the store may become.
+pub(super) const CALLED: [&str; 2] = ["ok", "error"];
+
+/// Everything that is counted here.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    kinds: RwLock<BTreeMap<KindName, Arc<KindMeters>>>,
+    pub(crate) store: Arc<StoreMeters>,
+    pub(crate) claim_batch: Histogram,
+    renewals: [AtomicU64; RENEWED.len()],
+    /// What the store's clock showed, and when that was heard.
+    store_time: Mutex<Option<(Timestamp, Moment)>>,
+    #[cfg(feature = "otel")]
+    pub(super) instruments: std::sync::OnceLock<super::otel::Instruments>,
+}
+
+impl Meters {
+    pub(crate) fn new(store: Arc<StoreMeters>) -> Meters {
+        Meters {
+            kinds: RwLock::default(),
+            store,
+            claim_batch: Histogram::of_sizes(),
+            renewals: Default::default(),
+            store_time: Mutex::default(),
+            #[cfg(feature = "otel")]
+            instruments: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// Returns what is counted of a kind. Those that come after very many are counted, and not shown.
+    pub(crate) fn kind(&self, name: &KindName) -> Arc<KindMeters> {
+        let known = self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        known.unwrap_or_else(|| {
+            let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+            if kinds.len() >= KINDS_MAX {
+                return Arc::default();
+            }
+            let fresh = Arc::clone(kinds.entry(name.clone()).or_default());
+            #[cfg(feature = "otel")]
+            if let Some(instruments) = self.instruments.get() {
+                instruments.mirror_kind(name, &fresh);
+            }
+            fresh
+        })
+    }
+
+    pub(crate) fn kinds(&self) -> Vec<(KindName, Arc<KindMeters>)> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        kinds.iter().map(|(name, meters)| (name.clone(), Arc::clone(meters))).collect()
+    }
+
+    /// Counts a renewal.
+    pub(crate) fn renewal(&self, renewal: Renewal) {
+        self.renewals[renewal as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes what the store's clock shows.
+    pub(crate) fn store_time(&self, at: Timestamp, heard: Moment) {
+        *self.store_time.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, heard));
+    }
+
+    /// Returns how long something has been due, by the store's clock, as far as it is known here: a little
+    /// less than it was, by the time an answer takes. Nothing is decided by it.
+    pub(crate) fn overdue(&self, due: Timestamp, now: Moment) -> Duration {
+        let known = *self.store_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let store_now = known.map(|(at, heard)| at.plus(now.since(heard)));
+        store_now.map_or(Duration::ZERO, |store_now| store_now.since(due))
+    }
+
+    pub(super) fn renewals(&self) -> [u64; RENEWED.len()] {
+        self.renewals.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// What is counted of one kind.
+#[derive(Debug)]
+pub(crate) struct KindMeters {
+    submitted: [AtomicU64; SUBMITTED.len()],
+    pub(crate) started: AtomicU64,
+    pub(crate) attempts: AtomicU64,
+    pub(crate) settled: Counts,
+    /// By category, as they are in [`Category::ALL`].
+    dead: [AtomicU64; Category::ALL.len()],
+    pub(crate) duration: Histogram,
+    pub(crate) lateness: Histogram,
+    delayed: AtomicU64,
+    pub(crate) takeovers: AtomicU64,
+    unparked: Mutex<Option<Moment>>,
+}
+
+impl Default for KindMeters {
+    fn default() -> KindMeters {
+        KindMeters {
+            submitted: Default::default(),
+            started: AtomicU64::new(0),
+            attempts: AtomicU64::new(0),
+            settled: Counts::default(),
+            dead: Default::default(),
+            duration: Histogram::of_durations(),
+            lateness: Histogram::of_durations(),
+            delayed: AtomicU64::new(0),
+            takeovers: AtomicU64::new(0),
+            unparked: Mutex::default(),
+        }
+    }
+}
+
+impl KindMeters {
+    /// Counts what became of a job that came in.
+    pub(crate) fn submitted(&self, answer: &Inserted) {
+        let place = match answer {
+            Inserted::Created { .. } => 0,
+            Inserted::Duplicate { .. } => 1,
+            Inserted::Refused(_) => 2,
+            // Another entry of its batch was refused.
+            Inserted::LeftOut => return,
+        };
+        self.submitted[place].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an attempt that starts.
+    pub(crate) fn starts(&self, attempts_before: u32) {
+        if attempts_before == 0 {
+            self.started.fetch_add(1, Ordering::Relaxed);
+        }
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts how late one starts now.
+    pub(crate) fn is_late(&self, late: Duration, now: Moment) {
+        self.lateness.took(late);
+        let unparked = *self.unparked.lock().unwrap_or_else(PoisonError::into_inner);
+        if unparked.is_some_and(|unparked| now.since(unparked) < late) {
+            self.delayed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that its jobs may run again: those that were due before had to wait.
+    pub(crate) fn unparked(&self, now: Moment) {
+        *self.unparked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// Counts a dead letter.
+    pub(crate) fn died(&self, category: Category) {
+        let place = Category::ALL.iter().position(|known| *known == category);
+        if let Some(count) = place.and_then(|place| self.dead.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a dead letter that a settlement made.
+    pub(crate) fn died_of(&self, settlement: &Settlement) {
+        let failure = settlement.decision.failure().or(settlement.failure.as_ref());
+        self.died(failure.map_or(Category::Unknown, rewheel_core::Failure::category));
+    }
+
+    pub(super) fn read_submitted(&self) -> [u64; SUBMITTED.len()] {
+        self.submitted.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn read_dead(&self) -> impl Iterator<Item = (Category, u64)> {
+        let counts = self.dead.iter().map(|count| count.load(Ordering::Relaxed));
+        Category::ALL.into_iter().zip(counts)
+    }
+
+    pub(super) fn read_delayed(&self) -> u64 {
+        self.delayed.load(Ordering::Relaxed)
+    }
+}
+
+/// What is counted of calls of the store.
+#[derive(Debug, Default)]
+pub(crate) struct StoreMeters {
+    verbs: RwLock<BTreeMap<&'static str, Arc<VerbMeters>>>,
+    #[cfg(feature = "otel")]
+    pub(super) instruments: std::sync::OnceLock<super::otel::Instruments>,
+}
+
+/// What is counted of one verb of the store.
+#[derive(Debug)]
+pub(crate) struct VerbMeters {
+    calls: [AtomicU64; CALLED.len()],
+    pub(super) duration: Histogram,
+}
+
+impl StoreMeters {
+    /// Counts a call, with all its attempts.
+    pub(crate) fn called(&self, verb: &'static str, took: Duration, is_ok: bool) {
+        let known = self.verbs.read().unwrap_or_else(PoisonError::into_inner).get(verb).cloned();
+        let meters = known.unwrap_or_else(|| self.fresh(verb));
+        meters.calls[usize::from(!is_ok)].fetch_add(1, Ordering::Relaxed);
+        meters.duration.took(took);
+    }
+
+    fn fresh(&self, verb: &'static str) -> Arc<VerbMeters> {
+        let mut verbs = self.verbs.write().unwrap_or_else(PoisonError::into_inner);
+        let meters = verbs.entry(verb).or_insert_with(|| {
+            let calls = Default::default();
+            Arc::new(VerbMeters { calls, duration: Histogram::of_durations() })
+        });
+        #[cfg(feature = "otel")]
+        if let Some(instruments) = self.instruments.get() {
+            instruments.mirror_verb(verb, meters);
+        }
+        Arc::clone(meters)
+    }
+
+    pub(super) fn verbs(&self) -> Vec<(&'static str, Arc<VerbMeters>)> {
+        let verbs = self.verbs.read().unwrap_or_else(PoisonError::into_inner);
+        verbs.iter().map(|(verb, meters)| (*verb, Arc::clone(meters))).collect()
+    }
+}
+
+impl VerbMeters {
+    pub(super) fn read_calls(&self) -> [u64; CALLED.len()] {
+        self.calls.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+}

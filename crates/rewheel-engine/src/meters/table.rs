@@ -1,0 +1,349 @@
+//! The table of all meters.
+
+use super::kept::{CALLED, KindMeters, RENEWED, SUBMITTED};
+use super::{Distribution, Form, Meter, Sample, Source, Value};
+use rewheel::Category;
+use rewheel_core::store::Tally;
+use rewheel_core::{Kind, State};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// States of jobs that are not over.
+const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
+
+/// Everything that an engine measures.
+pub static METERS: [Meter; 25] = [
+    Meter {
+        name: "rewheel.jobs",
+        form: Form::Gauge,
+        unit: "{job}",
+        labels: &["kind", "state"],
+        help: "Jobs that live or are dead letters, in the store.",
+        read: jobs,
+    },
+    Meter {
+        name: "rewheel.oldest_due_timestamp",
+        form: Form::Gauge,
+        unit: "s",
+        labels: &["kind"],
+        help: "When the first scheduled job is due, since 1970, by the store's clock.",
+        read: oldest_due,
+    },
+    Meter {
+        name: "rewheel.kind.parked",
+        form: Form::Gauge,
+        unit: "{kind}",
+        labels: &["kind"],
+        help: "Whether a kind is parked: its dependency is taken to be down.",
+        read: |from| of_store_kinds(from, |kind| kind.parked.is_some()),
+    },
+    Meter {
+        name: "rewheel.kind.paused",
+        form: Form::Gauge,
+        unit: "{kind}",
+        labels: &["kind"],
+        help: "Whether a person paused a kind.",
+        read: |from| of_store_kinds(from, |kind| kind.paused),
+    },
+    Meter {
+        name: "rewheel.holders",
+        form: Form::Gauge,
+        unit: "{holder}",
+        labels: &["role"],
+        help: "Holders that are alive.",
+        read: holders,
+    },
+    Meter {
+        name: "rewheel.store.up",
+        form: Form::Gauge,
+        unit: "{store}",
+        labels: &[],
+        help: "Whether the store answered when it was last asked for the meters above.",
+        read: |from| one(u64::from(from.fleet.is_some())),
+    },
+    Meter {
+        name: "rewheel.jobs.submitted",
+        form: Form::Counter,
+        unit: "{job}",
+        labels: &["kind", "outcome"],
+        help: "Jobs that were submitted here, by what became of them: created, duplicate, refused.",
+        read: |from| {
+            of_kinds(from, |name, meters, samples| {
+                for (outcome, count) in SUBMITTED.into_iter().zip(meters.read_submitted()) {
+                    samples.push(sample([owned(name), outcome.into()], Value::Count(count)));
+                }
+            })
+        },
+    },
+    Meter {
+        name: "rewheel.jobs.started",
+        form: Form::Counter,
+        unit: "{job}",
+        labels: &["kind"],
+        help: "Jobs whose first attempt started here.",
+        read: |from| of_counts(from, |meters| load(&meters.started)),
+    },
+    Meter {
+        name: "rewheel.attempts",
+        form: Form::Counter,
+        unit: "{attempt}",
+        labels: &["kind"],
+        help: "Attempts that started here.",
+        read: |from| of_counts(from, |meters| load(&meters.attempts)),
+    },
+    Meter {
+        name: "rewheel.attempt.duration",
+        form: Form::Histogram,
+        unit: "s",
+        labels: &["kind"],
+        help: "How long attempts took.",
+        read: |from| of_distributions(from, |meters| meters.duration.read()),
+    },
+    Meter {
+        name: "rewheel.attempt.lateness",
+        form: Form::Histogram,
+        unit: "s",
+        labels: &["kind"],
+        help: "How long after their time attempts started.",
+        read: |from| of_distributions(from, |meters| meters.lateness.read()),
+    },
+    Meter {
+        name: "rewheel.jobs.settled",
+        form: Form::Counter,
+        unit: "{result}",
+        labels: &["kind", "decision", "category"],
+        help: "Results that were settled here, by what was decided about which category of failure.",
+        read: settled,
+    },
+    Meter {
+        name: "rewheel.jobs.dead",
+        form: Form::Counter,
+        unit: "{job}",
+        labels: &["kind", "category"],
+        help: "Jobs that became dead letters here: by a result, a deadline, or too many takeovers.",
+        read: dead,
+    },
+    Meter {
+        name: "rewheel.jobs.delayed_by_parking",
+        form: Form::Counter,
+        unit: "{job}",
+        labels: &["kind"],
+        help: "Attempts that started here after their kind was parked when they were due.",
+        read: |from| of_counts(from, KindMeters::read_delayed),
+    },
+    Meter {
+        name: "rewheel.takeovers",
+        form: Form::Counter,
+        unit: "{job}",
+        labels: &["kind"],
+        help: "Jobs that this engine freed from holders that died or forgot them.",
+        read: |from| of_counts(from, |meters| load(&meters.takeovers)),
+    },
+    Meter {
+        name: "rewheel.claim.batch",
+        form: Form::Histogram,
+        unit: "{job}",
+        labels: &[],
+        help: "How many jobs each claim brought.",
+        read: |from| {
+            let read = from.shared.meters.claim_batch.read();
+            vec![sample([], Value::Distribution(read))]
+        },
+    },
+    Meter {
+        name: "rewheel.places",
+        form: Form::Gauge,
+        unit: "{place}",
+        labels: &[],
+        help: "Attempts that may run at the same time here.",
+        read: |from| one(from.shared.settings.places as u64),
+    },
+    Meter {
+        name: "rewheel.places.free",
+        form: Form::Gauge,
+        unit: "{place}",
+        labels: &[],
+        help: "Attempts that could start at once here.",
+        read: |from| one(from.shared.places.available_permits() as u64),
+    },
+    Meter {
+        name: "rewheel.wheel.jobs",
+        form: Form::Gauge,
+        unit: "{job}",
+        labels: &[],
+        help: "Jobs that wait here for their time.",
+        read: |from| one(from.shared.waiting.load(Ordering::Relaxed) as u64),
+    },
+    Meter {
+        name: "rewheel.ready.jobs",
+        form: Form::Gauge,
+        unit: "{job}",
+        labels: &[],
+        help: "Jobs that are due here, and wait for a place.",
+        read: |from| one(from.shared.ready.load(Ordering::Relaxed) as u64),
+    },
+    Meter {
+        name: "rewheel.lease.doubtful",
+        form: Form::Gauge,
+        unit: "{lease}",
+        labels: &[],
+        help: "Whether the lease of this engine ran out, so that it starts nothing new.",
+        read: |from| one(u64::from(from.shared.is_doubtful())),
+    },
+    Meter {
+        name: "rewheel.lease.renewals",
+        form: Form::Counter,
+        unit: "{renewal}",
+        labels: &["outcome"],
+        help: "Renewals of the lease of this engine: renewed, failed, or dead where it was taken for that.",
+        read: |from| {
+            let counts = RENEWED.into_iter().zip(from.shared.meters.renewals());
+            counts.map(|(outcome, count)| sample([outcome.into()], Value::Count(count))).collect()
+        },
+    },
+    Meter {
+        name: "rewheel.store.calls",
+        form: Form::Counter,
+        unit: "{call}",
+        labels: &["verb", "outcome"],
+        help: "Calls of the store, each with its attempts: ok or error.",
+        read: store_calls,
+    },
+    Meter {
+        name: "rewheel.store.call.duration",
+        form: Form::Histogram,
+        unit: "s",
+        labels: &["verb"],
+        help: "How long calls of the store took, each with its attempts.",
+        read: |from| {
+            let verbs = from.shared.meters.store.verbs();
+            let read = verbs.iter().map(|(verb, meters)| {
+                sample([(*verb).into()], Value::Distribution(meters.duration.read()))
+            });
+            read.collect()
+        },
+    },
+    Meter {
+        name: "rewheel.notices",
+        form: Form::Counter,
+        unit: "{notice}",
+        labels: &["notifier", "outcome"],
+        help: "Notices of this engine, by what became of them: sent, suppressed, failed.",
+        read: notices,
+    },
+];
+
+fn sample<const N: usize>(labels: [Cow<'static, str>; N], value: Value) -> Sample {
+    Sample { labels: labels.into(), value }
+}
+
+fn one(count: u64) -> Vec<Sample> {
+    vec![sample([], Value::Count(count))]
+}
+
+fn load(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
+
+/// Reads something of every kind that is known here.
+fn of_kinds(from: &Source<'_>, read: impl Fn(&str, &KindMeters, &mut Vec<Sample>)) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for (name, meters) in from.shared.meters.kinds() {
+        read(name.as_str(), &meters, &mut samples);
+    }
+    samples
+}
+
+fn of_counts(from: &Source<'_>, read: fn(&KindMeters) -> u64) -> Vec<Sample> {
+    of_kinds(from, |name, meters, samples| {
+        samples.push(sample([owned(name)], Value::Count(read(meters))));
+    })
+}
+
+fn of_distributions(from: &Source<'_>, read: fn(&KindMeters) -> Distribution) -> Vec<Sample> {
+    of_kinds(from, |name, meters, samples| {
+        samples.push(sample([owned(name)], Value::Distribution(read(meters))));
+    })
+}
+
+fn of_store_kinds(from: &Source<'_>, is_so: fn(&Kind) -> bool) -> Vec<Sample> {
+    let kinds = from.fleet.iter().flat_map(|fleet| &fleet.kinds);
+    let read =
+        |kind: &Kind| sample([owned(kind.name.as_str())], Value::Count(u64::from(is_so(kind))));
+    kinds.map(read).collect()
+}
+
+fn jobs(from: &Source<'_>) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for tally in from.fleet.iter().flat_map(|fleet| &fleet.tallies) {
+        for state in LIVING {
+            let count = tally.jobs.get(&state).copied().unwrap_or_default();
+            let labels = [owned(tally.kind.as_str()), state.as_str().into()];
+            samples.push(sample(labels, Value::Count(count)));
+        }
+    }
+    samples
+}
+
+fn oldest_due(from: &Source<'_>) -> Vec<Sample> {
+    let tallies = from.fleet.iter().flat_map(|fleet| &fleet.tallies);
+    let read = |tally: &Tally| {
+        let seconds = tally.oldest_due?.as_millis() as f64 / 1_000.0;
+        Some(sample([owned(tally.kind.as_str())], Value::Number(seconds)))
+    };
+    tallies.filter_map(read).collect()
+}
+
+fn holders(from: &Source<'_>) -> Vec<Sample> {
+    let Some(fleet) = from.fleet else { return Vec::new() };
+    let count = |role: &'static str| {
+        let alive = fleet.holders.iter().filter(|holder| {
+            holder.died.is_none() && !holder.expired && holder.role.as_str() == role
+        });
+        sample([role.into()], Value::Count(alive.count() as u64))
+    };
+    ["engine", "worker"].map(count).into()
+}
+
+fn settled(from: &Source<'_>) -> Vec<Sample> {
+    of_kinds(from, |name, meters, samples| {
+        for one in meters.settled.read() {
+            let category = one.category.map_or("none", Category::as_str);
+            let labels = [owned(name), one.decision.into(), category.into()];
+            samples.push(sample(labels, Value::Count(one.count)));
+        }
+    })
+}
+
+fn dead(from: &Source<'_>) -> Vec<Sample> {
+    of_kinds(from, |name, meters, samples| {
+        for (category, count) in meters.read_dead().filter(|(_, count)| *count > 0) {
+            samples.push(sample([owned(name), category.as_str().into()], Value::Count(count)));
+        }
+    })
+}
+
+fn store_calls(from: &Source<'_>) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for (verb, meters) in from.shared.meters.store.verbs() {
+        for (outcome, count) in CALLED.into_iter().zip(meters.read_calls()) {
+            samples.push(sample([verb.into(), outcome.into()], Value::Count(count)));
+        }
+    }
+    samples
+}
+
+fn notices(from: &Source<'_>) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for one in from.shared.notify_counts() {
+        let outcomes = [("sent", one.sent), ("suppressed", one.suppressed), ("failed", one.failed)];
+        for (outcome, count) in outcomes {
+            samples.push(sample([owned(&one.name), outcome.into()], Value::Count(count)));
+        }
+    }
+    samples
+}
+
+fn owned(text: &str) -> Cow<'static, str> {
+    Cow::Owned(text.to_owned())
+}

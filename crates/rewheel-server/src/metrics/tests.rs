@@ -1,0 +1,107 @@
+//! Whether Prometheus could read the text, and whether the reference is what the code says.
+
+use super::text;
+use rewheel_engine::meters::{Distribution, Form, METERS, Meter, Reading, Sample, Value};
+use std::fmt::Write as _;
+use std::path::Path;
+
+fn meter(name: &str) -> &'static Meter {
+    METERS.iter().find(|meter| meter.name == name).unwrap()
+}
+
+fn reading(name: &str, labels: &[&'static str], value: Value) -> Reading {
+    let labels = labels.iter().map(|label| (*label).into()).collect();
+    Reading { meter: meter(name), samples: vec![Sample { labels, value }] }
+}
+
+#[test]
+fn a_meter_is_what_prometheus_reads() {
+    let text = text(&[
+        reading("rewheel.places", &[], Value::Count(256)),
+        reading("rewheel.notices", &["a\"b\\c\nd", "sent"], Value::Count(7)),
+    ]);
+    let expected = "# HELP rewheel_places Attempts that may run at the same time here.\n\
+        # TYPE rewheel_places gauge\nrewheel_places 256\n\
+        # HELP rewheel_notices_total Notices of this engine, by what became of them: sent, \
+        suppressed, failed.\n# TYPE rewheel_notices_total counter\n\
+        rewheel_notices_total{notifier=\"a\\\"b\\\\c\\nd\",outcome=\"sent\"} 7\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_histogram_has_buckets_a_sum_and_a_count() {
+    let read = Distribution { buckets: vec![(0.001, 1), (2.5, 2)], count: 3, sum: 9.5 };
+    let text =
+        text(&[reading("rewheel.attempt.duration", &["mail"], Value::Distribution(read.clone()))]);
+    let lines: Vec<&str> = text.lines().skip(2).collect();
+    assert_eq!(
+        lines,
+        [
+            r#"rewheel_attempt_duration_seconds_bucket{kind="mail",le="0.001"} 1"#,
+            r#"rewheel_attempt_duration_seconds_bucket{kind="mail",le="2.5"} 2"#,
+            r#"rewheel_attempt_duration_seconds_bucket{kind="mail",le="+Inf"} 3"#,
+            r#"rewheel_attempt_duration_seconds_sum{kind="mail"} 9.5"#,
+            r#"rewheel_attempt_duration_seconds_count{kind="mail"} 3"#,
+        ]
+    );
+    let plain = super::text(&[reading("rewheel.claim.batch", &[], Value::Distribution(read))]);
+    assert!(plain.contains("\nrewheel_claim_batch_bucket{le=\"+Inf\"} 3\n"), "{plain}");
+}
+
+/// `docs/metrics.md` as the code has it. `REWHEEL_WRITE=1` writes it.
+#[test]
+fn the_reference_is_what_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let expected = reference();
+    if std::env::var_os("REWHEEL_WRITE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let hint = "docs/metrics.md is old: run this test with REWHEEL_WRITE=1";
+    assert!(committed == expected, "{hint}");
+}
+
+fn reference() -> String {
+    let mut page = "# Meters\n\n\
+        Made from the code: `REWHEEL_WRITE=1 cargo test -p rewheel-server the_reference` writes this page. How meters and\n\
+        spans reach a collector is in [telemetry.md](telemetry.md).\n\n\
+        ## Engine and server\n\n\
+        `GET /metrics` shows them in the text format of Prometheus, under the first name; OTLP sends them under the second. The\n\
+        first six tell what the store has, so that each server of a fleet says the same; the others count what one server did\n\
+        since it started. Labels have few values: kinds, states, decisions, categories, verbs; never tenants, keys or jobs. Kinds\n\
+        beyond the first 1,000 are counted in none.\n\n\
+        | Prometheus | OpenTelemetry | form | unit | labels | says |\n\
+        | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for meter in &METERS {
+        let labels: Vec<String> = meter.labels.iter().map(|label| format!("`{label}`")).collect();
+        let form = match meter.form {
+            Form::Counter => "counter",
+            Form::Gauge => "gauge",
+            Form::Histogram => "histogram",
+        };
+        let _ = writeln!(
+            page,
+            "| `{}` | `{}` | {form} | `{}` | {} | {} |",
+            meter.prometheus_name(),
+            meter.name,
+            meter.unit,
+            labels.join(" "),
+            meter.help
+        );
+    }
+    page.push_str(
+        "\n## Library\n\n\
+        The feature `otel` of the crate `rewheel`: `rewheel::otel::Metrics` is an observer that records these for whatever it is given\n\
+        to. Each has the label `name`: that of the call, the pipeline or the policy. The reasons of `retry.failures` are the names of\n\
+        `rewheel::Why`.\n\n\
+        | OpenTelemetry | form | unit | further labels | says |\n\
+        | --- | --- | --- | --- | --- |\n",
+    );
+    for meter in rewheel::otel::Meter::ALL {
+        let labels: Vec<String> = meter.labels.iter().map(|label| format!("`{label}`")).collect();
+        let rewheel::otel::Meter { name, form, unit, help, .. } = meter;
+        let _ = writeln!(page, "| `{name}` | {form} | `{unit}` | {} | {help} |", labels.join(" "));
+    }
+    page
+}

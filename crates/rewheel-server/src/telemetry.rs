@@ -1,0 +1,44 @@
+//! Sends spans and meters to a collector, where the config names one.
+
+#[cfg(feature = "otlp")]
+mod otlp;
+#[cfg(feature = "otlp")]
+mod sampler;
+#[cfg(feature = "otlp")]
+mod watched;
+mod settings;
+#[cfg(not(feature = "otlp"))]
+mod without;
+
+pub use self::settings::{Protocol, TelemetrySettings};
+
+#[cfg(feature = "otlp")]
+pub use self::otlp::Telemetry;
+#[cfg(not(feature = "otlp"))]
+pub use self::without::Telemetry;
+
+#[cfg(feature = "otlp")]
+pub use self::otlp::while_exported;
+#[cfg(not(feature = "otlp"))]
+pub use self::without::while_exported;
+
+#[cfg(feature = "otlp")]
+pub(crate) use self::otlp::flush;
+#[cfg(not(feature = "otlp"))]
+pub(crate) use self::without::flush;
+
+/// Telemetry cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The setting makes no sense.
+    #[error("telemetry.{key}: {why}")]
+    Setting {
+        /// Which.
+        key: &'static str,
+        /// What to do about it.
+        why: String,
+    },
+    /// Somebody else had the last word on where spans or meters go.
+    #[error("telemetry was started before in this process")]
+    Again,
+}

@@ -1,0 +1,228 @@
+//! What can be set about telemetry.
+
+use super::TelemetryError;
+use rewheel::duration;
+use rewheel_engine::Rate;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// Everything of a server that is not busy. A busy one gives some percent of its time.
+const RATE: Rate = Rate::new(200, Duration::from_secs(1));
+
+/// How a collector is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// Protobuf over HTTP, by default at port 4318.
+    #[default]
+    Http,
+    /// gRPC, by default at port 4317.
+    Grpc,
+}
+
+/// The section `telemetry`. What it leaves open, the standard variables of OpenTelemetry say.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetrySettings {
+    /// The collector, such as `http://127.0.0.1:4318`; else `OTEL_EXPORTER_OTLP_ENDPOINT`. Without either nothing is sent.
+    pub otlp: Option<String>,
+    /// How to speak to it; else `OTEL_EXPORTER_OTLP_PROTOCOL`.
+    pub protocol: Option<Protocol>,
+    /// Whether it gets spans.
+    pub traces: bool,
+    /// Whether it gets meters.
+    pub metrics: bool,
+    /// How many of the traces that begin here are kept, 0 to 1. Those that others began follow them.
+    pub sample: f64,
+    /// How many traces are begun here in a time, at most: what is more is not kept, however busy the server.
+    pub rate: Rate,
+    /// How often meters are sent.
+    #[serde(with = "duration::serde")]
+    pub interval: Duration,
+    /// What this server is called there; else `OTEL_SERVICE_NAME`, else `rewheel`.
+    pub service_name: Option<String>,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> TelemetrySettings {
+        TelemetrySettings {
+            otlp: None,
+            protocol: None,
+            traces: true,
+            metrics: true,
+            sample: 1.0,
+            rate: RATE,
+            interval: Duration::from_secs(15),
+            service_name: None,
+        }
+    }
+}
+
+/// Where to send what, once everything was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Without a slash at its end.
+    pub(super) endpoint: String,
+    pub(super) protocol: Protocol,
+    pub(super) service_name: Option<String>,
+}
+
+impl TelemetrySettings {
+    /// Makes sure that the settings make sense.
+    ///
+    /// # Errors
+    /// Names the key, and what to do.
+    pub fn check(&self) -> Result<(), TelemetryError> {
+        let wrong = |key, why: &str| Err(TelemetryError::Setting { key, why: why.to_owned() });
+        if !(0.0..=1.0).contains(&self.sample) {
+            return wrong("sample", "must be 0 to 1");
+        }
+        if self.interval < Duration::from_secs(1) || self.interval > Duration::from_secs(3_600) {
+            return wrong("interval", "must be 1s to 1h");
+        }
+        if let Some(otlp) = &self.otlp {
+            check_endpoint(otlp, self.protocol.unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Returns where to send what, if anywhere. `variable` reads the environment.
+    pub(super) fn target(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Target>, TelemetryError> {
+        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let is_off =
+            variable("OTEL_SDK_DISABLED").is_some_and(|is| is.eq_ignore_ascii_case("true"));
+        let endpoint = self.otlp.clone().or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT"));
+        let Some(endpoint) = endpoint.filter(|_| !is_off && (self.traces || self.metrics)) else {
+            return Ok(None);
+        };
+        let protocol = match (self.protocol, variable("OTEL_EXPORTER_OTLP_PROTOCOL").as_deref()) {
+            (Some(protocol), _) => protocol,
+            (None, Some("grpc")) => Protocol::Grpc,
+            (None, Some("http/protobuf") | None) => Protocol::Http,
+            (None, Some(other)) => {
+                let why = format!(
+                    "OTEL_EXPORTER_OTLP_PROTOCOL is `{other}`: choose `http/protobuf` or `grpc`"
+                );
+                return Err(TelemetryError::Setting { key: "protocol", why });
+            }
+        };
+        check_endpoint(&endpoint, protocol)?;
+        let service_name = match (&self.service_name, variable("OTEL_SERVICE_NAME")) {
+            (Some(name), _) => Some(name.clone()),
+            // The SDK reads it, and what OTEL_RESOURCE_ATTRIBUTES says besides.
+            (None, Some(_)) => None,
+            (None, None) => Some("rewheel".to_owned()),
+        };
+        let endpoint = endpoint.trim_end_matches('/').to_owned();
+        Ok(Some(Target { endpoint, protocol, service_name }))
+    }
+}
+
+fn check_endpoint(endpoint: &str, protocol: Protocol) -> Result<(), TelemetryError> {
+    let wrong = |why: &str| {
+        // Not quoted as a whole: what stands before an @ is a password.
+        Err(TelemetryError::Setting { key: "otlp", why: why.to_owned() })
+    };
+    match reqwest::Url::parse(endpoint) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() => {
+            wrong("must be a URL such as http://127.0.0.1:4318")
+        }
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            wrong("must not have a password in it: put it into OTEL_EXPORTER_OTLP_HEADERS")
+        }
+        Ok(url) if url.scheme() == "https" && protocol == Protocol::Grpc => wrong(
+            "gRPC is spoken without TLS here: set protocol = \"http\", or name a collector of your own network",
+        ),
+        Ok(_) => Ok(()),
+        Err(_) => wrong("must be a URL such as http://127.0.0.1:4318"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Protocol, Target, TelemetrySettings};
+
+    fn target(
+        settings: &TelemetrySettings,
+        env: &[(&str, &str)],
+    ) -> Result<Option<Target>, String> {
+        let read = |name: &str| {
+            let found = env.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        settings.target(read).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn nothing_is_sent_unless_somebody_says_where() {
+        let off = TelemetrySettings::default();
+        assert_eq!(target(&off, &[]), Ok(None));
+        let on = TelemetrySettings { otlp: Some("http://c:4318/".to_owned()), ..off.clone() };
+        assert!(target(&on, &[]).unwrap().is_some());
+        assert_eq!(target(&on, &[("OTEL_SDK_DISABLED", "true")]), Ok(None));
+        let nothing = TelemetrySettings { traces: false, metrics: false, ..on };
+        assert_eq!(target(&nothing, &[]), Ok(None));
+    }
+
+    #[test]
+    fn the_standard_variables_say_what_the_file_leaves_open() {
+        let env = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ("OTEL_SERVICE_NAME", "payments"),
+        ];
+        let open = TelemetrySettings::default();
+        let expected = Target {
+            endpoint: "http://c:4317".to_owned(),
+            protocol: Protocol::Grpc,
+            service_name: None,
+        };
+        assert_eq!(target(&open, &env), Ok(Some(expected)));
+        let said = TelemetrySettings {
+            otlp: Some("https://other/".to_owned()),
+            protocol: Some(Protocol::Http),
+            service_name: Some("mine".to_owned()),
+            ..open
+        };
+        let expected = Target {
+            endpoint: "https://other".to_owned(),
+            protocol: Protocol::Http,
+            service_name: Some("mine".to_owned()),
+        };
+        assert_eq!(target(&said, &env), Ok(Some(expected)));
+    }
+
+    #[track_caller]
+    fn wrong(settings: &TelemetrySettings, expected: &str) {
+        let error = settings.check().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_an_error_that_names_the_key() {
+        let good = TelemetrySettings::default();
+        let to = |url: &str| TelemetrySettings { otlp: Some(url.to_owned()), ..good.clone() };
+        wrong(&to("127.0.0.1:4318"), "telemetry.otlp: must be a URL such as");
+        wrong(&to("ftp://c"), "telemetry.otlp");
+        wrong(&to("http://a:b@c"), "OTEL_EXPORTER_OTLP_HEADERS");
+        wrong(
+            &TelemetrySettings { protocol: Some(Protocol::Grpc), ..to("https://c") },
+            "protocol = \"http\"",
+        );
+        wrong(
+            &TelemetrySettings { sample: 1.5, ..good.clone() },
+            "telemetry.sample: must be 0 to 1",
+        );
+        wrong(&TelemetrySettings { sample: f64::NAN, ..good.clone() }, "telemetry.sample");
+        let interval = std::time::Duration::ZERO;
+        wrong(&TelemetrySettings { interval, ..good.clone() }, "telemetry.interval");
+        let env = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+        ];
+        assert!(target(&good, &env).unwrap_err().contains("choose `http/protobuf` or `grpc`"));
+    }
+}

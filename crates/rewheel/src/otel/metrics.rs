@@ -1,0 +1,249 @@
+//! Counts what policies do with instruments of OpenTelemetry.
+
+use crate::breaker::BreakerState;
+use crate::error::Why;
+use crate::observer::{Event, Observer};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter as OtelMeter};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Seconds, from a millisecond to five minutes: what a call takes, and what a person waits for.
+const SECONDS: [f64; 16] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+];
+
+/// Attempts of one call.
+const ATTEMPTS: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0];
+
+/// What is said of an instrument, for people.
+///
+/// ```
+/// let names: Vec<&str> = rewheel::otel::Meter::ALL.iter().map(|meter| meter.name).collect();
+/// assert!(names.contains(&"retry.attempts") && names.contains(&"queue.wait_time"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// What it is called.
+    pub name: &'static str,
+    /// `counter`, `gauge` or `histogram`.
+    pub form: &'static str,
+    /// Its unit, in the words of UCUM.
+    pub unit: &'static str,
+    /// What tells its values apart, besides the `name` of the call or the policy.
+    pub labels: &'static [&'static str],
+    /// What it says, in a sentence.
+    pub help: &'static str,
+}
+
+impl Meter {
+    /// Every instrument.
+    pub const ALL: [Meter; 12] = [
+        RETRY_ATTEMPTS,
+        RETRY_SUCCESSES,
+        RETRY_FAILURES,
+        RETRY_BACKOFF,
+        RETRY_FINAL,
+        BREAKER_STATE,
+        BREAKER_TRANSITIONS,
+        BREAKER_REJECTIONS,
+        LIMIT_ALLOWED,
+        LIMIT_REJECTED,
+        REQUEST_DURATION,
+        QUEUE_WAIT,
+    ];
+
+    const fn new(
+        (name, form, unit): (&'static str, &'static str, &'static str),
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Meter {
+        Meter { name, form, unit, labels, help }
+    }
+}
+
+const RETRY_ATTEMPTS: Meter =
+    Meter::new(("retry.attempts", "counter", "{attempt}"), &[], "Attempts of calls that are over.");
+const RETRY_SUCCESSES: Meter =
+    Meter::new(("retry.successes", "counter", "{call}"), &[], "Calls that succeeded.");
+const RETRY_FAILURES: Meter =
+    Meter::new(("retry.failures", "counter", "{call}"), &["reason"], "Calls that were given up.");
+const RETRY_BACKOFF: Meter =
+    Meter::new(("retry.backoff_duration", "histogram", "s"), &[], "Waits before another attempt.");
+const RETRY_FINAL: Meter = Meter::new(
+    ("retry.final_attempt", "histogram", "{attempt}"),
+    &[],
+    "How many attempts calls took, whatever became of them.",
+);
+const BREAKER_STATE: Meter = Meter::new(
+    ("circuit_breaker.state", "gauge", "{state}"),
+    &[],
+    "The state since the last change: 0 closed, 1 open, 2 half open.",
+);
+const BREAKER_TRANSITIONS: Meter = Meter::new(
+    ("circuit_breaker.transitions", "counter", "{transition}"),
+    &["from", "to"],
+    "Changes of the state.",
+);
+const BREAKER_REJECTIONS: Meter = Meter::new(
+    ("circuit_breaker.rejections", "counter", "{call}"),
+    &[],
+    "Calls that an open breaker refused.",
+);
+const LIMIT_ALLOWED: Meter =
+    Meter::new(("rate_limit.allowed", "counter", "{call}"), &[], "Calls that a limiter admitted.");
+const LIMIT_REJECTED: Meter =
+    Meter::new(("rate_limit.rejected", "counter", "{call}"), &[], "Calls that a limiter refused.");
+const REQUEST_DURATION: Meter = Meter::new(
+    ("request.duration", "histogram", "s"),
+    &["success"],
+    "How long calls took, with all attempts and waits.",
+);
+const QUEUE_WAIT: Meter = Meter::new(
+    ("queue.wait_time", "histogram", "s"),
+    &["policy"],
+    "How long calls waited for a limiter or a place.",
+);
+
+/// Counts what policies do. One for a program: give it to every call, pipeline, breaker, limiter and
+/// bulkhead that should be counted; each is told apart by its name.
+///
+/// ```
+/// use rewheel::otel::Metrics;
+/// use rewheel::{CircuitBreaker, Pipeline, Retry, millis};
+///
+/// let metrics = Metrics::new(&opentelemetry::global::meter("payments"));
+/// let breaker = CircuitBreaker::consecutive(5).named("bank").observer(metrics.clone()).build();
+/// let charge = Pipeline::new()
+///     .named("charge")
+///     .observer(metrics)
+///     .retry(Retry::exponential(millis(100)))
+///     .circuit_breaker(&breaker);
+/// # let _ = charge;
+/// ```
+#[derive(Debug)]
+pub struct Metrics {
+    attempts: Counter<u64>,
+    successes: Counter<u64>,
+    failures: Counter<u64>,
+    backoff: Histogram<f64>,
+    final_attempt: Histogram<u64>,
+    state: Gauge<u64>,
+    transitions: Counter<u64>,
+    rejections: Counter<u64>,
+    allowed: Counter<u64>,
+    rejected: Counter<u64>,
+    duration: Histogram<f64>,
+    wait: Histogram<f64>,
+}
+
+impl Metrics {
+    /// Makes the instruments.
+    pub fn new(meter: &OtelMeter) -> Arc<Metrics> {
+        let count = |told: Meter| {
+            let builder = meter.u64_counter(told.name).with_unit(told.unit);
+            builder.with_description(told.help).build()
+        };
+        let seconds = |told: Meter| {
+            let builder = meter.f64_histogram(told.name).with_boundaries(SECONDS.to_vec());
+            builder.with_unit(told.unit).with_description(told.help).build()
+        };
+        Arc::new(Metrics {
+            attempts: count(RETRY_ATTEMPTS),
+            successes: count(RETRY_SUCCESSES),
+            failures: count(RETRY_FAILURES),
+            backoff: seconds(RETRY_BACKOFF),
+            final_attempt: meter
+                .u64_histogram(RETRY_FINAL.name)
+                .with_boundaries(ATTEMPTS.to_vec())
+                .with_unit(RETRY_FINAL.unit)
+                .with_description(RETRY_FINAL.help)
+                .build(),
+            state: meter
+                .u64_gauge(BREAKER_STATE.name)
+                .with_unit(BREAKER_STATE.unit)
+                .with_description(BREAKER_STATE.help)
+                .build(),
+            transitions: count(BREAKER_TRANSITIONS),
+            rejections: count(BREAKER_REJECTIONS),
+            allowed: count(LIMIT_ALLOWED),
+            rejected: count(LIMIT_REJECTED),
+            duration: seconds(REQUEST_DURATION),
+            wait: seconds(QUEUE_WAIT),
+        })
+    }
+
+    fn ended(&self, name: &str, attempts: u32, elapsed: Duration, why: Option<Why>) {
+        let of_it = named(name);
+        self.attempts.add(u64::from(attempts), std::slice::from_ref(&of_it));
+        self.final_attempt.record(u64::from(attempts), std::slice::from_ref(&of_it));
+        match why {
+            None => self.successes.add(1, std::slice::from_ref(&of_it)),
+            Some(why) => {
+                let reason = KeyValue::new("reason", why.as_str());
+                self.failures.add(1, &[of_it.clone(), reason]);
+            }
+        }
+        let success = KeyValue::new("success", why.is_none());
+        self.duration.record(elapsed.as_secs_f64(), &[of_it, success]);
+    }
+
+    fn refused(&self, name: &str, why: Why) {
+        match why {
+            Why::CircuitOpen => self.rejections.add(1, &[named(name)]),
+            Why::RateLimited | Why::AboveBurst => self.rejected.add(1, &[named(name)]),
+            // They are the reason of a failure, where it comes to one.
+            Why::BulkheadFull
+            | Why::BudgetExhausted
+            | Why::Stopped
+            | Why::AttemptsExhausted
+            | Why::Deadline
+            | Why::Timeout
+            | Why::Cancelled
+            | Why::Nested => {}
+        }
+    }
+
+    fn admitted(&self, name: &str, by: Why, waited: Duration) {
+        let policy = if by == Why::BulkheadFull { "bulkhead" } else { "rate_limiter" };
+        if by != Why::BulkheadFull {
+            self.allowed.add(1, &[named(name)]);
+        }
+        self.wait.record(waited.as_secs_f64(), &[named(name), KeyValue::new("policy", policy)]);
+    }
+}
+
+impl Observer for Metrics {
+    fn observe(&self, event: &Event<'_>) {
+        match *event {
+            Event::AttemptFailed { .. } => {}
+            Event::Retrying { name, delay, .. } => {
+                self.backoff.record(delay.as_secs_f64(), &[named(name)]);
+            }
+            Event::Succeeded { name, attempts, elapsed } => {
+                self.ended(name, attempts, elapsed, None);
+            }
+            Event::GaveUp { name, why, attempts, elapsed } => {
+                self.ended(name, attempts, elapsed, Some(why));
+            }
+            Event::Refused { name, why, .. } => self.refused(name, why),
+            Event::Admitted { name, by, waited } => self.admitted(name, by, waited),
+            Event::BreakerChanged { name, from, to } => {
+                let number = match to {
+                    BreakerState::Closed => 0,
+                    BreakerState::Open => 1,
+                    BreakerState::HalfOpen => 2,
+                };
+                self.state.record(number, &[named(name)]);
+                let between =
+                    [KeyValue::new("from", from.as_str()), KeyValue::new("to", to.as_str())];
+                let [from, to] = between;
+                self.transitions.add(1, &[named(name), from, to]);
+            }
+        }
+    }
+}
+
+fn named(name: &str) -> KeyValue {
+    KeyValue::new("name", name.to_owned())
+}

@@ -1,0 +1,269 @@
+//! Makes spans of calls.
+
+use crate::classify::Classify;
+use crate::error::Error;
+use crate::observer::{Event, Observer};
+use crate::pipeline::Pipeline;
+use crate::retry::marker::{Async, Blocking, Invoke};
+use crate::retry::{Attempt, Call, Hooks, Judge, Options};
+use std::fmt::Display;
+use std::future::{Future, IntoFuture as _};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tracing::field::Empty;
+use tracing::instrument::Instrumented;
+use tracing::{Instrument as _, Level, Span, debug_span};
+
+/// What a filter names to have the spans of Rewheel, or not.
+pub const TARGET: &str = "rewheel::trace";
+
+/// A call, seen by whoever follows it. Hears what the call's own observer hears.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    span: Span,
+    /// The latest attempt, open until it is known what became of it.
+    attempt: Mutex<Span>,
+    attempts: AtomicU32,
+    delay_ms: AtomicU64,
+    before: Option<Arc<dyn Observer>>,
+}
+
+impl Trace {
+    /// Begins the span of a call; nothing where nobody wants it.
+    pub(crate) fn begin(
+        name: &str,
+        attempts_max: u32,
+        before: Option<Arc<dyn Observer>>,
+    ) -> Option<Arc<Trace>> {
+        let span = debug_span!(
+            target: TARGET,
+            "call",
+            otel.name = Empty,
+            otel.status_code = Empty,
+            otel.status_description = Empty,
+            retry.max_attempts = Empty,
+            retry.current_attempt = Empty,
+            retry.total_delay_ms = Empty,
+            retry.success = Empty,
+            retry.final_attempt = Empty,
+            retry.last_error = Empty,
+            retry.error_classification = Empty,
+            retry.failure_reason = Empty,
+            error.type = Empty,
+        );
+        if span.is_disabled() {
+            return None;
+        }
+        span.record("otel.name", name);
+        span.record("retry.max_attempts", i64::from(attempts_max));
+        Some(Arc::new(Trace {
+            span,
+            attempt: Mutex::new(Span::none()),
+            attempts: AtomicU32::new(0),
+            delay_ms: AtomicU64::new(0),
+            before,
+        }))
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Begins the span of an attempt.
+    fn begin_attempt(&self, attempt: Attempt) -> Span {
+        let number = attempt.number();
+        self.attempts.store(number, Ordering::Relaxed);
+        let span = debug_span!(
+            target: TARGET,
+            parent: &self.span,
+            "attempt",
+            otel.status_code = Empty,
+            retry.current_attempt = i64::from(number),
+            retry.error_classification = Empty,
+            error.type = Empty,
+        );
+        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = span.clone();
+        span
+    }
+
+    fn end_attempt(&self) {
+        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Span::none();
+    }
+
+    fn wait(&self, attempt: u32, delay: Duration) {
+        self.end_attempt();
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.delay_ms.fetch_add(millis, Ordering::Relaxed);
+        let (number, millis) = (i64::from(attempt), number(millis));
+        tracing::event!(
+            target: TARGET,
+            parent: &self.span,
+            Level::DEBUG,
+            { retry.current_attempt = number, retry.delay_ms = millis },
+            "retry.wait"
+        );
+    }
+
+    /// Ends the span by what became of the call.
+    pub(crate) fn end<T, E: Display>(&self, result: &Result<T, Error<E>>) {
+        self.end_attempt();
+        let attempts = i64::from(self.attempts.load(Ordering::Relaxed));
+        self.span.record("retry.current_attempt", attempts);
+        self.span.record("retry.final_attempt", attempts);
+        let waited = number(self.delay_ms.load(Ordering::Relaxed));
+        self.span.record("retry.total_delay_ms", waited);
+        self.span.record("retry.success", result.is_ok());
+        let Err(error) = result else { return };
+        let category = error.category().as_str();
+        self.span.record("retry.failure_reason", error.why().as_str());
+        self.span.record("retry.error_classification", category);
+        self.span.record("error.type", category);
+        self.span.record("otel.status_code", "error");
+        self.span.record("otel.status_description", error.why().as_str());
+        if let Some(last) = error.last() {
+            self.span.record("retry.last_error", last.to_string());
+        }
+    }
+}
+
+impl Observer for Trace {
+    fn observe(&self, event: &Event<'_>) {
+        if let Some(before) = &self.before {
+            before.observe(event);
+        }
+        match *event {
+            Event::AttemptFailed { class, .. } => {
+                let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+                attempt.record("retry.error_classification", class.category.as_str());
+                attempt.record("error.type", class.category.as_str());
+                attempt.record("otel.status_code", "error");
+            }
+            Event::Retrying { attempt, delay, .. } => self.wait(attempt, delay),
+            Event::Succeeded { .. }
+            | Event::GaveUp { .. }
+            | Event::Refused { .. }
+            | Event::Admitted { .. }
+            | Event::BreakerChanged { .. } => {}
+        }
+    }
+}
+
+/// The numbers of OpenTelemetry have a sign; one without would be sent as a text.
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl<F, A, Fut, T, E, J, H, O> Call<F, Async<A, Fut, T, E>, J, H, O>
+where
+    F: Invoke<A, Fut>,
+    Fut: Future<Output = Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+    O: Options,
+    E: Display,
+{
+    /// Makes the call under a span with this name: one below it for each attempt, an event before each
+    /// wait, and at its end what became of it. As without it, where nobody wants spans.
+    ///
+    /// ```
+    /// use rewheel::{Retry, Retryable, millis};
+    /// # async fn fetch() -> std::io::Result<u32> { Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let page = (|| fetch()).retry(Retry::exponential(millis(100))).traced("fetch").await;
+    /// # assert_eq!(page.unwrap(), 7);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As the call itself.
+    pub async fn traced(self, name: &'static str) -> Result<T, Error<E>> {
+        let (told, before) = self.observed().map_or((name, None), |(told, one)| (told, Some(one)));
+        let Some(trace) = Trace::begin(name, self.policy().attempts(), before) else {
+            return self.into_future().await;
+        };
+        let call = self.observer(told, Arc::clone(&trace) as Arc<dyn Observer>);
+        let call = call.around::<_, Async<Attempt, Instrumented<Fut>, T, E>>(|mut operation| {
+            let trace = &trace;
+            move |attempt: Attempt| {
+                let span = trace.begin_attempt(attempt);
+                let future = span.in_scope(|| operation.invoke(attempt));
+                future.instrument(span)
+            }
+        });
+        let result = call.into_future().instrument(trace.span()).await;
+        trace.end(&result);
+        result
+    }
+}
+
+impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, O>
+where
+    F: Invoke<A, Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+    O: Options,
+    E: Display,
+{
+    /// As [`traced`](Call::traced), for a call that blocks.
+    ///
+    /// # Errors
+    /// As the call itself.
+    pub fn call_traced(self, name: &'static str) -> Result<T, Error<E>> {
+        let (told, before) = self.observed().map_or((name, None), |(told, one)| (told, Some(one)));
+        let Some(trace) = Trace::begin(name, self.policy().attempts(), before) else {
+            return self.call();
+        };
+        let call = self.observer(told, Arc::clone(&trace) as Arc<dyn Observer>);
+        let call = call.around::<_, Blocking<Attempt, T, E>>(|mut operation| {
+            let trace = &trace;
+            move |attempt: Attempt| {
+                trace.begin_attempt(attempt).in_scope(|| operation.invoke(attempt))
+            }
+        });
+        let result = trace.span().in_scope(|| call.call());
+        trace.end(&result);
+        result
+    }
+}
+
+impl Pipeline {
+    /// As [`run`](Pipeline::run), under a span that has the pipeline's name: one below it for each attempt,
+    /// an event before each wait, and at its end what became of it.
+    ///
+    /// ```
+    /// use rewheel::{Pipeline, Retry, millis};
+    /// # async fn fetch() -> std::io::Result<u32> { Ok(7) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let pipeline = Pipeline::new().named("fetch").retry(Retry::exponential(millis(100)));
+    /// let page = pipeline.run_traced(|_| fetch()).await;
+    /// # assert_eq!(page.unwrap(), 7);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As the call itself.
+    pub async fn run_traced<F, Fut, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: Classify + Display,
+    {
+        let (name, attempts_max, before) = self.for_trace();
+        let Some(trace) = Trace::begin(name, attempts_max, before) else {
+            return self.run(operation).await;
+        };
+        // Its own plan: what it hears is of this call only.
+        let own = self.clone().observer(Arc::clone(&trace) as Arc<dyn Observer>);
+        let follow = |attempt: Attempt| {
+            let span = trace.begin_attempt(attempt);
+            let future = span.in_scope(|| operation(attempt));
+            future.instrument(span)
+        };
+        let result = own.run(follow).instrument(trace.span()).await;
+        trace.end(&result);
+        result
+    }
+}

@@ -1,0 +1,233 @@
+//! What OpenTelemetry hears of calls.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use opentelemetry::Value;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
+use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use rewheel::otel::{Meter, Metrics, TARGET};
+use rewheel::{
+    Bulkhead, CircuitBreaker, ManualClock, Pipeline, RateLimiter, Retry, Retryable, millis, seconds,
+};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+/// Runs something with a subscriber, and returns the spans, the earliest first.
+fn spans(work: impl FnOnce()) -> Vec<SpanData> {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let filter = Targets::new().with_target(TARGET, LevelFilter::TRACE);
+    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
+    tracing::subscriber::with_default(subscriber, work);
+    provider.force_flush().unwrap();
+    let mut spans = exporter.get_finished_spans().unwrap();
+    spans.sort_by_key(|span| span.start_time);
+    spans
+}
+
+fn attributes(span: &SpanData) -> BTreeMap<&str, String> {
+    let text = |value: &Value| match value {
+        Value::Bool(flag) => format!("{flag}"),
+        Value::I64(number) => format!("{number}"),
+        Value::String(text) => format!("'{text}'"),
+        Value::F64(_) | Value::Array(_) | _ => format!("{value:?}"),
+    };
+    let all = span.attributes.iter();
+    all.map(|attribute| (attribute.key.as_str(), text(&attribute.value))).collect()
+}
+
+#[track_caller]
+fn assert_said(span: &SpanData, expected: &[(&str, &str)]) {
+    let said = attributes(span);
+    for (name, value) in expected {
+        assert_eq!(said.get(name).map(String::as_str), Some(*value), "{name} of {said:?}");
+    }
+}
+
+/// Fails so often, then succeeds.
+fn failing(times: u32) -> impl FnMut() -> io::Result<u32> {
+    let count = Cell::new(0);
+    move || {
+        count.set(count.get() + 1);
+        if count.get() > times { Ok(7) } else { Err(io::ErrorKind::TimedOut.into()) }
+    }
+}
+
+#[track_caller]
+fn check_retried(spans: &[SpanData], name: &str) {
+    let [call, first, second] = spans else { panic!("{spans:?}") };
+    assert_eq!(call.name, name);
+    let expected = [
+        ("retry.max_attempts", "3"),
+        ("retry.current_attempt", "2"),
+        ("retry.final_attempt", "2"),
+        ("retry.total_delay_ms", "250"),
+        ("retry.success", "true"),
+    ];
+    assert_said(call, &expected);
+    assert!(!attributes(call).contains_key("retry.failure_reason"));
+    for attempt in [first, second] {
+        assert_eq!(
+            (&*attempt.name, attempt.parent_span_id),
+            ("attempt", call.span_context.span_id())
+        );
+    }
+    let failed = [
+        ("retry.current_attempt", "1"),
+        ("retry.error_classification", "'timeout'"),
+        ("error.type", "'timeout'"),
+    ];
+    assert_said(first, &failed);
+    assert_said(second, &[("retry.current_attempt", "2")]);
+    assert!(!attributes(second).contains_key("error.type"));
+    let [wait] = &call.events.events[..] else { panic!("{call:?}") };
+    assert_eq!(wait.name, "retry.wait");
+    let delay = wait.attributes.iter().find(|said| said.key.as_str() == "retry.delay_ms");
+    assert_eq!(delay.map(|said| said.value.clone()), Some(Value::I64(250)));
+    assert!(first.end_time <= wait.timestamp && wait.timestamp <= second.start_time);
+}
+
+const POLICY: Retry = Retry::fixed(millis(250)).attempts_max(3);
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+#[test]
+fn a_call_is_a_span_with_one_below_it_for_each_attempt() {
+    let clock = ManualClock::new();
+    let spans = spans(|| {
+        let mut operation = failing(1);
+        let call = (|| std::future::ready(operation())).retry(POLICY).clock(&clock);
+        assert_eq!(block_on(clock.drive(call.traced("fetch"))).unwrap(), 7);
+    });
+    check_retried(&spans, "fetch");
+}
+
+#[test]
+fn a_blocking_call_looks_the_same() {
+    let clock = ManualClock::new();
+    let spans = spans(|| {
+        let call = failing(1).retry(POLICY).clock(&clock);
+        assert_eq!(call.call_traced("fetch").unwrap(), 7);
+    });
+    check_retried(&spans, "fetch");
+}
+
+#[test]
+fn so_does_a_pipeline() {
+    let clock = ManualClock::new();
+    let spans = spans(|| {
+        let mut operation = failing(1);
+        let pipeline = Pipeline::new().named("charge").clock(&clock).retry(POLICY);
+        let run = pipeline.run_traced(|_| std::future::ready(operation()));
+        assert_eq!(block_on(clock.drive(run)).unwrap(), 7);
+    });
+    check_retried(&spans, "charge");
+}
+
+#[test]
+fn a_call_that_is_given_up_says_why() {
+    let clock = ManualClock::new();
+    let spans = spans(|| {
+        let call = failing(9).retry(POLICY).clock(&clock);
+        assert!(call.call_traced("fetch").is_err());
+    });
+    assert_eq!(spans.len(), 4);
+    let expected = [
+        ("retry.success", "false"),
+        ("retry.final_attempt", "3"),
+        ("retry.total_delay_ms", "500"),
+        ("retry.failure_reason", "'attempts_exhausted'"),
+        ("retry.error_classification", "'timeout'"),
+        ("retry.last_error", "'timed out'"),
+    ];
+    assert_said(&spans[0], &expected);
+    assert!(matches!(spans[0].status, opentelemetry::trace::Status::Error { .. }));
+}
+
+#[test]
+fn without_a_subscriber_a_call_is_as_it_was() {
+    let clock = ManualClock::new();
+    assert_eq!(failing(1).retry(POLICY).clock(&clock).call_traced("fetch").unwrap(), 7);
+}
+
+/// What arrived of each metric, summed over everything that tells its values apart.
+fn metrics(work: impl FnOnce(&opentelemetry::metrics::Meter)) -> BTreeMap<String, (String, f64)> {
+    let exporter = InMemoryMetricExporter::default();
+    let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter.clone()).build();
+    work(&provider.meter("test"));
+    provider.force_flush().unwrap();
+    let finished = exporter.get_finished_metrics().unwrap();
+    let scopes = finished.last().unwrap().scope_metrics();
+    let all = scopes.flat_map(|scope| scope.metrics());
+    all.map(|metric| (metric.name().to_owned(), (metric.unit().to_owned(), sum(metric)))).collect()
+}
+
+fn sum(metric: &Metric) -> f64 {
+    let AggregatedMetrics::U64(data) = metric.data() else {
+        let AggregatedMetrics::F64(MetricData::Histogram(read)) = metric.data() else {
+            panic!("{metric:?}")
+        };
+        return read.data_points().map(|point| point.sum()).sum();
+    };
+    match data {
+        MetricData::Sum(sum) => sum.data_points().map(|point| point.value() as f64).sum(),
+        MetricData::Gauge(gauge) => gauge.data_points().map(|point| point.value() as f64).sum(),
+        MetricData::Histogram(read) => read.data_points().map(|point| point.sum() as f64).sum(),
+        MetricData::ExponentialHistogram(_) => panic!("{metric:?}"),
+    }
+}
+
+#[test]
+fn policies_are_counted_under_their_names_and_units() {
+    let clock = ManualClock::new();
+    let heard = metrics(|meter| {
+        let counted = Metrics::new(meter);
+        let call = |times| failing(times).retry(POLICY).clock(&clock);
+        assert!(call(1).observer("fetch", counted.clone()).call().is_ok());
+        assert!(call(9).observer("fetch", counted.clone()).call().is_err());
+        let breaker = CircuitBreaker::consecutive(1).named("bank").observer(counted.clone());
+        let breaker = breaker.clock(&clock).build();
+        breaker.acquire().unwrap().record(&Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)));
+        assert!(breaker.acquire().is_err());
+        let limiter = RateLimiter::per_second(1).named("bank").observer(counted.clone());
+        let limiter = limiter.clock(&clock).wait_max(seconds(9)).build();
+        assert!(limiter.check().is_ok() && limiter.check().is_err());
+        block_on(clock.drive(limiter.acquire())).unwrap();
+        let keyed = RateLimiter::per_second(1).named("each").observer(counted.clone());
+        assert!(keyed.clock(&clock).keyed::<u32>(9).check(&7).is_ok());
+        let bulkhead = Bulkhead::places(1).named("bank").observer(counted.clone()).build();
+        drop(bulkhead.try_acquire().unwrap());
+    });
+    let expected = [
+        ("retry.attempts", 5.0),
+        ("retry.successes", 1.0),
+        ("retry.failures", 1.0),
+        ("retry.backoff_duration", 0.75),
+        ("retry.final_attempt", 5.0),
+        ("circuit_breaker.state", 1.0),
+        ("circuit_breaker.transitions", 1.0),
+        ("circuit_breaker.rejections", 1.0),
+        ("rate_limit.allowed", 3.0),
+        ("rate_limit.rejected", 1.0),
+        ("request.duration", 0.75),
+        ("queue.wait_time", 1.0),
+    ];
+    for (name, value) in expected {
+        assert_eq!(heard.get(name).map(|(_, value)| *value), Some(value), "{name} of {heard:?}");
+    }
+    let units: Vec<_> =
+        heard.iter().map(|(name, (unit, _))| (name.as_str(), unit.as_str())).collect();
+    let mut told: Vec<_> = Meter::ALL.iter().map(|meter| (meter.name, meter.unit)).collect();
+    told.sort_unstable();
+    assert_eq!(units, told);
+}
