@@ -182,8 +182,13 @@ fn kind_settings() -> Value {
 
 fn callback() -> Value {
     let texts = |description| about(list(text()), description);
+    let further = Object::new().has("url", text()).may("region", or_null(text()));
+    let further = further.closed("One, with where it is.");
+    let further = list(json!({"anyOf": [text(), further]}));
     Object::new()
         .has("url", about(text(), "`https://pay.example/hook/{tenant}`"))
+        .may("region", about(text(), "Where that is: nodes of the same region prefer it."))
+        .may("failover", about(further, "Further URLs, in order, each with its breaker."))
         .may("method", text())
         .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}))
         .may("success", texts("Statuses that are a success: `2xx`, `200`, `200-204`."))
