@@ -1,4 +1,6 @@
-//! Answers that are made shorter, and requests that were.
+//! Answers that are made shorter for some, requests that were.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 use crate::served::{Answer, config, served};
 use flate2::Compression;
