@@ -9,6 +9,10 @@ use tracing::{Span, debug_span};
 
 /// Begins the span of a call below the attempt's, and tells the callee of it.
 pub(super) fn begin(request: &mut Request, attempt: u32) -> Span {
+    if Span::current().is_none() {
+        // The attempt is not followed: its call would be a trace without a beginning.
+        return Span::none();
+    }
     let span = debug_span!(
         target: TARGET,
         "callback",
