@@ -58,8 +58,11 @@ impl Authority {
 /// connection that one kind may use is not for another to find in the pool.
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
-    clients: Arc<Mutex<HashMap<(Allow, Option<Authority>), Client>>>,
+    clients: Arc<Mutex<HashMap<Reach, Client>>>,
 }
+
+/// Where a client may go, and whom it trusts there.
+type Reach = (Allow, Option<Authority>);
 
 impl Clients {
     /// Starts without connections.
