@@ -20,6 +20,8 @@ pub(crate) struct Heartbeat {
     /// When the last renewal was sent that succeeded.
     renewed: Moment,
     ticks: u64,
+    /// When the dispatch loop was last seen to have gone on.
+    ticked: Moment,
     /// Whether the last renewal failed: people are told of the first one only.
     is_failing: bool,
 }
@@ -28,7 +30,15 @@ impl Heartbeat {
     pub(crate) fn new(shared: Arc<Shared>) -> Heartbeat {
         let now = shared.clock.now();
         let vigil = Vigil::new(shared.settings.lease_ttl);
-        Heartbeat { vigil, origin: now, renewed: now, ticks: 0, is_failing: false, shared }
+        Heartbeat {
+            vigil,
+            origin: now,
+            renewed: now,
+            ticks: 0,
+            ticked: now,
+            is_failing: false,
+            shared,
+        }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -54,8 +64,11 @@ impl Heartbeat {
     /// Renews once. Returns how long to rest: a third of a life, less after a failure.
     async fn tick(&mut self) -> Duration {
         let third = self.shared.settings.lease_ttl / 3;
-        let ticks = self.shared.ticks();
-        if ticks == self.ticks && ticks > 0 {
+        let (ticks, now) = (self.shared.ticks(), self.shared.clock.now());
+        if ticks != self.ticks || ticks == 0 {
+            (self.ticks, self.ticked) = (ticks, now);
+        } else if now.since(self.ticked) >= third {
+            // Not sooner: a renewal that was hastened may come between two ticks of a loop that has nothing to do.
             // A holder whose dispatch stands still must not keep its jobs from others.
             tracing::error!("lease is not renewed: the dispatch loop stands still");
             self.note_failure("dispatch_stalled", &"the dispatch loop stands still");
@@ -67,7 +80,6 @@ impl Heartbeat {
             Ok(renewed) => {
                 self.shared.meters.renewal(Renewal::Renewed);
                 self.shared.meters.store_time(renewed.at, self.shared.clock.now());
-                self.ticks = ticks;
                 self.renewed = sent;
                 self.is_failing = false;
                 if self.shared.set_doubtful(false) {

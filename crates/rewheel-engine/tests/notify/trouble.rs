@@ -73,6 +73,24 @@ async fn a_takeover_is_told_once_for_all_jobs_of_a_holder() -> Tested {
     Ok(())
 }
 
+/// Changes of a busy store hasten renewals: they find the loops of an idle engine between two rests, not standing still.
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_beside_a_busy_one_is_no_trouble() -> Tested {
+    let (store, person) = (store(), Person::new(Mood::Takes));
+    let _idle = telling(&store, &person).start().await?;
+    let busy = Engine::builder(Arc::new(store.clone()))
+        .raw_handler("other", |_| std::future::ready(Report::Done))
+        .start()
+        .await?;
+    for _ in 0..600 {
+        busy.submit_raw("other", Vec::new()).await?;
+        tokio::time::sleep(millis(100)).await;
+    }
+    let told = person.told();
+    assert!(told.is_empty(), "{told:?}");
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_not_renewed_is_told_at_first_and_when_it_ran_out() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));

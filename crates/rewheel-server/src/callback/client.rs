@@ -59,6 +59,18 @@ impl Authority {
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
     clients: Arc<Mutex<HashMap<Reach, Client>>>,
+    names: Names,
+}
+
+/// Who knows the addresses of a name.
+#[derive(Clone, Copy, Debug, Default)]
+enum Names {
+    /// The resolver of this machine.
+    #[default]
+    Machine,
+    /// One that answers as a test wants it to.
+    #[cfg(test)]
+    Stub(fn(&str) -> Vec<std::net::IpAddr>),
 }
 
 /// Where a client may go, and whom it trusts there.
@@ -86,23 +98,25 @@ impl Clients {
             clients.clear();
         }
         let client = match authority {
-            Some(authority) => builder(allow).tls_certs_only(authority.certificates()?).build()?,
-            None => build(allow)?,
+            Some(authority) => {
+                builder(allow, self.names).tls_certs_only(authority.certificates()?).build()?
+            }
+            None => build(allow, self.names)?,
         };
         clients.insert(key, client.clone());
         Ok(client)
     }
 }
 
-fn build(allow: &Allow) -> reqwest::Result<Client> {
-    builder(allow).build().or_else(|error| {
+fn build(allow: &Allow, names: Names) -> reqwest::Result<Client> {
+    builder(allow, names).build().or_else(|error| {
         // A slim container has no certificates. Plain HTTP does not need any.
         tracing::warn!(%error, "no system certificates: https callbacks will fail");
-        builder(allow).tls_certs_only([]).build()
+        builder(allow, names).tls_certs_only([]).build()
     })
 }
 
-fn builder(allow: &Allow) -> ClientBuilder {
+fn builder(allow: &Allow, names: Names) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("rewheel/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
@@ -115,7 +129,7 @@ fn builder(allow: &Allow) -> ClientBuilder {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
         .tcp_nodelay(true)
-        .dns_resolver(Arc::new(GuardedResolver { allow: allow.clone() }))
+        .dns_resolver(Arc::new(GuardedResolver { allow: allow.clone(), names }))
 }
 
 /// Resolves names, and hands on only the addresses that may be reached: the connection is made to
@@ -123,15 +137,22 @@ fn builder(allow: &Allow) -> ClientBuilder {
 #[derive(Debug)]
 struct GuardedResolver {
     allow: Allow,
+    names: Names,
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let allow = self.allow.clone();
+        let (allow, names) = (self.allow.clone(), self.names);
         Box::pin(async move {
             // The port is filled in by whoever asked.
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let addresses: Addrs = Box::new(permitted(&allow, found)?.into_iter());
+            let found: Vec<SocketAddr> = match names {
+                Names::Machine => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+                #[cfg(test)]
+                Names::Stub(look_up) => {
+                    look_up(name.as_str()).into_iter().map(|one| (one, 0).into()).collect()
+                }
+            };
+            let addresses: Addrs = Box::new(permitted(&allow, found.into_iter())?.into_iter());
             Ok(addresses)
         })
     }
@@ -155,6 +176,9 @@ fn permitted(
         Some(_) | None => Ok(permitted),
     }
 }
+
+#[cfg(test)]
+mod guard;
 
 #[cfg(test)]
 mod tests {

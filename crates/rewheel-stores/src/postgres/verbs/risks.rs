@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Without one of these something is found by reading everything.
-const INDEXES: [&str; 12] = [
+const INDEXES: [&str; 13] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -21,6 +21,7 @@ const INDEXES: [&str; 12] = [
     "attempts_job",
     "keys_expires",
     "audit_job",
+    "idempotency_ends",
     "lanes_tenant",
 ];
 
