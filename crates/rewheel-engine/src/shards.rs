@@ -11,14 +11,14 @@ use std::sync::Mutex;
 /// promise that two jobs of a shard run in the same place, or one after the other.
 ///
 /// ```
-/// use rewheel_core::{NewJob, Shard};
+/// use rewheel_core::{NewJob, Report, Shard};
 /// use rewheel_engine::Engine;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // Whatever the tenant: all jobs of a shard key are neighbours.
 /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
-///     .raw_handler("mail", |_| async {})
+///     .raw_handler("mail", |_| async { Report::Done })
 ///     .shards(|job: &NewJob| Shard::of(None, job.shard_key.as_ref()))
 ///     .start()
 ///     .await?;
