@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     if let Some(url) = args.store {
         config.store.url = url;
     }
-    let store = local::open(&config.store.url).await?;
+    let store = local::open(&config.store_url()).await?;
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;

@@ -16,7 +16,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 /// line for each connection that it lost, where the engine has one for all. Notices are there for people
 /// who asked for them.
 const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,\
-                   rewheel_server::notify=info,rewheel_server::telemetry=info,deadpool=error";
+                   rewheel_server::notify=info,rewheel_server::tls=info,rewheel_server::telemetry=info,deadpool=error";
 
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     let mut config = local::config(args.config.as_deref())?;

@@ -47,13 +47,20 @@ async fn watch(
     client: &Client,
     mut watched: Watched,
 ) -> std::io::Result<()> {
-    let mut looks = tokio::time::interval(every);
     let mut keys = tokio::time::interval(KEYS_EVERY);
-    looks.tick().await;
+    let look = async |last: Look| {
+        tokio::time::sleep(every).await;
+        last.next(client).await
+    };
+    // Looked at beside the keys: a server that does not answer must not keep anybody here.
+    let mut next = Box::pin(look(watched.last.clone()));
     loop {
         terminal.draw(|frame| view::draw(frame, &watched))?;
         tokio::select! {
-            _ = looks.tick() => watched.note(Look::at(client).await),
+            seen = &mut next => {
+                watched.note(seen);
+                next.set(look(watched.last.clone()));
+            }
             _ = keys.tick() => {
                 if wants_to_leave()? {
                     return Ok(());

@@ -8,7 +8,7 @@ use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
-use crate::submit::Submit;
+use crate::submit::{self, Submit};
 use crate::trace;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
@@ -138,8 +138,9 @@ impl Engine {
         let routed = shared.shards.route(insert.jobs);
         let insert = Insert { jobs: routed.as_deref().unwrap_or(insert.jobs), ..insert };
         let answers = caps::insert(shared, &insert).instrument(span.clone()).await;
-        if answers.is_err() {
-            trace::submit_failed(&span);
+        match &answers {
+            Ok(answers) => submit::count(shared, insert.jobs, answers),
+            Err(_) => trace::submit_failed(&span),
         }
         answers
     }

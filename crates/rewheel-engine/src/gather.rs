@@ -6,7 +6,7 @@
 use crate::shared::Shared;
 use rewheel::CancelToken;
 use rewheel_core::NewJob;
-use rewheel_core::store::{Answer, Insert, Inserted, StoreError};
+use rewheel_core::store::{Answer, Insert, Inserted, Sent, StoreError};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,10 @@ const LOOPS: usize = 2;
 
 /// How many go together: a flush should take milliseconds.
 const JOBS_MAX: usize = 256;
+
+/// How many wait for a flush: whoever comes then goes alone, as it would without flushes. A store that hangs makes nobody wait
+/// for more than two of them.
+const WAITING_MAX: usize = 2 * LOOPS * JOBS_MAX;
 
 /// Larger payloads go alone, so that a batch is never too large for a store.
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
@@ -61,7 +65,7 @@ impl Gather {
     fn wait(&self, job: &NewJob) -> Option<oneshot::Receiver<Answer<Inserted>>> {
         let (answer, answered) = oneshot::channel();
         let mut queue = self.queue();
-        if !queue.is_served {
+        if !queue.is_served || queue.waiting.len() >= WAITING_MAX {
             return None;
         }
         queue.waiting.push(Entry { job: job.clone(), answer });
@@ -86,15 +90,18 @@ pub(crate) async fn insert(shared: &Shared, job: &NewJob) -> Answer<Vec<Inserted
     let gather = &shared.gather;
     let is_alone = gather.underway.fetch_add(1, Ordering::Relaxed) == 0;
     let _underway = Underway(&gather.underway);
+    let mut insert = Insert::new(std::slice::from_ref(job));
     if !is_alone
         && job.payload.len() <= PAYLOAD_BYTES_MAX
         && let Some(answered) = gather.wait(job)
-        && let Ok(answer) = answered.await
     {
-        return answer.map(|answer| vec![answer]);
+        if let Ok(answer) = answered.await {
+            return answer.map(|answer| vec![answer]);
+        }
+        // The flush ended in its midst, and may have stored it: then it is a duplicate of itself.
+        insert.sent = Sent::Again;
     }
-    // Also where the flush ended in its midst: stored twice, it is a duplicate of itself.
-    shared.store.insert(&Insert::new(std::slice::from_ref(job))).await
+    shared.store.insert(&insert).await
 }
 
 /// Says that there are flushes, until it is dropped: nobody must wait for one that never comes.
@@ -141,7 +148,8 @@ async fn run(shared: Arc<Shared>, stop: CancelToken) {
     }
 }
 
-/// Stores a batch. One that holds something which cannot be stored is halved until that is alone.
+/// Stores a batch. One that holds something which cannot be stored is halved until that is alone, and each is told what became of
+/// its own half.
 async fn flush(shared: &Shared, batch: Vec<Entry>) {
     let mut parts = vec![batch];
     while let Some(mut part) = parts.pop() {

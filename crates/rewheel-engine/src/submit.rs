@@ -277,7 +277,6 @@ pub(crate) async fn insert(
         Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
     });
     shared.events.tell(stored);
-    count(shared, insert.jobs, &answers);
     if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
         && let Some((job, now)) = leased_to(direct, new, answer)
     {
@@ -293,7 +292,7 @@ pub(crate) async fn insert(
 }
 
 /// Counts what became of jobs. Most of a batch are of the kind of the one before.
-fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
+pub(crate) fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
     let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
     for (job, answer) in jobs.iter().zip(answers) {
         let kind = match last.take() {
@@ -301,7 +300,7 @@ fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
             // Not of those that do not exist: anybody could make up any number of them.
             Some(_) | None => shared.kind(&job.kind),
         };
-        kind.iter().for_each(|kind| kind.meters.submitted(answer));
+        kind.iter().for_each(|kind| kind.meters.submitted(job.id, answer));
         last = Some((&job.kind, kind));
     }
 }

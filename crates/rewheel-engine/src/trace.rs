@@ -132,7 +132,12 @@ pub(crate) fn submit(jobs: &[NewJob]) -> Span {
 /// Returns the jobs as they are to be stored: each with the span that submits it.
 pub(crate) fn submitted_by(span: &Span, jobs: &[NewJob]) -> Option<Vec<NewJob>> {
     let traceparent = traceparent(span)?;
-    let with = |job: &NewJob| NewJob { traceparent: Some(traceparent.clone()), ..job.clone() };
+    let parent = &jobs.first()?.traceparent;
+    let with = |job: &NewJob| match job.traceparent == *parent {
+        true => NewJob { traceparent: Some(traceparent.clone()), ..job.clone() },
+        // It belongs to another trace.
+        false => job.clone(),
+    };
     Some(jobs.iter().map(with).collect())
 }
 

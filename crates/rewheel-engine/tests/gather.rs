@@ -15,23 +15,23 @@ use tokio::task::JoinSet;
 /// An engine that runs nothing, on a store that takes ten milliseconds for an insert; and how many
 /// there were.
 async fn engine(fault: Option<Fault>) -> (Engine, Arc<MemoryStore>, Arc<AtomicUsize>) {
-    let (memory, inserts) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
-    let inner: Arc<dyn Store> = Arc::<MemoryStore>::clone(&memory);
+    let (store, inserts) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
+    let inner: Arc<dyn Store> = Arc::<MemoryStore>::clone(&store);
     let counted = Arc::clone(&inserts);
-    let store = FaultyStore::in_weather(inner, move |verb| {
+    let faulty = FaultyStore::in_weather(inner, move |verb| {
         let counted = Arc::clone(&counted);
         Box::pin(async move {
             if verb != Verb::Insert {
                 return None;
             }
-            tokio::time::sleep(millis(10)).await;
             // The first is on its way alone; what is wrong happens to the others.
             let place = counted.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(millis(10)).await;
             fault.filter(|_| place == 1)
         })
     });
-    let builder = Engine::builder(Arc::new(store)).kind("work", KindSettings::default());
-    (builder.start().await.unwrap(), memory, inserts)
+    let builder = Engine::builder(Arc::new(faulty)).kind("work", KindSettings::default());
+    (builder.start().await.unwrap(), store, inserts)
 }
 
 /// Submits so many jobs at once, each by itself.

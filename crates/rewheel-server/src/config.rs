@@ -241,6 +241,10 @@ impl Config {
         }
         let limits = sections.server.limits.check();
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
+        if sections.server.limits.bodies_bytes_max < sections.server.body_bytes_max {
+            let why = "must be server.body_bytes_max or more: such a body would never be read";
+            return Err(wrong("server.limits.bodies_bytes_max", why));
+        }
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
         if let Err(TelemetryError::Setting { key, why }) = sections.telemetry.check() {
             return Err(wrong(&format!("telemetry.{key}"), &why));

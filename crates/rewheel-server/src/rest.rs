@@ -1,6 +1,7 @@
 //! The REST interface: every route, and what holds for all of them.
 
 mod access;
+mod nearby;
 mod answer;
 mod body;
 mod limits;

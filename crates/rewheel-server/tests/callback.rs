@@ -199,6 +199,11 @@ async fn retry_after_is_honoured() {
         assert_eq!(verdict, expected, "{value}");
     }
 
+    // As an idempotency layer answers whose first request with this key is at work.
+    let callee = Callee::answering(|| (StatusCode::CONFLICT, [("retry-after", "1")])).await;
+    let (verdict, _) = failed(call_once(&callee.settings()).await);
+    assert_eq!(verdict, Verdict::RetryAfter(seconds(1)));
+
     let callee = Callee::answering(asked("7")).await;
     let mut settings = callee.settings();
     settings["retry_after_max"] = json!("2s");

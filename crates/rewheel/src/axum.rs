@@ -14,8 +14,8 @@
 //! let idempotency = Idempotency::new(MemoryIdempotency::new(100_000, 1 << 26));
 //! // Callers are told apart by whatever the service knows them by; here by a header that a gateway sets.
 //! let once = IdempotencyLayer::per_caller(&idempotency, |request| {
-//!     request.headers.get("x-account").map(|account| account.as_bytes().escape_ascii().to_string())
-//!         .unwrap_or_default()
+//!     let account = request.headers.get("x-account").expect("no request comes past the gateway");
+//!     account.as_bytes().escape_ascii().to_string()
 //! });
 //! let app: Router = Router::new()
 //!     .route("/charges", post(|| async { (StatusCode::CREATED, "charged") }))

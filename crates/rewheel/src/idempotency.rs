@@ -71,8 +71,8 @@ use std::time::Duration;
 const PRUNE_EVERY: u64 = 64;
 const PRUNE_LIMIT: usize = 256;
 
-/// How often a verb of the store is tried.
-const TRIES: u32 = 3;
+/// How long whoever asks waits for a store that is away.
+const PATIENCE: Duration = millis(150);
 
 /// Does work once for each key. Clones share everything.
 #[derive(Clone, Debug)]
@@ -258,7 +258,7 @@ impl Idempotency {
             let nap = left.min(rest).max(millis(1));
             match self.flights.find(&key) {
                 Some(landed) => {
-                    first_of(landed.cancelled(), self.clock.sleep(nap)).await;
+                    unless(self.clock.sleep(nap), landed.cancelled()).await;
                 }
                 None => {
                     self.clock.sleep(nap.min(pause)).await;
@@ -277,7 +277,7 @@ impl Idempotency {
         let (lease, keep, after_crash) = (self.lease, self.keep, self.after_crash);
         // Its answer may be lost: asked again with the same id, it is the same run.
         let begin = Begin { key, fingerprint, run, lease, keep, after_crash };
-        Ok(match self.insist(|| self.store.begin(&begin)).await? {
+        Ok(match self.insist(PATIENCE, || self.store.begin(&begin)).await? {
             Begun::Run => Entry::Run(Box::new(Run {
                 idempotency: self.clone(),
                 ticket: Ticket { key, run, keep },
@@ -307,22 +307,25 @@ impl Idempotency {
     }
 
     /// Repeats a verb that may succeed if it is repeated.
-    async fn insist<T, F>(&self, mut verb: impl FnMut() -> F) -> Result<T, IdempotencyStoreError>
+    async fn insist<T, F>(
+        &self,
+        patience: Duration,
+        mut verb: impl FnMut() -> F,
+    ) -> Result<T, IdempotencyStoreError>
     where
         F: Future<Output = Result<T, IdempotencyStoreError>>,
     {
-        for attempt in 1..TRIES {
-            match verb().await {
-                Err(IdempotencyStoreError::Unavailable(_)) => {
-                    self.clock.sleep(millis(50) * attempt).await;
-                }
-                answer @ (Ok(_)
-                | Err(IdempotencyStoreError::Full | IdempotencyStoreError::Broken(_))) => {
-                    return answer;
-                }
+        let until = self.clock.now().plus(patience);
+        let mut pause = millis(50);
+        loop {
+            let answer = verb().await;
+            let rest = until.since(self.clock.now());
+            if rest.is_zero() || !matches!(answer, Err(IdempotencyStoreError::Unavailable(_))) {
+                return answer;
             }
+            self.clock.sleep(pause.min(rest)).await;
+            pause = (pause * 2).min(seconds(1));
         }
-        verb().await
     }
 }
 
@@ -345,11 +348,16 @@ impl Run {
     pub async fn hold<F: Future>(&self, work: F) -> F::Output {
         let Idempotency { store, clock, lease, .. } = &self.idempotency;
         let renewing = async {
+            let mut nap = *lease / 3;
             loop {
-                clock.sleep(*lease / 3).await;
-                if let Ok(false) = store.renew(&self.ticket, *lease).await {
-                    return;
-                }
+                clock.sleep(nap).await;
+                let renewed = store.renew(&self.ticket, *lease);
+                // A store that hangs, or fails, is asked once more before the lease is over.
+                nap = match unless(clock.sleep(*lease / 4), renewed).await {
+                    Some(Ok(true)) => *lease / 3,
+                    Some(Ok(false)) => return,
+                    Some(Err(_)) | None => *lease / 12,
+                };
             }
         };
         let (mut work, mut renewing) = (pin!(work), pin!(renewing));
@@ -364,14 +372,15 @@ impl Run {
         .await
     }
 
-    /// Stores the answer.
+    /// Stores the answer. A store that is away is asked again for as long as a lease: until then the key is most likely ours,
+    /// and an answer that is not stored is work that is done twice.
     ///
     /// # Errors
     /// It is not stored, as far as is known.
     pub async fn finish(&self, answer: &[u8]) -> Result<Finished, IdempotencyStoreError> {
-        let Idempotency { store, .. } = &self.idempotency;
+        let Idempotency { store, lease, .. } = &self.idempotency;
         let finish = || store.finish(&self.ticket, answer);
-        let finished = self.hold(self.idempotency.insist(finish)).await?;
+        let finished = self.hold(self.idempotency.insist(*lease, finish)).await?;
         self.idempotency.prune_at_times().await;
         Ok(finished)
     }
@@ -379,7 +388,7 @@ impl Run {
     /// Lets the next one who asks do the work. If the store cannot be told, they do it once the lease has run out.
     pub async fn release(&self) {
         let Idempotency { store, .. } = &self.idempotency;
-        let _ = self.idempotency.insist(|| store.release(&self.ticket)).await;
+        let _ = self.idempotency.insist(PATIENCE, || store.release(&self.ticket)).await;
         self.idempotency.prune_at_times().await;
     }
 }
@@ -390,12 +399,12 @@ impl fmt::Debug for Run {
     }
 }
 
-/// Waits for whichever comes first.
-async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|cx| match one.as_mut().poll(cx) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => other.as_mut().poll(cx),
+/// Waits for work, unless something else comes first.
+async fn unless<T>(other: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    let (mut other, mut work) = (pin!(other), pin!(work));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => other.as_mut().poll(cx).map(|()| None),
     })
-    .await;
+    .await
 }

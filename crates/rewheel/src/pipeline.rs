@@ -206,7 +206,7 @@ impl Pipeline {
         Explanation::of(&self.plan)
     }
 
-    /// Returns its name, how many attempts its first retry makes at most, and who hears of it.
+    /// Returns its name, how many attempts its retries make at most together, and who hears of it.
     #[cfg(feature = "otel")]
     pub(crate) fn for_trace(&self) -> (&str, u32, Option<Arc<dyn Observer>>) {
         let retries = self.plan.steps.iter().filter_map(|step| match step {

@@ -6,10 +6,17 @@ use crate::trouble::Trouble;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many looks the curve shows.
 const CURVE: usize = 240;
+
+/// How often failures are grouped by their cause.
+const INCIDENTS_EVERY: Duration = Duration::from_secs(10);
+
+fn items(page: Value) -> Vec<Value> {
+    page["items"].as_array().cloned().unwrap_or_default()
+}
 
 /// What a server said, all at about the same time.
 #[derive(Clone, Debug)]
@@ -19,16 +26,33 @@ pub(super) struct Look {
     pub(super) kinds: Vec<Value>,
     pub(super) holders: Vec<Value>,
     pub(super) incidents: Vec<Value>,
+    /// When incidents were last asked for.
+    pub(super) grouped: Instant,
 }
 
 impl Look {
     pub(super) async fn at(client: &Client) -> Result<Look, Trouble> {
-        let items = |page: Value| page["items"].as_array().cloned().unwrap_or_default();
+        let incidents = items(client.get(&["incidents"], &[("limit", "20")]).await?.value);
+        Look::with(client, incidents, now()).await
+    }
+
+    /// Looks again. A server reads all jobs that failed to group them: that is asked for now and then only.
+    pub(super) async fn next(self, client: &Client) -> Result<Look, Trouble> {
+        if now().duration_since(self.grouped) >= INCIDENTS_EVERY {
+            return Look::at(client).await;
+        }
+        Look::with(client, self.incidents, self.grouped).await
+    }
+
+    async fn with(
+        client: &Client,
+        incidents: Vec<Value>,
+        grouped: Instant,
+    ) -> Result<Look, Trouble> {
         let stats = client.get(&["stats"], &[]).await?.value;
         let kinds = kinds::all(client).await?;
         let holders = items(client.get(&["holders"], &[("limit", "20")]).await?.value);
-        let incidents = items(client.get(&["incidents"], &[("limit", "20")]).await?.value);
-        Ok(Look { at: now(), stats, kinds, holders, incidents })
+        Ok(Look { at: now(), stats, kinds, holders, incidents, grouped })
     }
 
     pub(super) fn document(&self) -> Value {

@@ -222,6 +222,7 @@ mod tests {
         let list = |value: Value| value.as_array().unwrap().clone();
         Look {
             at: now(),
+            grouped: now(),
             stats: json!({
                 "jobs": {"scheduled": 14, "leased": 2, "paused": 0, "dead": 3}, "oldest_due": null,
                 "here": {"places": 8, "places_free": 6, "decisions": [{"decision": "done", "count": decided}]},

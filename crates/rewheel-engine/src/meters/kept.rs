@@ -4,7 +4,7 @@ use super::histogram::Histogram;
 use crate::counts::Counts;
 use rewheel::{Category, Moment};
 use rewheel_core::store::{Inserted, Settlement};
-use rewheel_core::{KindName, Timestamp};
+use rewheel_core::{JobId, KindName, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -136,9 +136,11 @@ impl Default for KindMeters {
 
 impl KindMeters {
     /// Counts what became of a job that came in.
-    pub(crate) fn submitted(&self, answer: &Inserted) {
+    pub(crate) fn submitted(&self, id: JobId, answer: &Inserted) {
         let place = match answer {
             Inserted::Created { .. } => 0,
+            // It was sent again after its answer was lost.
+            Inserted::Duplicate { job, .. } if *job == id => 0,
             Inserted::Duplicate { .. } => 1,
             Inserted::Refused(_) => 2,
             // Another entry of its batch was refused.

@@ -70,7 +70,7 @@ pub struct Exported {
 
 impl Exported {
     /// Reads what the store has, for the meters that tell it: they say what they heard last. Call it as
-    /// often as meters are collected; if never, those have no values.
+    /// often as meters are collected; before the first time the store counts as away.
     pub async fn refresh(&self, engine: &Engine) {
         let fleet = engine.fleet().await.ok();
         *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = fleet;

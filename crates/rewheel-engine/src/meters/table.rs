@@ -80,7 +80,7 @@ pub static METERS: [Meter; 25] = [
         form: Form::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Jobs whose first attempt started here.",
+        help: "Attempts that started here of jobs that had used none before.",
         read: |from| of_counts(from, |meters| load(&meters.started)),
     },
     Meter {

@@ -158,12 +158,13 @@ impl Shared {
         }
     }
 
-    /// Notes that jobs became dead letters by this engine's doing: it is the first to tell.
+    /// Returns what became of notices, by notifier.
     pub(crate) fn notify_counts(&self) -> Vec<NotifyCounts> {
         let channels = self.desk.iter().flat_map(|desk| &desk.channels);
         channels.map(|channel| channel.counts()).collect()
     }
 
+    /// Notes that jobs became dead letters by this engine's doing: it is the first to tell.
     pub(crate) fn note_dead(&self, jobs: impl IntoIterator<Item = JobId>) {
         let Some(desk) = &self.desk else { return };
         let mut is_news = false;

@@ -50,7 +50,7 @@ impl CallbackRunner {
         debug_assert_eq!(job.lane.kind, self.kind, "a runner runs the jobs of its own kind");
         let at = wall_clock();
         let now = Now { attempt, ends_in, at };
-        let request = match self.callback.urls.in_turn(job).nth(place) {
+        let request = match self.callback.urls.in_turn(job).get(place) {
             Some(url) => request(&self.callback, url, job, now),
             None => Err(Failure::new(Category::Unknown, None, "there is no such url")),
         };

@@ -28,10 +28,6 @@ impl Config {
     pub fn doubts(&self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         let mut doubt = |key: String, why: &str| doubts.push(Doubt { key, why: why.to_owned() });
-        if !self.server.is_private() && self.server.tls.is_none() {
-            let why = "tokens and payloads travel in the clear, unless a proxy is in front";
-            doubt("server.tls".to_owned(), why);
-        }
         if self.engine.lease_ttl < Duration::from_secs(1) && self.store.is_server() {
             let why = "a blink of the network, and others run this node's jobs again";
             doubt("engine.lease_ttl".to_owned(), why);
@@ -60,7 +56,6 @@ mod tests {
     fn what_is_unsafe_is_named_by_its_key() {
         let text = r#"
             [server]
-            listen = "0.0.0.0:7420"
             [store]
             url = "postgres://shop@db/shop"
             [engine]
@@ -76,8 +71,7 @@ mod tests {
         "#;
         let keys: Vec<String> =
             load(text, &[]).unwrap().doubts().into_iter().map(|doubt| doubt.key).collect();
-        let wanted =
-            ["server.tls", "engine.lease_ttl", "retention.keep_keys", "kinds.open.callback.allow"];
+        let wanted = ["engine.lease_ttl", "retention.keep_keys", "kinds.open.callback.allow"];
         assert_eq!(keys, wanted);
     }
 }

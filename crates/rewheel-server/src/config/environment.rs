@@ -46,9 +46,14 @@ impl Overrides {
     /// Writes them over what the file says.
     pub(super) fn over(&self, file: &File) -> Result<Sections, ConfigError> {
         let table = self.table(file)?;
-        // Each is good by itself, so is the file; together they have no way to go wrong but here.
-        let wrong = |why| ConfigError { place: None, key: String::new(), why };
-        place::sections(table).map_err(wrong)
+        // Each is good by itself, so is the file: what may be wrong is that one lacks another.
+        place::sections(table).map_err(|why| {
+            let lacks = |one: &&Override| alone(&one.path, &one.value).is_err_and(|it| it == why);
+            match self.found.iter().find(lacks) {
+                Some(one) => error(&one.variable, &one.path).because(&why),
+                None => ConfigError { place: None, key: String::new(), why },
+            }
+        })
     }
 
     /// Returns what both say, without judging it.
@@ -77,10 +82,10 @@ fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigE
         let why = format!("unknown key: it belongs under [retention], as retention.{name}");
         return Err(error(variable, path).because(&why));
     }
-    let tried = |value: Value| {
-        let mut table = Table::new();
-        put(&mut table, path, value.clone());
-        place::sections(table).map(|_| value)
+    let tried = |value: Value| match alone(path, &value) {
+        // What is missing, another may set.
+        Err(why) if !why.starts_with("missing field") => Err(why),
+        Ok(()) | Err(_) => Ok(value),
     };
     let as_text = tried(Value::String(text.to_owned()));
     let other = text_value(text);
@@ -89,6 +94,13 @@ fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigE
         (Err(why), None) => Err(error(variable, path).because(&why)),
         (Err(_), Some(value)) => tried(value).map_err(|why| error(variable, path).because(&why)),
     }
+}
+
+/// Says what is wrong with a setting if there is no other.
+fn alone(path: &[String], value: &Value) -> Result<(), String> {
+    let mut table = Table::new();
+    put(&mut table, path, value.clone());
+    place::sections(table).map(drop)
 }
 
 /// Reads a number, a truth, a list or a table the way the file has it.

@@ -85,6 +85,15 @@ fn the_environment_overrules_the_file() {
 }
 
 #[test]
+fn two_variables_may_need_each_other() {
+    let (certificate, key) = ("REWHEEL__SERVER__TLS__CERTIFICATE", "REWHEEL__SERVER__TLS__KEY");
+    let config = load("", &[(certificate, "a.pem"), (key, "b.pem")]).unwrap();
+    assert_eq!(config.server.tls.unwrap().key.to_str(), Some("b.pem"));
+    let why = format!("{certificate}: server.tls.certificate: missing field `key`");
+    check("", &[(certificate, "a.pem")], &why);
+}
+
+#[test]
 fn a_mistake_in_the_file_is_named_with_its_line() {
     check("[servr]", &[], "rewheel.toml:1: servr: unknown key `servr`, expected");
     check("\n[server]\nlisen = 1", &[], "rewheel.toml:3: server.lisen: unknown key `lisen`");
@@ -110,6 +119,7 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     limit("url_bytes_max = 70000", "url_bytes_max: must be 256 to 65534");
     limit("head_timeout = \"1ms\"", "head_timeout: must be 100ms or more");
     limit("write_timeout = 3", "write_timeout: invalid type");
+    limit("bodies_bytes_max = 5000000", "bodies_bytes_max: must be server.body_bytes_max or more");
     let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
     check("", &[(variable, "0")], &format!("{variable}: server.limits.requests_max: must be 1"));
     check("[store]\npool_max = 4", &[], "rewheel.toml:2: store.pool_max: only a server");

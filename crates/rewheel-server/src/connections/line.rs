@@ -94,6 +94,10 @@ impl Line {
         let stalled = self.stalled.load(Ordering::Relaxed);
         if !is_pending && stalled != 0 {
             self.stalled.store(0, Ordering::Relaxed);
+            if self.phase() == Phase::Idle {
+                // A long answer is on its way still: its reader is slow, not idle.
+                self.enter(Phase::Idle);
+            }
         } else if is_pending && stalled == 0 {
             let now = self.now.load(Ordering::Relaxed);
             self.stalled.store(now.wrapping_add(1).max(1), Ordering::Relaxed);

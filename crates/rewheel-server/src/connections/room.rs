@@ -99,7 +99,9 @@ impl Room {
 
 /// Who never finished a request goes before who did; then who has waited longest.
 fn cut_one(lines: &HashMap<u64, Arc<Line>>) -> bool {
-    let waits = |line: &&Arc<Line>| line.phase() != Phase::Busy && !line.is_cut();
+    // Whoever still reads an answer does not wait.
+    let is_done = |line: &Arc<Line>| line.phase() != Phase::Busy && line.stalled().is_none();
+    let waits = |line: &&Arc<Line>| is_done(line) && !line.is_cut();
     let rank = |line: &&Arc<Line>| (line.phase() == Phase::Head, line.waited());
     let longest = lines.values().filter(waits).max_by_key(rank);
     longest.inspect(|line| line.cut(Cut::Crowded)).is_some()

@@ -69,7 +69,7 @@ fn reference() -> String {
         `GET /metrics` shows them in the text format of Prometheus, under the first name; OTLP sends them under the second. The\n\
         first six tell what the store has, so that each server of a fleet says the same; the others count what one server did\n\
         since it started. Labels have few values: kinds, states, decisions, categories, verbs; never tenants, keys or jobs. Kinds\n\
-        beyond the first 1,000 are counted in none.\n\n\
+        beyond the first 1,000 are told by the store's meters only.\n\n\
         | Prometheus | OpenTelemetry | form | unit | labels | says |\n\
         | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();

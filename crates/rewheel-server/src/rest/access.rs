@@ -1,5 +1,6 @@
 //! Who may take which route.
 
+use super::nearby;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::tokens::Caller;
@@ -123,7 +124,7 @@ fn needs(method: &Method, path: &str) -> Needs {
 /// Lets a request through to its route, with whoever sends it.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
-    let needs = path.map_or(Needs::Nothing, |path| needs(request.method(), path.as_str()));
+    let needs = path.map_or(ADMIN, |path| needs(request.method(), path.as_str()));
     let role = match needs {
         Needs::Nothing => return next.run(request).await,
         Needs::Role(role) | Needs::Whole(role) => role,
@@ -136,7 +137,12 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         Err(unreadable) if problem.code == Code::Unauthorized => unreadable,
         Ok(_) | Err(_) => problem,
     });
-    let checked = admitted.and_then(|caller| check(&caller, needs, role).map(|()| caller));
+    let checked = admitted.and_then(|caller| {
+        if !caller.has_token() {
+            nearby::check(request.uri(), request.headers())?;
+        }
+        check(&caller, needs, role).map(|()| caller)
+    });
     match checked {
         Ok(caller) => {
             request.extensions_mut().insert(caller);

@@ -15,8 +15,8 @@ use std::io::{self, Write};
 /// A shorter answer fits into one packet either way.
 const BYTES_MIN: u64 = 1024;
 
-/// No answer of ours is so long; one that were would go out as it is.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A longer answer goes out as it is: it would take seconds to pack.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How much is unpacked between two looks at the size: it becomes a thousand times as much at most.
 const STEP: usize = 1024;
@@ -27,7 +27,8 @@ pub(super) async fn compress(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let (mut parts, body) = response.into_parts();
     // What has no length yet is told as it happens: nobody waits for enough of it to compress.
-    let is_long = body.size_hint().exact().is_some_and(|bytes| bytes > BYTES_MIN);
+    let is_long =
+        body.size_hint().exact().is_some_and(|bytes| bytes > BYTES_MIN && bytes <= BYTES_MAX);
     if !is_long || parts.headers.contains_key(CONTENT_ENCODING) || !is_text(&parts.headers) {
         return Response::from_parts(parts, body);
     }
@@ -35,7 +36,8 @@ pub(super) async fn compress(request: Request, next: Next) -> Response {
     if !is_wanted {
         return Response::from_parts(parts, body);
     }
-    let Ok(plain) = axum::body::to_bytes(body, BYTES_MAX).await else {
+    // It has the length that it said.
+    let Ok(plain) = axum::body::to_bytes(body, usize::MAX).await else {
         parts.status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
         return Response::from_parts(parts, Body::empty());
     };

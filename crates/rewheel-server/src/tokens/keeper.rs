@@ -76,7 +76,7 @@ impl Caller {
         self.tenant.as_ref()
     }
 
-    /// Returns whether there are tokens at all.
+    /// Returns whether it was let in by a token, and not because there are none.
     pub(crate) fn has_token(&self) -> bool {
         self.badge != Badge::None
     }
@@ -125,6 +125,8 @@ pub(crate) struct Keeper {
     /// Whether only this machine can reach the server: without any tokens it then needs none.
     is_private: bool,
     known: Mutex<Option<Arc<Known>>>,
+    /// When the store was last asked in vain with nothing to fall back on, and what it said.
+    in_vain: Mutex<Option<(Moment, Problem)>>,
     /// Held by whoever asks the store.
     asking: tokio::sync::Mutex<()>,
 }
@@ -143,7 +145,14 @@ struct Known {
 impl Keeper {
     pub(crate) fn new(config: Option<TokenHash>, is_private: bool) -> Keeper {
         let asking = tokio::sync::Mutex::new(());
-        Keeper { clock: Clock::system(), config, is_private, known: Mutex::default(), asking }
+        Keeper {
+            clock: Clock::system(),
+            config,
+            is_private,
+            known: Mutex::default(),
+            in_vain: Mutex::default(),
+            asking,
+        }
     }
 
     /// Lets a caller in, or says why not. Which of several reasons it is that a token is of no use is
@@ -240,6 +249,11 @@ impl Keeper {
         if let Some(known) = self.latest().filter(usable) {
             return Ok(known);
         }
+        // Whoever came while the store was asked in vain is told the same, and does not ask in turn.
+        let in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, problem)) = in_vain.filter(|(failed, _)| *failed >= now) {
+            return Err(problem);
+        }
         let asked = self.clock.now();
         let answer = match tokio::time::timeout(ANSWER_MAX, store.tokens()).await {
             Ok(Ok(tokens)) => Ok(tokens),
@@ -256,7 +270,11 @@ impl Keeper {
                 let failed = Some(self.clock.now());
                 Known { failed, ..(*old).clone() }
             }
-            (Err(problem), _) => return Err(problem),
+            (Err(problem), _) => {
+                let told = Some((self.clock.now(), problem.clone()));
+                *self.in_vain.lock().unwrap_or_else(PoisonError::into_inner) = told;
+                return Err(problem);
+            }
         };
         let known = Arc::new(known);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));

@@ -53,6 +53,24 @@ async fn the_first_token_is_an_admins_and_closes_the_server() {
 }
 
 #[tokio::test]
+async fn without_tokens_a_page_of_another_site_is_kept_out() {
+    served(config(), async |api| {
+        for (header, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+            let request = api.request(Method::GET, "/v1/jobs").header(header, value);
+            let answer = Answer::of(request).await;
+            assert_eq!((answer.status, answer.problem()), (403, "forbidden"));
+        }
+        let live = api.request(Method::GET, "/livez").header("host", "evil.example");
+        assert_eq!(Answer::of(live).await.status, 200);
+        // Whoever has a token may come by any name.
+        let ops = make(&api, "", "ops", "admin").await;
+        let request = api.request(Method::GET, "/v1/jobs").header("host", "rewheel.corp.example");
+        assert_eq!(Answer::of(request.bearer_auth(ops)).await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn who_is_revoked_hears_no_more_and_waits_no_more() {
     let mut config = config();
     let worker = serde_json::from_str(r#"{"runner":"worker"}"#).unwrap();

@@ -76,7 +76,7 @@ macro_rules! store_conformance {
                 are_read_on_from_behind_an_empty_lane,
                 are_those_of_the_kinds_asked_for,
                 tell_the_earliest_due,
-                move_on_when_the_first_is_claimed, keep_their_shard,
+                move_on_when_the_first_is_claimed, keep_their_shard, tell_the_shards_of_a_batch_apart,
                 are_left_out_without_scheduled_jobs,
                 are_there_again_when_a_job_comes_back,
             }

@@ -125,6 +125,22 @@ pub async fn keep_their_shard(subject: &Subject) {
     }
 }
 
+/// Jobs that came in one batch, and differ in nothing but their shard, are in lanes of their own.
+pub async fn tell_the_shards_of_a_batch_apart(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let keyed =
+        |key: &str| NewJob { shard_key: ShardKey::parse(key).ok(), ..subject.job("charge") };
+    let shard = Some(Shard::new(200));
+    let jobs = [keyed("a"), keyed("b"), NewJob { shard, ..keyed("b") }, keyed("b"), keyed("a")];
+    subject.insert(&jobs).await;
+    for job in &jobs {
+        assert_eq!(subject.get(job.id).await.lane, job.lane());
+    }
+    let mut lanes: Vec<Lane> = jobs[..3].iter().map(NewJob::lane).collect();
+    lanes.sort();
+    assert_eq!(names(&subject.lanes(&["charge"]).await), lanes);
+}
+
 /// Only the kinds that are asked for are looked at.
 pub async fn are_those_of_the_kinds_asked_for(subject: &Subject) {
     subject.kinds(&["a", "b", "c"]).await;

@@ -96,7 +96,7 @@ impl KeptResponse {
 
     /// Makes a response of it, for one who asks again.
     pub(super) fn replay(self) -> Response<Body> {
-        let Some(body) = self.body else { return Problem::NOT_KEPT.response(None) };
+        let Some(body) = self.body else { return Problem::NOT_KEPT.response() };
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;

@@ -5,7 +5,6 @@ use super::header;
 use super::kept::KeptResponse;
 use super::problem::Problem;
 use crate::classify::{Class, Verdict};
-use crate::duration::seconds;
 use crate::idempotency::{
     Entry, Fingerprint, Finished, Idempotency, IdempotencyKey, IdempotencyStoreError, Run,
 };
@@ -194,11 +193,20 @@ where
         let mut ready = std::mem::replace(&mut self.inner, fresh);
         let layer = self.layer.clone();
         Box::pin(async move {
-            match layer.admit(request).await {
-                Admitted::Unkeyed(request) => ready.call(request).await,
-                Admitted::Answered(response) => Ok(response),
-                Admitted::Run(run, request) => {
-                    let work = async move { layer.carry_out(run, ready.call(request)).await };
+            match layer.read(request).await {
+                Asked::Unkeyed(request) => ready.call(request).await,
+                Asked::Unclear(problem) => Ok(problem.response()),
+                Asked::Keyed(key, fingerprint, mut request) => {
+                    // To the end from here on: dropped in the middle, it could leave a key that nobody answers for.
+                    let work = async move {
+                        match layer.begin(key, fingerprint).await {
+                            Ok(run) => {
+                                request.extensions_mut().insert(run.ticket());
+                                layer.carry_out(run, ready.call(request)).await
+                            }
+                            Err(response) => Ok(response),
+                        }
+                    };
                     ToTheEnd { work: Some(Box::pin(work)) }.await
                 }
             }
@@ -206,59 +214,61 @@ where
     }
 }
 
-/// What is done about a request.
-enum Admitted {
+/// What a request asks for.
+enum Asked {
     /// It has no key, and needs none.
     Unkeyed(Request<Body>),
     /// It is not carried out.
-    Answered(Response<Body>),
-    /// It is carried out.
-    Run(Box<Run>, Request<Body>),
+    Unclear(Problem),
+    /// It is to be carried out once.
+    Keyed(IdempotencyKey, Fingerprint, Request<Body>),
 }
 
 impl IdempotencyLayer {
-    async fn admit(&self, request: Request<Body>) -> Admitted {
+    async fn read(&self, request: Request<Body>) -> Asked {
         if request.method().is_safe() {
-            return Admitted::Unkeyed(request);
+            return Asked::Unkeyed(request);
         }
-        let refuse = |problem: Problem| Admitted::Answered(problem.response(None));
         let key = match header::read(request.headers()) {
             Ok(Some(key)) => key,
-            Ok(None) if self.required => return refuse(Problem::KEY_MISSING),
-            Ok(None) => return Admitted::Unkeyed(request),
-            Err(header::Invalid) => return refuse(Problem::KEY_INVALID),
+            Ok(None) if self.required => return Asked::Unclear(Problem::KEY_MISSING),
+            Ok(None) => return Asked::Unkeyed(request),
+            Err(header::Invalid) => return Asked::Unclear(Problem::KEY_INVALID),
         };
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let Ok(key) = IdempotencyKey::new(&(self.caller)(&parts), &key) else {
-            return refuse(Problem::KEY_INVALID);
+            return Asked::Unclear(Problem::KEY_INVALID);
         };
-        let body = match collect(body, self.request_bytes_max).await {
-            Collected::Whole(body) => body,
-            Collected::Longer(_) => return refuse(Problem::TOO_LARGE),
-            Collected::Broken(_) => return refuse(Problem::BODY_BROKEN),
-        };
-        match self.idempotency.begin(key, fingerprint(&parts, &body)).await {
-            Ok(Entry::Run(run)) => {
-                parts.extensions.insert(run.ticket());
-                Admitted::Run(run, Request::from_parts(parts, Body::from(body)))
+        match collect(body, self.request_bytes_max).await {
+            Collected::Whole(body) => {
+                let fingerprint = fingerprint(&parts, &body);
+                Asked::Keyed(key, fingerprint, Request::from_parts(parts, Body::from(body)))
             }
-            Ok(Entry::Done(bytes)) => match KeptResponse::from_bytes(&bytes) {
-                Some(kept) => Admitted::Answered(kept.replay()),
-                None => refuse(Problem::BROKEN),
-            },
-            Ok(Entry::InFlight { .. }) => {
-                Admitted::Answered(Problem::IN_FLIGHT.response(Some(seconds(1))))
-            }
-            Ok(Entry::Unknown) => refuse(Problem::UNKNOWN),
-            Ok(Entry::Reused) => refuse(Problem::KEY_REUSED),
-            Err(IdempotencyStoreError::Broken(_)) => refuse(Problem::BROKEN),
-            Err(IdempotencyStoreError::Full) => {
-                Admitted::Answered(Problem::FULL.response(Some(seconds(60))))
-            }
-            Err(IdempotencyStoreError::Unavailable(_)) => {
-                Admitted::Answered(Problem::UNAVAILABLE.response(Some(seconds(1))))
-            }
+            Collected::Longer(_) => Asked::Unclear(Problem::TOO_LARGE),
+            Collected::Broken(_) => Asked::Unclear(Problem::BODY_BROKEN),
         }
+    }
+
+    /// Begins a run, or says what is answered instead.
+    async fn begin(
+        &self,
+        key: IdempotencyKey,
+        fingerprint: Fingerprint,
+    ) -> Result<Box<Run>, Response<Body>> {
+        let problem = match self.idempotency.begin(key, fingerprint).await {
+            Ok(Entry::Run(run)) => return Ok(run),
+            Ok(Entry::Done(bytes)) => match KeptResponse::from_bytes(&bytes) {
+                Some(kept) => return Err(kept.replay()),
+                None => Problem::BROKEN,
+            },
+            Ok(Entry::InFlight { .. }) => Problem::IN_FLIGHT,
+            Ok(Entry::Unknown) => Problem::UNKNOWN,
+            Ok(Entry::Reused) => Problem::KEY_REUSED,
+            Err(IdempotencyStoreError::Broken(_)) => Problem::BROKEN,
+            Err(IdempotencyStoreError::Full) => Problem::FULL,
+            Err(IdempotencyStoreError::Unavailable(_)) => Problem::UNAVAILABLE,
+        };
+        Err(problem.response())
     }
 
     async fn carry_out<E>(
@@ -305,7 +315,7 @@ impl IdempotencyLayer {
         }
         match finished {
             // A newer run has the key: what it answers is what counts.
-            Ok(Finished::Lost) => Problem::IN_FLIGHT.response(Some(seconds(1))),
+            Ok(Finished::Lost) => Problem::IN_FLIGHT.response(),
             // The work is done, whether its answer could be stored or not.
             Ok(Finished::Stored | Finished::Already) | Err(_) => Response::from_parts(parts, body),
         }

@@ -2,7 +2,6 @@
 
 use ::axum::body::Body;
 use ::axum::http::{HeaderValue, Response, StatusCode, header};
-use std::time::Duration;
 
 /// Something that a caller should do differently.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +10,8 @@ pub(super) struct Problem {
     pub(super) code: &'static str,
     pub(super) title: &'static str,
     pub(super) detail: &'static str,
+    /// In how many seconds to ask again, where that may help.
+    pub(super) retry_after: Option<u32>,
 }
 
 impl Problem {
@@ -19,24 +20,28 @@ impl Problem {
         code: "key_missing",
         title: "idempotency key missing",
         detail: "this route needs an Idempotency-Key header: send a fresh UUID, and the same one when you ask again",
+        retry_after: None,
     };
     pub(super) const KEY_INVALID: Problem = Problem {
         status: StatusCode::BAD_REQUEST,
         code: "key_invalid",
         title: "invalid idempotency key",
         detail: "Idempotency-Key must be sent once, with 1 to 255 visible ASCII characters, bare or in double quotes",
+        retry_after: None,
     };
     pub(super) const KEY_REUSED: Problem = Problem {
         status: StatusCode::UNPROCESSABLE_ENTITY,
         code: "key_reused",
         title: "idempotency key reused",
-        detail: "this Idempotency-Key was sent before with another method, path or body: take a new key for a new request",
+        detail: "this Idempotency-Key was sent before with another method, path, query, content type or body: take a new key for a new request",
+        retry_after: None,
     };
     pub(super) const IN_FLIGHT: Problem = Problem {
         status: StatusCode::CONFLICT,
         code: "key_in_flight",
         title: "request in flight",
         detail: "a request with this Idempotency-Key is being carried out: ask again in a moment for its answer",
+        retry_after: Some(1),
     };
     pub(super) const UNKNOWN: Problem = Problem {
         status: StatusCode::CONFLICT,
@@ -44,6 +49,7 @@ impl Problem {
         title: "outcome unknown",
         detail: "a request with this Idempotency-Key was begun and never answered: find out what it did before you send it with a \
                  new key",
+        retry_after: None,
     };
     pub(super) const NOT_KEPT: Problem = Problem {
         status: StatusCode::CONFLICT,
@@ -51,18 +57,21 @@ impl Problem {
         title: "answer not kept",
         detail: "a request with this Idempotency-Key was carried out, but its answer was too large to keep: it is not carried out \
                  again",
+        retry_after: None,
     };
     pub(super) const TOO_LARGE: Problem = Problem {
         status: StatusCode::PAYLOAD_TOO_LARGE,
         code: "too_large",
         title: "request too large",
         detail: "the body is larger than a request with an Idempotency-Key may have here",
+        retry_after: None,
     };
     pub(super) const BODY_BROKEN: Problem = Problem {
         status: StatusCode::BAD_REQUEST,
         code: "body_broken",
         title: "body broken",
         detail: "the body could not be read to its end: nothing was done",
+        retry_after: None,
     };
     pub(super) const UNAVAILABLE: Problem = Problem {
         status: StatusCode::SERVICE_UNAVAILABLE,
@@ -70,23 +79,26 @@ impl Problem {
         title: "store unavailable",
         detail: "whether this request was carried out before cannot be told now: nothing was done, ask again with the same \
                  Idempotency-Key",
+        retry_after: Some(1),
     };
     pub(super) const FULL: Problem = Problem {
         status: StatusCode::SERVICE_UNAVAILABLE,
         code: "store_full",
         title: "store full",
         detail: "there is no room for another Idempotency-Key now: nothing was done, ask again later with the same one",
+        retry_after: Some(60),
     };
     pub(super) const BROKEN: Problem = Problem {
         status: StatusCode::INTERNAL_SERVER_ERROR,
         code: "store_broken",
         title: "store broken",
         detail: "the store of idempotency keys needs a person: nothing was done",
+        retry_after: None,
     };
 
     /// Every text is ours, without quotes or backslashes: it needs no escaping.
-    pub(super) fn response(self, retry_after: Option<Duration>) -> Response<Body> {
-        let Problem { status, code, title, detail } = self;
+    pub(super) fn response(self) -> Response<Body> {
+        let Problem { status, code, title, detail, retry_after } = self;
         let body = format!(
             "{{\"type\":\"urn:rewheel:problem:{code}\",\"title\":\"{title}\",\"status\":{},\"code\":\"{code}\",\"detail\":\"{detail}\"}}",
             status.as_u16()
@@ -95,9 +107,8 @@ impl Problem {
         *response.status_mut() = status;
         let json = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
-        if let Some(after) = retry_after {
-            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
-            response.headers_mut().insert(header::RETRY_AFTER, seconds.max(1).into());
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

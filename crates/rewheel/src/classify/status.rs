@@ -253,8 +253,9 @@ impl Class {
     /// Judges an HTTP response by its status, together with its `Retry-After` header.
     ///
     /// A header that can be read makes `Retry` a `RetryAfter` of at most
-    /// [`RetryAfter::DELAY_MAX`]; one that cannot be read counts as absent, and one on a response
-    /// that is not worth another attempt changes nothing.
+    /// [`RetryAfter::DELAY_MAX`]; one that cannot be read counts as absent. It makes a 409 worth
+    /// another attempt: that is how a callee says that the same request is at work there
+    /// (as an idempotency layer does). On any other response that is not worth one it changes nothing.
     ///
     /// `now` matters only for a header that names a date. Pass the response's own `Date` where
     /// there is one: both dates then come from one clock, so it does not matter how far that clock
@@ -274,12 +275,12 @@ impl Class {
     /// ```
     pub fn of_response(status: u16, retry_after: Option<&str>, now: SystemTime) -> Class {
         let class = Class::of_status(status);
-        match (class.verdict, retry_after.and_then(RetryAfter::parse)) {
-            (Verdict::Retry, Some(retry_after)) => {
+        let comes_again = class.verdict == Verdict::Retry || status == 409;
+        match retry_after.and_then(RetryAfter::parse).filter(|_| comes_again) {
+            Some(retry_after) => {
                 Class { verdict: Verdict::RetryAfter(retry_after.delay(now)), ..class }
             }
-            (Verdict::Retry, None)
-            | (Verdict::Done | Verdict::RetryAfter(_) | Verdict::Stop, _) => class,
+            None => class,
         }
     }
 }

@@ -194,6 +194,9 @@ mod response {
         check_header(503, Some("soon"), Verdict::Retry);
         check_header(503, None, Verdict::Retry);
         check_header(404, Some("7"), Verdict::Stop);
+        check_header(409, Some("7"), after(7));
+        check_header(409, Some("soon"), Verdict::Stop);
+        check_header(409, None, Verdict::Stop);
         check_header(301, Some("7"), Verdict::Done);
         check_header(999, Some("7"), after(7));
     }

@@ -14,21 +14,15 @@ use rewheel::{MemoryIdempotency, seconds};
 #[tokio::test]
 async fn who_asks_again_gets_the_same_answer() {
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            let number = count.up();
-            async move {
-                let headers = [
-                    ("content-type", "application/json"),
-                    ("location", "/charges/1"),
-                    ("set-cookie", "session=secret"),
-                    ("x-trace", "abc"),
-                ];
-                (StatusCode::CREATED, headers, format!("{{\"charge\":{number}}}"))
-            }
-        }
-    };
+    let handler = count.then(move |number| async move {
+        let headers = [
+            ("content-type", "application/json"),
+            ("location", "/charges/1"),
+            ("set-cookie", "session=secret"),
+            ("x-trace", "abc"),
+        ];
+        (StatusCode::CREATED, headers, format!("{{\"charge\":{number}}}"))
+    });
     let layer = layer(&idempotency()).keep_headers([HeaderName::from_static("x-trace")]);
     let app = app(layer, handler);
     let first = send(&app, charge("order-17")).await;
@@ -48,13 +42,10 @@ async fn who_asks_again_gets_the_same_answer() {
 async fn a_failure_that_passes_is_not_frozen() {
     for status in [401, 403, 408, 425, 429, 500, 502, 503, 504] {
         let count = Count::default();
-        let handler = {
-            let count = count.clone();
-            move || {
-                let status = if count.up() == 1 { status } else { 200 };
-                async move { StatusCode::from_u16(status).expect("a status") }
-            }
-        };
+        let handler = count.then(move |number| {
+            let status = if number == 1 { status } else { 200 };
+            async move { StatusCode::from_u16(status).expect("a status") }
+        });
         let app = app(layer(&idempotency()), handler);
         let said = [send(&app, charge("k")).await, send(&app, charge("k")).await];
         assert_eq!(said.map(|said| said.status.as_u16()), [status, 200]);
@@ -67,13 +58,8 @@ async fn a_failure_that_passes_is_not_frozen() {
 async fn a_refusal_is_kept_as_is_a_success() {
     for status in [200, 204, 303, 400, 404, 409, 410, 422] {
         let count = Count::default();
-        let handler = {
-            let count = count.clone();
-            move || {
-                count.up();
-                async move { StatusCode::from_u16(status).expect("a status") }
-            }
-        };
+        let handler =
+            count.then(move |_| async move { StatusCode::from_u16(status).expect("a status") });
         let app = app(layer(&idempotency()), handler);
         for _ in 0..2 {
             assert_eq!(send(&app, charge("k")).await.status.as_u16(), status);
@@ -85,13 +71,7 @@ async fn a_refusal_is_kept_as_is_a_success() {
 #[tokio::test]
 async fn a_service_may_keep_every_answer() {
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            count.up();
-            async { StatusCode::INTERNAL_SERVER_ERROR }
-        }
-    };
+    let handler = count.then(move |_| async { StatusCode::INTERNAL_SERVER_ERROR });
     let app = app(layer(&idempotency()).keep_when(|_| true), handler);
     for replayed in [false, true] {
         let said = send(&app, charge("k")).await;
@@ -103,16 +83,12 @@ async fn a_service_may_keep_every_answer() {
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_passed_on_and_not_done_again() {
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            count.up();
-            // Of unknown length, so that it has to be read.
-            let piece = |_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 100]));
-            let pieces: Vec<_> = (0..5).map(piece).collect();
-            async { Body::from_stream(stream::iter(pieces)).into_response() }
-        }
-    };
+    let handler = count.then(move |_| {
+        // Of unknown length, so that it has to be read.
+        let piece = |_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 100]));
+        let pieces: Vec<_> = (0..5).map(piece).collect();
+        async { Body::from_stream(stream::iter(pieces)).into_response() }
+    });
     let app = app(layer(&idempotency()).answer_bytes_max(499), handler);
     assert_eq!(send(&app, charge("k")).await.body, "x".repeat(500));
     for _ in 0..2 {
@@ -125,13 +101,7 @@ async fn an_answer_that_is_too_large_is_passed_on_and_not_done_again() {
 #[tokio::test]
 async fn an_answer_for_which_there_is_no_room_is_passed_on_and_not_done_again() {
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            count.up();
-            async { "x".repeat(500) }
-        }
-    };
+    let handler = count.then(move |_| async { "x".repeat(500) });
     let app = app(layer(&Idempotency::new(MemoryIdempotency::new(10, 400))), handler);
     assert_eq!(send(&app, charge("k")).await.body.len(), 500);
     assert_eq!(send(&app, charge("k")).await.problem(), (409, "answer_not_kept".to_owned()));
@@ -141,16 +111,13 @@ async fn an_answer_for_which_there_is_no_room_is_passed_on_and_not_done_again() 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_not_kept() {
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            let mut pieces = vec![Ok(Bytes::from_static(b"half"))];
-            if count.up() == 1 {
-                pieces.push(Err(std::io::Error::other("cut")));
-            }
-            async { Body::from_stream(stream::iter(pieces)).into_response() }
+    let handler = count.then(move |number| {
+        let mut pieces = vec![Ok(Bytes::from_static(b"half"))];
+        if number == 1 {
+            pieces.push(Err(std::io::Error::other("cut")));
         }
-    };
+        async { Body::from_stream(stream::iter(pieces)).into_response() }
+    });
     let app = app(layer(&idempotency()), handler);
     let cut = tower::ServiceExt::oneshot(app.clone(), charge("k")).await.expect("infallible");
     assert!(axum::body::to_bytes(cut.into_body(), 100).await.is_err());
@@ -182,13 +149,7 @@ async fn a_handler_may_store_its_answer_itself() {
 async fn answers_are_forgotten_after_their_time() {
     let (store, clock) = store();
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            count.up();
-            async { "charged" }
-        }
-    };
+    let handler = count.then(move |_| async { "charged" });
     let app = app(layer(&Idempotency::new(store.clone()).keep(seconds(60))), handler);
     send(&app, charge("k")).await;
     clock.advance(seconds(59));

@@ -4,15 +4,16 @@ use crate::support::{Count, app, charge, charged, key, layer, send};
 use async_trait::async_trait;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
-use rewheel::MemoryIdempotency;
 use rewheel::idempotency::{
-    Begin, Begun, Finished, Idempotency, IdempotencyError, IdempotencyStore, IdempotencyStoreError,
-    Ticket,
+    AfterCrash, Begin, Begun, Finished, Idempotency, IdempotencyError, IdempotencyStore,
+    IdempotencyStoreError, Ticket,
 };
-use std::future::ready;
+use rewheel::{MemoryIdempotency, millis, seconds};
+use std::future::{pending, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
 /// A store whose verbs fail so many times.
 #[derive(Clone, Debug)]
@@ -20,13 +21,26 @@ struct Faulty {
     store: MemoryIdempotency,
     begins: Arc<AtomicU32>,
     finishes: Arc<AtomicU32>,
+    /// Finishes that do nothing.
+    refused: Arc<AtomicU32>,
+    /// Renewals that never end.
+    hung: Arc<AtomicU32>,
+    /// How late everything is answered.
+    late: Duration,
 }
 
 impl Faulty {
     fn new(begins: u32, finishes: u32) -> Faulty {
         let store = MemoryIdempotency::new(100, 1 << 20);
         let (begins, finishes) = (AtomicU32::new(begins), AtomicU32::new(finishes));
-        Faulty { store, begins: Arc::new(begins), finishes: Arc::new(finishes) }
+        Faulty {
+            store,
+            begins: Arc::new(begins),
+            finishes: Arc::new(finishes),
+            refused: Arc::default(),
+            hung: Arc::default(),
+            late: Duration::ZERO,
+        }
     }
 }
 
@@ -44,10 +58,14 @@ fn away<T>() -> Result<T, IdempotencyStoreError> {
 impl IdempotencyStore for Faulty {
     async fn begin(&self, begin: &Begin) -> Result<Begun, IdempotencyStoreError> {
         let begun = self.store.begin(begin).await;
+        tokio::time::sleep(self.late).await;
         if fails(&self.begins) { away() } else { begun }
     }
 
     async fn renew(&self, ticket: &Ticket, lease: Duration) -> Result<bool, IdempotencyStoreError> {
+        if fails(&self.hung) {
+            pending::<()>().await;
+        }
         self.store.renew(ticket, lease).await
     }
 
@@ -56,6 +74,9 @@ impl IdempotencyStore for Faulty {
         ticket: &Ticket,
         answer: &[u8],
     ) -> Result<Finished, IdempotencyStoreError> {
+        if fails(&self.refused) {
+            return away();
+        }
         let finished = self.store.finish(ticket, answer).await;
         if fails(&self.finishes) { away() } else { finished }
     }
@@ -69,18 +90,11 @@ impl IdempotencyStore for Faulty {
     }
 }
 
-fn counting(
-    count: &Count,
-) -> impl Fn() -> std::future::Ready<String> + Clone + Send + Sync + 'static {
-    let count = count.clone();
-    move || ready(count.up().to_string())
-}
-
 #[tokio::test(start_paused = true)]
 async fn nothing_is_done_while_the_store_is_away() {
     let count = Count::default();
     let store = Faulty::new(u32::MAX, 0);
-    let app = app(layer(&Idempotency::new(store.clone())), counting(&count));
+    let app = app(layer(&Idempotency::new(store.clone())), count.told());
     let said = send(&app, charge("k")).await;
     assert_eq!(said.problem(), (503, "store_unavailable".to_owned()));
     assert_eq!((&said.headers["retry-after"], count.get()), (&"1".parse().expect("a value"), 0));
@@ -89,7 +103,7 @@ async fn nothing_is_done_while_the_store_is_away() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_lost_is_asked_for_again() {
     let count = Count::default();
-    let app = app(layer(&Idempotency::new(Faulty::new(2, 2))), counting(&count));
+    let app = app(layer(&Idempotency::new(Faulty::new(2, 2))), count.told());
     assert_eq!(send(&app, charge("k")).await.body, "1");
     let again = send(&app, charge("k")).await;
     assert_eq!((again.body.as_str(), again.is_replayed(), count.get()), ("1", true, 1));
@@ -98,15 +112,53 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn work_that_is_done_is_answered_even_if_that_cannot_be_stored() {
     let count = Count::default();
-    let app = app(layer(&Idempotency::new(Faulty::new(0, u32::MAX))), counting(&count));
+    let app = app(layer(&Idempotency::new(Faulty::new(0, u32::MAX))), count.told());
     assert_eq!(send(&app, charge("k")).await.body, "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_by_a_store_that_comes_back() {
+    let count = Count::default();
+    let store = Faulty { refused: Arc::new(AtomicU32::new(20)), ..Faulty::new(0, 0) };
+    let app = app(layer(&Idempotency::new(store)), count.told());
+    assert_eq!(send(&app, charge("k")).await.body, "1");
+    assert!(send(&app, charge("k")).await.is_replayed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_hangs_does_not_cost_the_lease() {
+    let count = Count::default();
+    let store = Faulty { hung: Arc::new(AtomicU32::new(1)), ..Faulty::new(0, 0) };
+    let handler = count.then(|number| async move {
+        sleep(seconds(60)).await;
+        number.to_string()
+    });
+    let app = app(layer(&Idempotency::new(store)), handler);
+    let late = async {
+        sleep(seconds(45)).await;
+        send(&app, charge("k")).await.problem()
+    };
+    let (first, late) = tokio::join!(send(&app, charge("k")), late);
+    assert_eq!((first.body.as_str(), late), ("1", (409, "key_in_flight".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_hangs_up_while_it_begins_leaves_no_riddle() {
+    let count = Count::default();
+    let store = Faulty { late: millis(10), ..Faulty::new(0, 0) };
+    let idempotency = Idempotency::new(store).after_crash(AfterCrash::Unknown);
+    let app = app(layer(&idempotency), count.told());
+    assert!(timeout(millis(1), send(&app, charge("k"))).await.is_err());
+    sleep(seconds(60)).await;
+    let again = send(&app, charge("k")).await;
+    assert_eq!((again.body.as_str(), again.is_replayed()), ("1", true));
 }
 
 #[tokio::test]
 async fn a_full_store_refuses_new_keys_and_knows_the_old_ones() {
     let count = Count::default();
     let store = MemoryIdempotency::new(2, 1 << 20);
-    let app = app(layer(&Idempotency::new(store)), counting(&count));
+    let app = app(layer(&Idempotency::new(store)), count.told());
     for key in ["a", "b"] {
         assert_eq!(send(&app, charge(key)).await.status, 200);
     }
@@ -133,16 +185,10 @@ async fn what_nobody_wrote_is_not_replayed() {
 #[tokio::test]
 async fn after_a_panic_the_next_one_runs() {
     let count = Count::default();
-    let handler = {
-        let count = count.clone();
-        move || {
-            let number = count.up();
-            async move {
-                assert_ne!(number, 1, "the handler fails");
-                number.to_string()
-            }
-        }
-    };
+    let handler = count.then(move |number| async move {
+        assert_ne!(number, 1, "the handler fails");
+        number.to_string()
+    });
     let app = app(layer(&Idempotency::new(Faulty::new(0, 0))), handler);
     let mut first = tokio::task::JoinSet::new();
     first.spawn({
@@ -156,7 +202,7 @@ async fn after_a_panic_the_next_one_runs() {
 #[tokio::test]
 async fn a_body_that_breaks_off_is_not_carried_out() {
     let count = Count::default();
-    let app = app(layer(&Idempotency::new(Faulty::new(0, 0))), counting(&count));
+    let app = app(layer(&Idempotency::new(Faulty::new(0, 0))), count.told());
     let mut request = charge("k");
     let cut = Err::<Bytes, _>(std::io::Error::other("cut"));
     *request.body_mut() = Body::from_stream(stream::iter([cut]));

@@ -6,17 +6,10 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::routing::post;
 
-fn counting(
-    count: &Count,
-) -> impl Fn() -> std::future::Ready<String> + Clone + Send + Sync + 'static {
-    let count = count.clone();
-    move || std::future::ready(count.up().to_string())
-}
-
 #[tokio::test]
 async fn a_key_stands_for_one_request() {
     let count = Count::default();
-    let app = app(layer(&idempotency()), counting(&count));
+    let app = app(layer(&idempotency()), count.told());
     assert_eq!(send(&app, charge("k")).await.status, 200);
     type Change = fn(&mut Request<Body>);
     let changes: [(&str, Change); 5] = [
@@ -43,7 +36,7 @@ async fn a_key_stands_for_one_request() {
 #[tokio::test]
 async fn the_whole_path_counts_within_a_nested_router() {
     let count = Count::default();
-    let inner = || Router::new().route("/", post(counting(&count)));
+    let inner = || Router::new().route("/", post(count.told()));
     let layer = layer(&idempotency());
     let app = Router::new()
         .nest("/charges", inner().layer(layer.clone()))
@@ -57,7 +50,7 @@ async fn the_whole_path_counts_within_a_nested_router() {
 #[tokio::test]
 async fn callers_have_keys_of_their_own() {
     let count = Count::default();
-    let app = app(layer(&idempotency()), counting(&count));
+    let app = app(layer(&idempotency()), count.told());
     let by = |account: &str| {
         let mut request = charge("k");
         request.headers_mut().insert("x-account", account.parse().expect("a value"));
@@ -79,11 +72,11 @@ fn without_key() -> Request<Body> {
 async fn a_key_is_optional_unless_it_is_required() {
     let count = Count::default();
     let optional = layer(&idempotency());
-    let app_optional = app(optional.clone(), counting(&count));
+    let app_optional = app(optional.clone(), count.told());
     for number in ["1", "2"] {
         assert_eq!(send(&app_optional, without_key()).await.body, number);
     }
-    let app_required = app(optional.required(), counting(&count));
+    let app_required = app(optional.required(), count.told());
     let said = send(&app_required, without_key()).await;
     assert_eq!(said.problem(), (400, "key_missing".to_owned()));
     let read = Request::get("/charges").body(Body::empty()).expect("a request");
@@ -94,7 +87,7 @@ async fn a_key_is_optional_unless_it_is_required() {
 #[tokio::test]
 async fn what_reads_is_never_replayed() {
     let count = Count::default();
-    let app = app(layer(&idempotency()), counting(&count));
+    let app = app(layer(&idempotency()), count.told());
     for number in ["1", "2"] {
         let read = Request::get("/charges").header("idempotency-key", "k");
         assert_eq!(send(&app, read.body(Body::empty()).expect("a request")).await.body, number);
@@ -104,7 +97,7 @@ async fn what_reads_is_never_replayed() {
 #[tokio::test]
 async fn a_key_that_cannot_be_read_is_refused() {
     let count = Count::default();
-    let app = app(layer(&idempotency()), counting(&count));
+    let app = app(layer(&idempotency()), count.told());
     for key in ["", "two words", "\"half", "a,b", &"k".repeat(256)] {
         let said = send(&app, charge(key)).await;
         assert_eq!(said.problem(), (400, "key_invalid".to_owned()), "{key}");
@@ -118,7 +111,7 @@ async fn a_key_that_cannot_be_read_is_refused() {
 #[tokio::test]
 async fn a_request_that_is_too_large_is_refused() {
     let count = Count::default();
-    let app = app(layer(&idempotency()).request_bytes_max(4), counting(&count));
+    let app = app(layer(&idempotency()).request_bytes_max(4), count.told());
     assert_eq!(send(&app, charge("fits")).await.status, 200);
     let mut large = charge("large");
     *large.body_mut() = Body::from("42000");

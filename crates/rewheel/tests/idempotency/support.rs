@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use rewheel::axum::IdempotencyLayer;
 use rewheel::idempotency::{Fingerprint, Idempotency, IdempotencyKey};
 use rewheel::{ManualClock, MemoryIdempotency};
-use std::future::Future;
+use std::future::{Future, Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tower::ServiceExt;
@@ -53,6 +53,20 @@ pub(crate) struct Count(Arc<AtomicU32>);
 impl Count {
     pub(crate) fn up(&self) -> u32 {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// A handler that is told the number of its run.
+    pub(crate) fn then<Fut>(
+        &self,
+        answer: impl Fn(u32) -> Fut + Clone + Send + Sync + 'static,
+    ) -> impl Fn() -> Fut + Clone + Send + Sync + 'static {
+        let count = self.clone();
+        move || answer(count.up())
+    }
+
+    /// A handler that answers with the number of its run.
+    pub(crate) fn told(&self) -> impl Fn() -> Ready<String> + Clone + Send + Sync + 'static {
+        self.then(|number| ready(number.to_string()))
     }
 
     pub(crate) fn get(&self) -> u32 {

@@ -41,18 +41,27 @@ impl Urls {
     }
 
     /// Returns the URLs in the order in which the next attempt of a job should try them: after each attempt that failed it
-    /// begins with the next one.
-    pub(crate) fn in_turn(&self, job: &Job) -> impl Iterator<Item = &UrlTemplate> {
-        let failed = job.attempt.saturating_sub(job.attempts_before) as usize;
-        let urls = self.0.iter().cycle().skip(failed % self.0.len());
-        urls.take(self.0.len()).map(|placed| &placed.url)
+    /// begins with the next one. One that this job lacks a value for is left out; where it lacks one for all of them, it
+    /// hears what from the first.
+    pub(crate) fn in_turn(&self, job: &Job) -> Vec<&UrlTemplate> {
+        let mut urls: Vec<&UrlTemplate> = self.0.iter().map(|placed| &placed.url).collect();
+        if self.has_failover() {
+            let can_be_made = |url: &&UrlTemplate| url.render(job).is_ok();
+            if urls.iter().any(can_be_made) {
+                urls.retain(can_be_made);
+            }
+            let failed = job.attempt.saturating_sub(job.attempts_before) as usize;
+            let turn = failed % urls.len();
+            urls.rotate_left(turn);
+        }
+        urls
     }
 
     /// Names whom the next attempt may call. A single URL counts only where jobs fill in its host.
     pub(crate) fn targets(&self, job: &Job) -> Vec<String> {
         if self.has_failover() {
-            // One that cannot be made is called, so that the job hears why.
-            return self.in_turn(job).map(|url| url.host(job).unwrap_or_default()).collect();
+            let hosts = self.in_turn(job).into_iter().map(|url| url.host(job));
+            return hosts.map(Option::unwrap_or_default).collect();
         }
         self.0.iter().filter_map(|placed| placed.url.host_of(job)).collect()
     }

@@ -142,7 +142,7 @@ fn secrets_are_not_printed() {
 fn hosts(callback: &Callback, attempt: u32, attempts_before: u32) -> Vec<String> {
     let mut job = job(None, b"{}");
     (job.attempt, job.attempts_before) = (attempt, attempts_before);
-    callback.urls.in_turn(&job).filter_map(|url| url.host(&job)).collect()
+    callback.urls.in_turn(&job).into_iter().filter_map(|url| url.host(&job)).collect()
 }
 
 #[test]
@@ -160,6 +160,19 @@ fn after_a_failure_the_next_url_is_first() {
     assert_eq!(callback.urls.targets(&job), ["a.example", "b.example", "c.example:8443"]);
     let alone = parse(&json!({"url": "https://a.example/{id}", "failover": []})).unwrap();
     assert!(alone.urls.targets(&job).is_empty(), "there is nowhere else to go");
+}
+
+#[test]
+fn a_url_that_a_job_has_no_value_for_is_left_out() {
+    let callback = parse(&json!({
+        "url": "https://a.example/{payload.path}",
+        "failover": ["https://b.example", "https://c.example"],
+    }))
+    .unwrap();
+    assert_eq!(hosts(&callback, 0, 0), ["b.example", "c.example"]);
+    assert_eq!(hosts(&callback, 1, 0), ["c.example", "b.example"]);
+    let all = json!({"url": "https://a.example/{payload.x}", "failover": ["https://b.example/{payload.x}"]});
+    assert_eq!(parse(&all).unwrap().urls.in_turn(&job(None, b"{}")).len(), 2, "one says why");
 }
 
 #[test]

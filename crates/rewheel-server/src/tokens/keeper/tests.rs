@@ -174,3 +174,14 @@ async fn a_store_that_does_not_answer_keeps_nobody_waiting_for_long() {
         assert!(took <= seconds(2) + millis(10), "{took:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_together_waits_together_for_a_store_that_does_not_answer() {
+    let node = Node::new(None, true);
+    (0..1_000).for_each(|_| node.seen.fail_next(Verb::Tokens, Fault::NoAnswer));
+    let asked = Clock::system().now();
+    let all = futures_util::future::join_all((0..10).map(|_| node.admit(None))).await;
+    assert!(all.into_iter().all(|answer| answer.unwrap_err().code == Code::StoreUnavailable));
+    let took = Clock::system().now().since(asked);
+    assert!(took <= seconds(2) + millis(10), "{took:?}");
+}

@@ -31,6 +31,9 @@ impl PostgresStore {
     /// `rewheel::axum::IdempotencyLayer` finds its ticket among the extensions of the request, and stores the bytes of a
     /// `rewheel::axum::KeptResponse`; what it then returns goes to the client as it is.
     ///
+    /// The transaction is to be `READ COMMITTED`, the server's default. Under a stricter level it fails to serialize where
+    /// another took the key over meanwhile: an error, and nothing is done.
+    ///
     /// ```no_run
     /// use rewheel::idempotency::{Finished, Ticket};
     /// use rewheel_stores::PostgresStore;

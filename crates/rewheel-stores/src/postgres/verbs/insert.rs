@@ -79,7 +79,7 @@ impl PostgresStore {
             .map(|job| {
                 // Most jobs of a batch are in the lane of the one before.
                 let number = match last {
-                    Some((before, number)) if same_lane(before, job) => number,
+                    Some((before, number)) if before.is_beside(job) => number,
                     Some(_) | None => numbers.get(&job.lane()).copied().flatten(),
                 };
                 last = Some((job, number));
@@ -106,16 +106,12 @@ impl PostgresStore {
     }
 }
 
-fn same_lane(one: &NewJob, other: &NewJob) -> bool {
-    (&one.kind, &one.tenant, one.priority) == (&other.kind, &other.tenant, other.priority)
-}
-
 /// The lanes of a batch, each once.
 fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
     let mut lanes: HashSet<Lane> = HashSet::new();
     let mut last: Option<&NewJob> = None;
     for job in jobs {
-        if !last.is_some_and(|last| same_lane(last, job)) {
+        if !last.is_some_and(|last| last.is_beside(job)) {
             lanes.insert(job.lane());
         }
         last = Some(job);

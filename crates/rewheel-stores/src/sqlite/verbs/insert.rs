@@ -129,8 +129,7 @@ impl<'a> Insertion<'a> {
     /// Most jobs of a batch are in the lane of the one before.
     fn lane(&self, tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<i64, Trouble> {
         if let Some(last) = self.rows.last()
-            && (&last.job.kind, &last.job.tenant, last.job.priority)
-                == (&job.kind, &job.tenant, job.priority)
+            && last.job.is_beside(job)
         {
             return Ok(last.lane);
         }

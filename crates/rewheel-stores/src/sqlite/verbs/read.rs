@@ -12,6 +12,7 @@ use rewheel_core::store::{
 use rewheel_core::{
     Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Version,
 };
+use rusqlite::ErrorCode;
 
 pub(in super::super) fn get(
     tx: &mut Transaction<'_, '_>,
@@ -183,7 +184,16 @@ pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>
 
 pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Trouble> {
     let found: Option<String> =
-        tx.find(include_str!("../sql/quick_check.sql"), [], |row| row.get(0))?;
+        match tx.find(include_str!("../sql/quick_check.sql"), [], |row| row.get(0)) {
+            Ok(found) => found,
+            // So damaged that it cannot be looked at.
+            Err(Trouble::Sql(error))
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) =>
+            {
+                Some(error.to_string())
+            }
+            Err(trouble) => return Err(trouble),
+        };
     let wrong = found.filter(|found| found != "ok");
     let risk = |wrong| Risk {
         name: "file",
