@@ -168,6 +168,7 @@ mod tests {
         name: "sqlite",
         durable: true,
         shared: true,
+        remote: false,
         wakes: Wakes::Process,
         groups: true,
         payload_bytes_max: 1,

@@ -286,6 +286,8 @@ pub struct Capabilities {
     pub durable: bool,
     /// Whether several processes may share it.
     pub shared: bool,
+    /// Whether these may be on several machines.
+    pub remote: bool,
     /// Who hears of a change.
     pub wakes: Wakes,
     /// Whether it makes one commit of what is asked of it at the same time; otherwise whoever uses it gathers.

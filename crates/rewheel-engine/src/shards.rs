@@ -4,7 +4,9 @@ use crate::shared::lock;
 use rewheel_core::{HolderId, NewJob, Shard};
 use std::sync::Mutex;
 
-/// Says on which shard a job lives. Without one it is [`Shard::of`] its tenant and shard key.
+/// Says on which shard a job lives. Without one it is [`Shard::of`] its tenant and shard key, where the store has room for engines on
+/// several machines; in a file or in memory a shard key then makes no difference, since more lanes cost more than one engine gains by
+/// them.
 ///
 /// Each engine of a fleet takes jobs of its own shards first, others where those leave it room, and whatever is due in every
 /// eighth claim, so that nobody waits for a holder that has no time. What a handler keeps in memory for a customer is then mostly found where the next job runs. It is a preference, not a
@@ -41,6 +43,8 @@ impl<F: Fn(&NewJob) -> Shard + Send + Sync> ShardRouter for F {
 /// Whose shards are whose.
 pub(crate) struct Shards {
     router: Option<Box<dyn ShardRouter>>,
+    /// Whether engines on other machines may have the same store.
+    is_remote: bool,
     fleet: Mutex<Fleet>,
 }
 
@@ -54,14 +58,19 @@ struct Fleet {
 }
 
 impl Shards {
-    pub(crate) fn new(router: Option<Box<dyn ShardRouter>>) -> Shards {
-        Shards { router, fleet: Mutex::default() }
+    pub(crate) fn new(router: Option<Box<dyn ShardRouter>>, is_remote: bool) -> Shards {
+        Shards { router, is_remote, fleet: Mutex::default() }
     }
 
-    /// Returns jobs with the shards that the router gives them; nothing without a router.
+    /// Returns jobs with their shards; nothing where they are those that they have by themselves.
     pub(crate) fn route(&self, jobs: &[NewJob]) -> Option<Vec<NewJob>> {
-        let router = self.router.as_ref()?;
-        let shard = |job: &NewJob| job.shard.unwrap_or_else(|| router.shard(job));
+        let has_key = |job: &NewJob| job.shard_key.is_some();
+        let route: &dyn Fn(&NewJob) -> Shard = match &self.router {
+            Some(router) => &|job| router.shard(job),
+            None if self.is_remote || !jobs.iter().any(has_key) => return None,
+            None => &|job| Shard::of(job.tenant.as_ref(), None),
+        };
+        let shard = |job: &NewJob| job.shard.unwrap_or_else(|| route(job));
         let routed = jobs.iter().map(|job| NewJob { shard: Some(shard(job)), ..job.clone() });
         Some(routed.collect())
     }
@@ -92,7 +101,8 @@ impl Shards {
 #[cfg(test)]
 mod tests {
     use super::Shards;
-    use rewheel_core::{HolderId, Shard};
+    use rewheel_core::{HolderId, JobId, KindName, NewJob, Shard, ShardKey, Tenant};
+    use std::slice::from_ref;
 
     fn foreign(shards: &Shards) -> Vec<bool> {
         (0..=64).map(|number| shards.is_foreign(Shard::new(number))).collect()
@@ -102,7 +112,7 @@ mod tests {
     fn each_shard_is_one_holders() {
         let holders: Vec<HolderId> = (0..3).map(|nth| HolderId::from_bytes([nth; 16])).collect();
         let seen = holders.iter().map(|me| {
-            let shards = Shards::new(None);
+            let shards = Shards::new(None, true);
             // One may not have heard of itself yet.
             shards.heard(*me, holders.iter().copied().filter(|holder| holder != me).collect());
             foreign(&shards)
@@ -116,8 +126,22 @@ mod tests {
     }
 
     #[test]
+    fn where_there_are_no_other_machines_a_shard_key_makes_no_lanes() {
+        let (kind, tenant) = (KindName::parse("mail").unwrap(), Tenant::parse("acme").ok());
+        let id = JobId::from_bytes([1; 16]);
+        let plain = NewJob { tenant: tenant.clone(), ..NewJob::new(id, kind, Vec::new()) };
+        let keyed = NewJob { shard_key: ShardKey::parse("eu").ok(), ..plain.clone() };
+        let named = NewJob { shard: Some(Shard::new(7)), ..keyed.clone() };
+        assert_eq!(Shards::new(None, true).route(from_ref(&keyed)), None);
+        assert_eq!(Shards::new(None, false).route(from_ref(&plain)), None);
+        let routed = Shards::new(None, false).route(&[plain.clone(), keyed, named]).unwrap();
+        let lanes: Vec<Shard> = routed.iter().map(|job| job.lane().shard).collect();
+        assert_eq!(lanes, [plain.lane().shard, plain.lane().shard, Shard::new(7)]);
+    }
+
+    #[test]
     fn everything_is_ones_own_where_nobody_else_is() {
-        let shards = Shards::new(None);
+        let shards = Shards::new(None, true);
         assert_eq!(foreign(&shards), [false; 65]);
         shards.heard(HolderId::from_bytes([1; 16]), vec![HolderId::from_bytes([2; 16])]);
         assert!(foreign(&shards).contains(&true));

@@ -177,6 +177,7 @@ impl Shared {
         Shared {
             places: Arc::new(Semaphore::new(parts.settings.places)),
             suspects: Arc::new(Semaphore::new(SUSPECTS_MAX as usize)),
+            shards: Shards::new(parts.router, parts.store.capabilities().remote),
             store: parts.store,
             settings: parts.settings,
             clock: Clock::system(),
@@ -190,7 +191,6 @@ impl Shared {
             caps: Caps::default(),
             gather: Gather::default(),
             living: AtomicUsize::new(1),
-            shards: Shards::new(parts.router),
             has_rates: AtomicBool::new(false),
             runnable_count: AtomicUsize::new(0),
             park: Notify::new(),

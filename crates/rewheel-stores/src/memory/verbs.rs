@@ -219,6 +219,7 @@ impl Store for MemoryStore {
             name: "memory",
             durable: false,
             shared: false,
+            remote: false,
             wakes: Wakes::Process,
             groups: false,
             payload_bytes_max: PAYLOAD_BYTES_MAX,

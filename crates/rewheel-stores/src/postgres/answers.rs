@@ -254,6 +254,7 @@ impl Store for PostgresStore {
             name: "postgres",
             durable: true,
             shared: true,
+            remote: true,
             wakes: if self.shared.fleet.is_some() { Wakes::Fleet } else { Wakes::Process },
             groups: false,
             payload_bytes_max: PAYLOAD_BYTES_MAX,

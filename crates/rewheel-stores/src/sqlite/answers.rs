@@ -244,6 +244,7 @@ impl Store for SqliteStore {
             name: "sqlite",
             durable: true,
             shared: true,
+            remote: false,
             wakes: Wakes::Process,
             groups: true,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
