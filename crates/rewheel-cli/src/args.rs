@@ -1,6 +1,7 @@
 //! What the command line may say.
 
 use crate::bench::BenchArgs;
+use crate::lab::LabArgs;
 use crate::token::TokenCommand;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -91,6 +92,8 @@ pub(crate) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    /// Try retry policies out on a dependency that fails: what they do to it, and when it is well again
+    Lab(Box<LabArgs>),
     /// Measure this machine
     Bench(Box<BenchArgs>),
     /// Bring the tables of a store up to date

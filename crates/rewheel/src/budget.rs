@@ -57,7 +57,8 @@ impl RetryBudget {
     /// The most tokens that can be saved up.
     pub const BURST_MAX: u32 = 1_000_000;
 
-    /// Allows retries up to this share of the calls, 0 to 1, above a floor of ten a second.
+    /// Allows retries up to this share of the calls, 0 to 1, above a floor of ten a second. Where many processes make few calls
+    /// each, the floors are more than the share: lower them with [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
     ///
     /// # Panics
     /// Panics if it is not 0 to 1; in a constant that is a compile error.

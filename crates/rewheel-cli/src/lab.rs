@@ -1,0 +1,146 @@
+//! Tries policies out on a dependency that fails, before production does.
+
+mod picture;
+
+use crate::output::Output;
+use crate::trouble::{Trouble, exit};
+use anyhow::{Context, Result};
+use clap::Args;
+use rewheel::duration;
+use rewheel_lab::{Dependency, Fault, Outcome, Policy, Second, Storm};
+use serde_json::{Value, json};
+use std::ops::Range;
+use std::time::Duration;
+
+/// What is compared without being told: from nothing at all to all there is.
+const POLICIES: [&str; 5] = [
+    "none",
+    "10 attempts, fixed 100ms",
+    "4 attempts, exponential 100ms max 10s",
+    "4 attempts, exponential 100ms max 10s, budget 10% floor 1",
+    "4 attempts, exponential 100ms max 10s, budget 10% floor 1, breaker",
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    /// How clients retry: `none`, or as config files have it, with `budget 10%` and `breaker` as further parts. Several are compared
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<Policy>,
+    /// How many processes call
+    #[arg(long, default_value_t = 100)]
+    clients: u32,
+    /// How many calls a second they make between them
+    #[arg(long, default_value_t = 500)]
+    rate: u32,
+    /// How many requests a second the dependency can serve
+    #[arg(long, default_value_t = 1_000)]
+    capacity: u32,
+    /// How long it takes for one
+    #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration::parse)]
+    latency: Duration,
+    /// Let it refuse what would wait longer for its turn
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    sheds_after: Option<Duration>,
+    /// How long an attempt waits for it
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
+    timeout: Duration,
+    /// When something is wrong with it
+    #[arg(long, value_name = "FROM..TO", default_value = "20s..40s", value_parser = span)]
+    outage: Range<Duration>,
+    /// What is wrong with it: `hangs`, `fails`, or `x10`, so many times as slow
+    #[arg(long, default_value = "hangs", value_parser = fault)]
+    fault: Fault,
+    /// How long calls come in
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
+    lasts: Duration,
+    /// The same seed makes the same storm
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+fn span(text: &str) -> Result<Range<Duration>> {
+    let (from, to) = text.split_once("..").context("write it as 20s..40s")?;
+    Ok(duration::parse(from)?..duration::parse(to)?)
+}
+
+fn fault(text: &str) -> Result<Fault> {
+    match text {
+        "hangs" => Ok(Fault::Hangs),
+        "fails" => Ok(Fault::Fails),
+        _ => {
+            let times = text.strip_prefix('x').and_then(|times| times.parse().ok());
+            times.map(Fault::Slow).context("`hangs`, `fails`, or `x10`")
+        }
+    }
+}
+
+/// A policy, and what it did.
+struct Tried {
+    policy: Policy,
+    outcome: Outcome,
+}
+
+pub(crate) fn run(args: LabArgs, output: Output) -> Result<(), Trouble> {
+    let wrong = |error| Trouble::new(exit::USAGE, anyhow::Error::from(error));
+    let mut dependency = Dependency::new(args.capacity, args.latency);
+    if let Some(wait) = args.sheds_after {
+        dependency = dependency.sheds_after(wait);
+    }
+    let storm = Storm::new(dependency, args.rate)
+        .clients(args.clients)
+        .lasts(args.lasts)
+        .seed(args.seed)
+        .outage(args.outage.clone(), args.fault)
+        .map_err(wrong)?;
+    storm.check().map_err(wrong)?;
+    if args.timeout.is_zero() {
+        return Err(Trouble::usage("--timeout must be more than nothing".to_owned()));
+    }
+    let policies = if args.policies.is_empty() {
+        POLICIES.iter().filter_map(|text| text.parse().ok()).collect()
+    } else {
+        args.policies.clone()
+    };
+    let tried: Vec<Tried> = policies
+        .into_iter()
+        .map(|policy| {
+            let outcome = storm.run(|client| policy.pipeline(client, args.timeout));
+            Tried { policy, outcome }
+        })
+        .collect();
+    output.answer(document(&args, &tried), || picture::draw(&args, &tried));
+    Ok(())
+}
+
+fn document(args: &LabArgs, tried: &[Tried]) -> Value {
+    let text = |duration: Duration| duration::text(duration).to_string();
+    let fault = match args.fault {
+        Fault::Hangs => "hangs".to_owned(),
+        Fault::Fails => "fails".to_owned(),
+        Fault::Slow(times) => format!("x{times}"),
+    };
+    json!({
+        "storm": {
+            "clients": args.clients, "rate": args.rate, "capacity": args.capacity, "latency": text(args.latency),
+            "sheds_after": args.sheds_after.map(text), "timeout": text(args.timeout), "fault": fault,
+            "outage": {"from": text(args.outage.start), "to": text(args.outage.end)},
+            "lasts": text(args.lasts), "seed": args.seed,
+        },
+        "policies": tried.iter().map(|tried| policy(tried, text)).collect::<Vec<_>>(),
+    })
+}
+
+fn policy(Tried { policy, outcome }: &Tried, text: impl Fn(Duration) -> String) -> Value {
+    let second = |second: &Second| {
+        let Second { offered, succeeded, attempts } = *second;
+        json!({"offered": offered, "succeeded": succeeded, "attempts": attempts})
+    };
+    json!({
+        "policy": policy.to_string(), "attempts_max": policy.attempts(),
+        "offered": outcome.offered(), "succeeded": outcome.succeeded(), "refused": outcome.refused(),
+        "attempts": outcome.attempts(), "wasted": outcome.wasted(),
+        "amplification": outcome.amplification(), "peak": outcome.peak(),
+        "recovered_after": outcome.recovered_after().map(text),
+        "seconds": outcome.seconds().iter().map(second).collect::<Vec<_>>(),
+    })
+}

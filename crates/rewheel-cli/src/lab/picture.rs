@@ -1,0 +1,113 @@
+//! Shows storms to a person.
+
+use super::{LabArgs, Tried};
+use crate::output::table;
+use rewheel::duration;
+use rewheel_lab::{Fault, Second};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// How wide a curve is.
+const COLUMNS: usize = 60;
+
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Draws what each policy did, then puts the figures side by side.
+pub(super) fn draw(args: &LabArgs, tried: &[Tried]) -> String {
+    let mut page = told(args);
+    let width = (args.lasts.as_secs_f64() / COLUMNS as f64).ceil().max(1.0) as usize;
+    let spans = (args.lasts.as_secs_f64() / width as f64).ceil() as usize;
+    let most = tried.iter().flat_map(|tried| tried.outcome.seconds());
+    let most = most.map(|second| second.attempts).max().unwrap_or(0).max(1);
+    for Tried { policy, outcome } in tried {
+        let columns = outcome.seconds().chunks(width).take(spans);
+        let requests = columns.clone().map(|seconds| {
+            let sum: u64 = seconds.iter().map(|second| second.attempts).sum();
+            sum as f64 / seconds.len() as f64 / most as f64
+        });
+        let succeeded = columns.map(|seconds| {
+            let sum = |of: fn(&Second) -> u64| seconds.iter().map(of).sum::<u64>();
+            sum(|second| second.succeeded) as f64 / sum(|second| second.offered).max(1) as f64
+        });
+        let peak = outcome.seconds().iter().map(|second| second.attempts).max().unwrap_or(0);
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "\n{policy}");
+        let _ = writeln!(page, "  requests   {}  up to {peak}/s", curve(requests));
+        let _ = writeln!(page, "  succeeded  {}", curve(succeeded).trim_end());
+    }
+    let _ = writeln!(page, "  outage     {}\n", mark(args, width));
+    page + &figures(tried)
+}
+
+fn told(args: &LabArgs) -> String {
+    let LabArgs { clients, rate, capacity, .. } = args;
+    let text = |duration: Duration| duration::text(duration).to_string();
+    let does = match args.fault {
+        Fault::Hangs => "begins nothing".to_owned(),
+        Fault::Fails => "fails at once".to_owned(),
+        Fault::Slow(times) => format!("is {times} times as slow"),
+    };
+    format!(
+        "{clients} clients make {rate} calls/s to something that can serve {capacity}/s, each in {}. From {} to {} it {does}.\n\
+         An attempt has {}. Every call is made by the library's own code; the time is simulated, the seed is {}.\n",
+        text(args.latency),
+        text(args.outage.start),
+        text(args.outage.end),
+        text(args.timeout),
+        args.seed,
+    )
+}
+
+fn figures(tried: &[Tried]) -> String {
+    let rows = tried.iter().map(|Tried { policy, outcome }| {
+        let percent =
+            |part: u64, of: u64| format!("{:.0} %", 100.0 * part as f64 / of.max(1) as f64);
+        let recovered = outcome.recovered_after();
+        vec![
+            policy.to_string(),
+            percent(outcome.succeeded(), outcome.offered()),
+            format!("{:.2}", outcome.amplification()),
+            format!("{:.1}x", outcome.peak()),
+            percent(outcome.wasted(), outcome.attempts()),
+            recovered.map_or("never".to_owned(), |after| format!("{}s", after.as_secs())),
+        ]
+    });
+    let names = [
+        "policy",
+        "succeeded",
+        "requests a call",
+        "worst second",
+        "done for nobody",
+        "well again after",
+    ];
+    table(&names, rows)
+}
+
+/// Draws shares of one, each as a bar.
+fn curve(shares: impl Iterator<Item = f64>) -> String {
+    shares
+        .map(|share| {
+            let step = (share * (BARS.len() - 1) as f64).round() as usize;
+            // What is not nothing is seen.
+            BARS[step.max(usize::from(share > 0.0)).min(BARS.len() - 1)]
+        })
+        .collect()
+}
+
+/// Draws a line below the time of the outage.
+fn mark(args: &LabArgs, width: usize) -> String {
+    let column = |at: Duration| (at.as_secs_f64() / width as f64) as usize;
+    let (from, to) =
+        (column(args.outage.start), column(args.outage.end).max(column(args.outage.start) + 1));
+    format!("{}{}", " ".repeat(from.min(COLUMNS)), "─".repeat(to.min(COLUMNS).saturating_sub(from)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::curve;
+
+    #[test]
+    fn a_curve_shows_what_is_little_and_what_is_nothing() {
+        assert_eq!(curve([0.0, 0.001, 0.5, 1.0, 1.2].into_iter()), " ▁▄██");
+    }
+}

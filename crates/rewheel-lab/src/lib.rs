@@ -1,0 +1,39 @@
+//! A storm in a box: what a policy does to a fleet and to what it calls, before production finds out.
+//!
+//! Clients call something that has a capacity, and fails for a while. They do so by the library's own code, under a clock that
+//! nobody waits for: two minutes of a thousand calls a second take a second or so, and the same seed makes the same storm.
+//!
+//! ```
+//! use rewheel::{Pipeline, Retry, RetryBudget, millis, seconds};
+//! use rewheel_lab::{Dependency, Fault, Storm};
+//!
+//! // It can do 1,000 a second, is asked for 400, and stands still for five seconds.
+//! let storm = Storm::new(Dependency::new(1_000, millis(20)), 400)
+//!     .clients(20)
+//!     .lasts(seconds(60))
+//!     .outage(seconds(10)..seconds(15), Fault::Hangs)
+//!     .unwrap();
+//!
+//! let eager = Retry::fixed(millis(100)).attempts_max(6);
+//! let hammered = storm.run(|_| Pipeline::new().retry(eager).attempt_timeout(seconds(1)));
+//! let spared = storm.run(|client| {
+//!     let budget = RetryBudget::ratio(0.1).floor_per_second(1).clock(client.clock()).build();
+//!     Pipeline::new().retry(eager).retry_budget(&budget).attempt_timeout(seconds(1))
+//! });
+//!
+//! // The outage is over, and the first fleet keeps it going.
+//! assert_eq!(hammered.recovered_after(), None);
+//! assert!(spared.recovered_after().unwrap() < seconds(30));
+//! ```
+
+#![warn(missing_docs)]
+
+mod dependency;
+mod outcome;
+mod policy;
+mod storm;
+
+pub use self::dependency::{Dependency, Fault};
+pub use self::outcome::{Outcome, Second};
+pub use self::policy::{Policy, PolicyError};
+pub use self::storm::{Client, Storm, StormError};

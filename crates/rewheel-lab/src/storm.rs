@@ -1,0 +1,268 @@
+//! A fleet that calls, a dependency that fails for a while, and the time it takes.
+
+use crate::dependency::{Dependency, Fault, Line};
+use crate::outcome::{Outcome, Second};
+use futures_util::StreamExt;
+use futures_util::future::{Either, FutureExt, LocalBoxFuture, ready};
+use futures_util::stream::FuturesUnordered;
+use rewheel::{Clock, ManualClock, Pipeline, Random};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// A million calls in memory are enough of a storm.
+const CALLS_MAX: u64 = 1_000_000;
+
+/// A fleet of clients that call one dependency, and what goes wrong.
+#[derive(Clone, Debug)]
+pub struct Storm {
+    dependency: Dependency,
+    rate: u32,
+    clients: u32,
+    lasts: Duration,
+    outages: Vec<(Range<Duration>, Fault)>,
+    seed: u64,
+}
+
+/// A storm that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StormError(String);
+
+/// One process of the fleet. What it knows of the dependency it has found out itself.
+#[derive(Debug)]
+pub struct Client {
+    number: u32,
+    clock: ManualClock,
+    random: Random,
+}
+
+impl Client {
+    /// Returns which of them it is, from 0.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the clock that its breakers, budgets and limiters go by.
+    pub fn clock(&self) -> &ManualClock {
+        &self.clock
+    }
+
+    /// Returns the chance that its breakers go by.
+    pub fn random(&self) -> &Random {
+        &self.random
+    }
+}
+
+impl Storm {
+    /// Clients call a dependency, so many times a second between them. Without more to it: 100 clients for two minutes, and nothing goes wrong.
+    pub const fn new(dependency: Dependency, rate: u32) -> Storm {
+        let outages = Vec::new();
+        Storm { dependency, rate, clients: 100, lasts: Duration::from_secs(120), outages, seed: 0 }
+    }
+
+    /// How many processes call it. Each has breakers and budgets of its own.
+    #[must_use]
+    pub const fn clients(mut self, clients: u32) -> Storm {
+        self.clients = clients;
+        self
+    }
+
+    /// How long calls come in. Those that are on their way then have as long again to end.
+    #[must_use]
+    pub const fn lasts(mut self, lasts: Duration) -> Storm {
+        self.lasts = lasts;
+        self
+    }
+
+    /// The same seed makes the same storm.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Storm {
+        self.seed = seed;
+        self
+    }
+
+    /// Lets something be wrong with the dependency for a while.
+    ///
+    /// # Errors
+    /// A time that is over before it begins, or that meets another outage; a dependency that is slower by less than nothing.
+    pub fn outage(mut self, when: Range<Duration>, fault: Fault) -> Result<Storm, StormError> {
+        if when.is_empty() {
+            return Err(StormError("an outage must end after it begins".to_owned()));
+        }
+        let meets = |(other, _): &(Range<Duration>, Fault)| {
+            when.start < other.end && other.start < when.end
+        };
+        if self.outages.iter().any(meets) {
+            return Err(StormError("two outages meet: make one of them".to_owned()));
+        }
+        if let Fault::Slow(times) = fault
+            && !(1.0..=1e6).contains(&times)
+        {
+            return Err(StormError("slow means 1 to 1000000 times as slow".to_owned()));
+        }
+        self.outages.push((when, fault));
+        self.outages.sort_by_key(|(when, _)| when.start);
+        Ok(self)
+    }
+
+    /// Says what is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// It is empty, or larger than a million calls.
+    pub fn check(&self) -> Result<(), StormError> {
+        if !self.dependency.is_possible() || self.rate == 0 || self.clients == 0 {
+            return Err(StormError(
+                "clients, rate, capacity and latency must be 1 or more".to_owned(),
+            ));
+        }
+        let calls = f64::from(self.rate) * self.lasts.as_secs_f64();
+        if !(1.0..=CALLS_MAX as f64).contains(&calls) {
+            return Err(StormError(format!("a storm has 1 to {CALLS_MAX} calls, not {calls:.0}")));
+        }
+        Ok(())
+    }
+
+    /// Lets it happen. Each client calls by the pipeline that is made for it; it goes by the lab's clock, and so must the breakers
+    /// and budgets in it.
+    ///
+    /// # Panics
+    /// Panics where [`Storm::check`] finds something wrong.
+    pub fn run(&self, pipeline: impl Fn(&Client) -> Pipeline) -> Outcome {
+        if let Err(error) = self.check() {
+            panic!("{error}");
+        }
+        let clock = ManualClock::new();
+        let random = Random::seeded(self.seed);
+        let fleet: Vec<Pipeline> = (0..self.clients)
+            .map(|number| {
+                let (clock, random) = (clock.clone(), Random::seeded(random.next()));
+                let client = Client { number, clock, random };
+                let pipeline = pipeline(&client);
+                pipeline.clock(&client.clock).random(&client.random)
+            })
+            .collect();
+        let line = Line::new(&self.dependency, &self.outages, Random::seeded(random.next()));
+        let sky = Rc::new(Sky {
+            time: Clock::from(&clock),
+            clock: clock.clone(),
+            state: RefCell::new(State {
+                line,
+                seconds: Vec::new(),
+                wasted: 0,
+                refused: 0,
+                came: Vec::new(),
+            }),
+        });
+        let mut calls: FuturesUnordered<LocalBoxFuture<'_, ()>> = FuturesUnordered::new();
+        calls.push(self.arrivals(Rc::clone(&sky), random).boxed_local());
+        let mut context = Context::from_waker(Waker::noop());
+        while clock.elapsed() < self.lasts * 2 {
+            while let Poll::Ready(Some(())) = calls.poll_next_unpin(&mut context) {}
+            let came = std::mem::take(&mut sky.state.borrow_mut().came);
+            if came.is_empty() && !clock.advance_to_next() {
+                break;
+            }
+            for (at, client) in came {
+                let pipeline = &fleet[client as usize % fleet.len()];
+                calls.push(call(pipeline, Rc::clone(&sky), at).boxed_local());
+            }
+        }
+        drop(calls);
+        let mut state = sky.state.borrow_mut();
+        Outcome {
+            seconds: std::mem::take(&mut state.seconds),
+            wasted: state.wasted,
+            refused: state.refused,
+            outage_end: self.outages.last().map(|(when, _)| when.end),
+        }
+    }
+
+    /// Lets calls come in, each at a random moment, at a random client.
+    async fn arrivals(&self, sky: Rc<Sky>, random: Random) {
+        let chance = || random.next() as f64 / u64::MAX as f64;
+        let average = 1.0 / f64::from(self.rate);
+        loop {
+            // Independent of each other, as those of many users are.
+            let gap = Duration::from_secs_f64(-average * (1.0 - chance()).max(1e-12).ln());
+            sky.time.sleep(gap).await;
+            let at = sky.clock.elapsed();
+            if at >= self.lasts {
+                return;
+            }
+            let client = (random.next() % u64::from(self.clients)) as u32;
+            sky.second(at, |second| second.offered += 1);
+            sky.state.borrow_mut().came.push((at, client));
+        }
+    }
+}
+
+/// What all calls are under.
+struct Sky {
+    clock: ManualClock,
+    time: Clock,
+    state: RefCell<State>,
+}
+
+struct State {
+    line: Line,
+    seconds: Vec<Second>,
+    wasted: u64,
+    refused: u64,
+    /// Calls that came in, and at which client.
+    came: Vec<(Duration, u32)>,
+}
+
+impl Sky {
+    fn second(&self, at: Duration, note: impl FnOnce(&mut Second)) {
+        let second = at.as_secs() as usize;
+        let seconds = &mut self.state.borrow_mut().seconds;
+        if seconds.len() <= second {
+            seconds.resize(second + 1, Second::default());
+        }
+        note(&mut seconds[second]);
+    }
+}
+
+/// One call, with all its attempts.
+async fn call(pipeline: &Pipeline, sky: Rc<Sky>, came: Duration) {
+    let result = pipeline
+        .run(|_| {
+            let now = sky.clock.elapsed();
+            sky.second(now, |second| second.attempts += 1);
+            let booked = sky.state.borrow_mut().line.book(now);
+            match booked.refusal {
+                Some(refusal) => Either::Left(ready(Err(refusal))),
+                None => Either::Right(served(&sky, booked.after)),
+            }
+        })
+        .await;
+    match result {
+        Ok(()) => sky.second(came, |second| second.succeeded += 1),
+        Err(error) if error.attempts() == 0 => sky.state.borrow_mut().refused += 1,
+        Err(_) => {}
+    }
+}
+
+/// Waits for an answer. Whoever stops waiting for it has it made for nothing.
+async fn served<E>(sky: &Rc<Sky>, after: Duration) -> Result<(), E> {
+    let mut awaited = Awaited { sky: Rc::clone(sky), is_over: false };
+    sky.time.sleep(after).await;
+    awaited.is_over = true;
+    Ok(())
+}
+
+struct Awaited {
+    sky: Rc<Sky>,
+    is_over: bool,
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.sky.state.borrow_mut().wasted += 1;
+        }
+    }
+}

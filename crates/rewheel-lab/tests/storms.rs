@@ -1,0 +1,84 @@
+//! What storms must look like, whatever the numbers.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use rewheel::{Pipeline, millis, seconds};
+use rewheel_lab::{Dependency, Fault, Outcome, Policy, Storm, StormError};
+
+/// It serves 1,000 a second, and is asked for 500.
+fn storm() -> Storm {
+    Storm::new(Dependency::new(1_000, millis(20)), 500).clients(50).lasts(seconds(90)).seed(17)
+}
+
+fn hung() -> Storm {
+    storm().outage(seconds(20)..seconds(40), Fault::Hangs).unwrap()
+}
+
+fn run(storm: &Storm, policy: &str) -> Outcome {
+    let policy: Policy = policy.parse().unwrap();
+    storm.run(|client| policy.pipeline(client, seconds(1)))
+}
+
+#[test]
+fn where_nothing_is_wrong_each_call_is_one_request() {
+    let calm = run(&storm(), "5 attempts, exponential 100ms");
+    assert_eq!((calm.succeeded(), calm.amplification()), (calm.offered(), 1.0));
+    assert_eq!((calm.wasted(), calm.refused(), calm.recovered_after()), (0, 0, None));
+    let rate = calm.offered() as f64 / 90.0;
+    assert!((480.0..520.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_storm() {
+    let policy = "5 attempts, exponential 100ms, budget 10%, breaker";
+    assert_eq!(run(&hung(), policy), run(&hung(), policy));
+    assert_ne!(run(&hung(), policy), run(&hung().seed(18), policy));
+}
+
+/// The outage ends, and the retries of those who wait for what is done for nobody keep it going.
+#[test]
+fn eager_retries_outlive_the_outage() {
+    let eager = run(&hung(), "10 attempts, fixed 100ms");
+    assert_eq!(eager.recovered_after(), None);
+    assert!(eager.amplification() > 3.0 && eager.peak() > 5.0, "{}", eager.amplification());
+    assert!(eager.wasted() * 2 > eager.attempts(), "most of what it does is for nobody");
+}
+
+#[test]
+fn a_budget_ends_the_storm_and_a_breaker_ends_it_sooner() {
+    let plain = run(&hung(), "none");
+    let budget = run(&hung(), "10 attempts, fixed 100ms, budget 10% floor 1");
+    let both = run(&hung(), "10 attempts, fixed 100ms, budget 10% floor 1, breaker");
+    assert!(budget.amplification() < 1.3, "{}", budget.amplification());
+    assert!(both.recovered_after().unwrap() < budget.recovered_after().unwrap());
+    assert!(both.recovered_after().unwrap() < plain.recovered_after().unwrap());
+    assert!(both.refused() > 0 && both.wasted() < plain.wasted());
+}
+
+#[test]
+fn who_is_asked_for_more_than_it_can_do_does_what_it_can() {
+    let overload = Storm::new(Dependency::new(500, millis(20)).sheds_after(millis(200)), 1_000);
+    let outcome = overload.lasts(seconds(60)).run(|_| Pipeline::new().attempt_timeout(seconds(1)));
+    let good = outcome.succeeded() as f64 / 60.0;
+    assert!((480.0..520.0).contains(&good), "{good}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let why = |storm: Result<Storm, StormError>| storm.unwrap_err().to_string();
+    let outage = |from, to, fault| storm().outage(seconds(from)..seconds(to), fault);
+    assert!(why(outage(5, 5, Fault::Hangs)).contains("must end after it begins"));
+    assert!(why(outage(1, 2, Fault::Slow(0.5))).contains("1 to 1000000 times"));
+    let twice = outage(1, 5, Fault::Fails).unwrap().outage(seconds(4)..seconds(6), Fault::Hangs);
+    assert!(why(twice).contains("two outages meet"));
+    assert!(storm().clients(0).check().is_err());
+    assert!(
+        storm()
+            .lasts(seconds(10_000))
+            .check()
+            .unwrap_err()
+            .to_string()
+            .contains("1 to 1000000 calls")
+    );
+    assert!(Storm::new(Dependency::new(0, millis(1)), 1).check().is_err());
+}
