@@ -22,7 +22,7 @@ server=$!
 trap 'kill $server 2> /dev/null; wait $server 2> /dev/null || true' EXIT
 for _ in $(seq 100); do grep -q 'listening on' "$folder/serve.log" && break; sleep 0.1; done
 "$schemathesis" --config-file xtask/schemathesis.toml run http://127.0.0.1:7420/openapi.json \
-    --header "Authorization: Bearer $REWHEEL__SERVER__ADMIN_TOKEN" --checks all --continue-on-failure --max-failures 1000 --seed 17 --request-timeout 20 \
+    --header "Authorization: Bearer $REWHEEL__SERVER__ADMIN_TOKEN" --checks all --continue-on-failure --max-failures 1000 --seed 17 --request-timeout 40 \
     --exclude-path /v1/events "$@"
 "#;
 

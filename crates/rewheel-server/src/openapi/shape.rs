@@ -135,5 +135,5 @@ pub(super) fn name(bytes_max: usize) -> Value {
 
 /// So many in a time.
 pub(super) fn rate() -> Value {
-    json!({"type": "string", "pattern": "^[1-9][0-9]{0,5}/(s|m|h|d)$"})
+    json!({"type": "string", "pattern": "^([1-9][0-9]{0,5}|1000000)/(s|m|h|d)$"})
 }

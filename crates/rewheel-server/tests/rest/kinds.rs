@@ -72,6 +72,32 @@ async fn bad_settings_change_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_accepted_can_be_lived_with() {
+    let long = "36500d";
+    let settings = [
+        json!({"breaker": {"failure_ratio": 5e-324}}),
+        json!({"breaker": {"failure_ratio": 1, "window": 1, "open_for": "1ms"}}),
+        json!({"breaker": {"window": 10_000, "open_for": long}}),
+        json!({"attempts_max": u32::MAX, "takeovers_max": u32::MAX, "concurrency_max": 1}),
+        json!({"attempt_timeout": long, "sticky_max": long, "keep_succeeded": long, "retry_after_max": long}),
+        json!({"rate": "1/s"}),
+        json!({"rate": "1000000/s"}),
+        json!({"retry_budget": "0.0001%"}),
+        json!({"retry_budget": "100%"}),
+        json!({"backoff": "adaptive 1ns x1000 stretch x1000 max 36500d"}),
+    ];
+    served(config(), async |api| {
+        for (number, settings) in settings.iter().enumerate() {
+            let put = api.put(&format!("/v1/kinds/kind-{number}"), &settings.to_string()).await;
+            assert!(put.status == 200 || put.status == 422, "{settings}: {put:?}");
+            // Every engine reads it from now on.
+            assert_eq!(api.put("/v1/kinds/after", "{}").await.status, 200, "{settings}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_person_has_the_last_word_on_a_kind() {
     served(config(), async |api| {
         let put = api.put("/v1/kinds/parcel", r#"{"breaker":{"window":5,"open_for":"1s"}}"#).await;

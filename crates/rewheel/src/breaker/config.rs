@@ -250,6 +250,8 @@ impl CircuitBreakerBuilder {
 
 const fn positive(ratio: f64) -> Ratio {
     match Ratio::new(ratio) {
+        // Finer than a ratio is kept: as little as there can be is still something.
+        Some(least) if least.is_zero() && ratio > 0.0 => Ratio::from_millionths(1),
         Some(ratio) if !ratio.is_zero() => ratio,
         _ => panic!("a ratio is above 0, at most 1"),
     }

@@ -107,3 +107,9 @@ fn a_window_of_a_million_calls_is_exact() {
     breaker.acquire().unwrap().failure();
     assert_eq!(breaker.state(), BreakerState::Open);
 }
+
+#[test]
+fn a_ratio_that_is_next_to_nothing_opens_at_the_first_failure() {
+    let builder = CircuitBreaker::count_window(10).calls_min(5).failure_ratio(5e-324);
+    check_opens_at_the_end(builder, ".....x");
+}
