@@ -3,45 +3,106 @@
 use super::subject::{now, open, rate};
 use anyhow::{Context, Result, ensure};
 use axum::Router;
-use axum::routing::any;
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use axum::routing::post;
 use rewheel::{millis, seconds};
 use rewheel_core::store::Insert;
 use rewheel_core::{KindName, NewJob};
 use rewheel_engine::{Engine, EngineSettings, KindSettings, RunnerKind};
 use rewheel_server::callback::{Callback, CallbackRunner, Clients};
 use serde_json::json;
+use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 const PLACES: usize = 64;
 
-/// Returns callbacks per second, and what `wrk` reaches on the same server where it is installed.
-pub(super) async fn round(url: &str, jobs: usize) -> Result<(f64, Option<f64>)> {
-    let jobs = jobs.min(20_000);
-    let called = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&called);
-    let echo = Router::new().route(
-        "/",
-        any(move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            std::future::ready("")
-        }),
-    );
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let mut serving = tokio::task::JoinSet::new();
-    serving.spawn(async move { axum::serve(listener, echo).await });
+const PAYLOAD: &[u8] = b"{}";
 
-    let callback = json!({"url": format!("http://{address}/"), "allow": ["127.0.0.0/8"]});
+/// A server that answers with what it was sent.
+struct Echo {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+    _serving: tokio::task::JoinSet<std::io::Result<()>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    calls: AtomicUsize,
+    /// The headers of the first.
+    headers: OnceLock<HeaderMap>,
+}
+
+impl Echo {
+    async fn start() -> Result<Echo> {
+        let seen = Arc::new(Seen::default());
+        let sees = Arc::clone(&seen);
+        let echo = move |headers: HeaderMap, body: Bytes| {
+            sees.calls.fetch_add(1, Ordering::Relaxed);
+            sees.headers.get_or_init(|| headers);
+            std::future::ready(body)
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let mut serving = tokio::task::JoinSet::new();
+        let router = Router::new().route("/", post(echo));
+        serving.spawn(async move { axum::serve(listener, router).await });
+        Ok(Echo { address, seen, _serving: serving })
+    }
+
+    /// Returns how many of the same requests `wrk` makes in a second, over as many connections.
+    fn wrk(&self) -> Result<f64> {
+        let headers = self.seen.headers.get().context("nobody called")?;
+        // What wrk writes itself is left out.
+        let mut script = format!("wrk.method = 'POST'\nwrk.body = '{}'\n", PAYLOAD.escape_ascii());
+        let own = [axum::http::header::HOST, axum::http::header::CONTENT_LENGTH];
+        for (name, value) in headers.iter().filter(|(name, _)| !own.contains(name)) {
+            let value = value.to_str()?;
+            script += &format!("wrk.headers['{name}'] = '{}'\n", value.escape_default());
+        }
+        let folder = std::env::temp_dir().join(format!("rewheel-wrk-{}.lua", std::process::id()));
+        std::fs::write(&folder, script)?;
+        let connections = PLACES.to_string();
+        let url = format!("http://{}/", self.address);
+        let ran = Command::new("wrk")
+            .args(["-t1", "-d2s", "-c", &connections, "-s"])
+            .args([folder.as_os_str(), url.as_ref()])
+            .output();
+        std::fs::remove_file(&folder)?;
+        let said = String::from_utf8_lossy(&ran?.stdout).into_owned();
+        ensure!(!said.contains("Non-2xx"), "the server refused what wrk sent: {said}");
+        let rate = said.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
+        Ok(rate.context("wrk says nothing of requests")?.trim().parse()?)
+    }
+}
+
+/// Returns callbacks per second of jobs that wait, and what `wrk` reaches on the same server where it is installed.
+pub(super) async fn round(url: &str, jobs: usize) -> Result<(f64, Option<f64>)> {
+    let jobs = jobs.min(20_000).next_multiple_of(1_000);
+    let echo = Echo::start().await?;
+    let callback = json!({"url": format!("http://{}/", echo.address), "allow": ["127.0.0.0/8"]});
     let settings = KindSettings {
         runner: RunnerKind::Callback,
         keep_succeeded: millis(0),
         callback: Some(callback),
         ..KindSettings::default()
     };
-    let clients = Clients::new();
     let store = open(url).await?;
+    let kind = KindName::parse("bench")?;
+    // An engine that runs nothing: the jobs wait.
+    let submitter =
+        Engine::builder(Arc::clone(&store)).kind("bench", settings.clone()).start().await?;
+    for _ in 0..jobs / 1_000 {
+        let job = || NewJob::new(submitter.new_id(), kind.clone(), PAYLOAD.to_vec());
+        let batch: Vec<NewJob> = std::iter::repeat_with(job).take(1_000).collect();
+        submitter.insert(&Insert::new(&batch)).await?;
+    }
+    submitter.shutdown(millis(0)).await;
+
+    let clients = Clients::new();
+    let started = now();
     let engine = Engine::builder(Arc::clone(&store))
         .settings(EngineSettings { places: PLACES, ..EngineSettings::default() })
         .kind("bench", settings)
@@ -52,16 +113,8 @@ pub(super) async fn round(url: &str, jobs: usize) -> Result<(f64, Option<f64>)> 
         })
         .start()
         .await?;
-    let kind = KindName::parse("bench")?;
-    let started = now();
-    for _ in 0..jobs.div_ceil(1_000) {
-        let batch: Vec<NewJob> = (0..1_000)
-            .map(|_| NewJob::new(engine.new_id(), kind.clone(), b"{}".to_vec()))
-            .collect();
-        engine.insert(&Insert::new(&batch)).await?;
-    }
-    let jobs = jobs.div_ceil(1_000) * 1_000;
-    while called.load(Ordering::Relaxed) < jobs || engine.status().places_free < PLACES {
+    let calls = || echo.seen.calls.load(Ordering::Relaxed);
+    while calls() < jobs || engine.status().places_free < PLACES {
         tokio::time::sleep(millis(1)).await;
     }
     let rate = rate(jobs, started);
@@ -69,15 +122,6 @@ pub(super) async fn round(url: &str, jobs: usize) -> Result<(f64, Option<f64>)> 
     let books = store.books().await?;
     ensure!(books.pruned as usize == jobs, "not every callback succeeded: {books:?}");
     store.close().await?;
-    let wrk = tokio::task::spawn_blocking(move || wrk(&format!("http://{address}/"))).await?;
+    let wrk = tokio::task::spawn_blocking(move || echo.wrk()).await?;
     Ok((rate, wrk.ok()))
-}
-
-fn wrk(url: &str) -> Result<f64> {
-    let connections = PLACES.to_string();
-    let arguments = ["-t1", "-d2s", "-c", connections.as_str(), url];
-    let output = Command::new("wrk").args(arguments).output()?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let rate = said.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
-    Ok(rate.context("wrk says nothing of requests")?.trim().parse()?)
 }

@@ -69,6 +69,9 @@ fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: Sy
 /// must be told before the attempt is cut.
 pub(crate) async fn read_body(response: &mut Response, most: Duration) -> Vec<u8> {
     let mut shown = Vec::new();
+    if response.content_length() == Some(0) {
+        return shown;
+    }
     let mut bytes = 0;
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {

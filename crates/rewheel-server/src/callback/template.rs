@@ -20,6 +20,8 @@ const OTHER: &str = "y";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UrlTemplate {
     parts: Vec<Part>,
+    /// The URL itself, where jobs fill in nothing.
+    fixed: Option<Url>,
     address: Option<IpAddr>,
     /// Whether jobs fill in where it leads to.
     has_hosts: bool,
@@ -53,12 +55,14 @@ impl UrlTemplate {
     /// Reads a template; says what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<UrlTemplate, String> {
         let parts = parse_parts(text)?;
-        let mut template = UrlTemplate { parts, address: None, has_hosts: false };
+        let is_fixed = parts.iter().all(|part| matches!(part, Part::Text(_)));
+        let mut template = UrlTemplate { parts, fixed: None, address: None, has_hosts: false };
         let sample = template.fill(|_| Ok::<_, String>(SAMPLE.to_owned()))?;
         let url = parse_url(&sample)?;
         template.address = address::of_host(&url);
         let other = template.fill(|_| Ok::<_, String>(OTHER.to_owned()))?;
         template.has_hosts = parse_url(&other).is_ok_and(|other| other.origin() != url.origin());
+        template.fixed = is_fixed.then_some(url);
         Ok(template)
     }
 
@@ -81,6 +85,9 @@ impl UrlTemplate {
 
     /// Makes the URL of one job.
     pub(super) fn render(&self, job: &Job) -> Result<Url, NoUrl> {
+        if let Some(url) = &self.fixed {
+            return Ok(url.clone());
+        }
         let mut payload = None;
         let text = self.fill(|place| match place {
             Place::Id => Ok(job.id.to_string()),
