@@ -293,7 +293,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let stop = CancelToken::new();
     let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
     let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();
-    loops.extend(gather::loops(&shared, &stop).map(spawn));
+    loops.extend(gather::flushes(&shared, &stop).map(spawn));
     loops.extend([
         spawn(Dispatch::new(Arc::clone(&shared), commands, returning).run()),
         spawn(housekeeping::give_back(Arc::clone(&shared), returned)),
