@@ -138,9 +138,9 @@ fn policy(Tried { policy, outcome }: &Tried, text: impl Fn(Duration) -> String) 
     json!({
         "policy": policy.to_string(), "attempts_max": policy.attempts(),
         "offered": outcome.offered(), "succeeded": outcome.succeeded(), "refused": outcome.refused(),
-        "attempts": outcome.attempts(), "wasted": outcome.wasted(),
+        "attempts": outcome.attempts(), "served": outcome.served(), "wasted": outcome.wasted(),
         "amplification": outcome.amplification(), "peak": outcome.peak(),
-        "recovered_after": outcome.recovered_after().map(text),
+        "recovered_after": outcome.recovered_after().map(&text), "cut_at": outcome.cut_at().map(text),
         "seconds": outcome.seconds().iter().map(second).collect::<Vec<_>>(),
     })
 }

@@ -57,9 +57,12 @@ fn what_cannot_be_is_refused_with_a_reason() {
     refused(&["--policy", "4 attempts, fixd 1s"], "is not a policy");
     refused(&["--outage", "40s..20s"], "an outage must end after it begins");
     refused(&["--outage", "40s"], "write it as 20s..40s");
+    refused(&["--lasts", "42s"], "calls must come in for five seconds more");
     refused(&["--fault", "sulks"], "`hangs`, `fails`, or `x10`");
-    refused(&["--fault", "x0.5"], "1 to 1000000 times as slow");
-    refused(&["--rate", "0"], "must be 1 or more");
+    refused(&["--fault", "x0.5"], "1 to 1000 times as slow");
+    refused(&["--rate", "0"], "1 to 100000 clients that call");
+    refused(&["--clients", "4294967295"], "1 to 100000 clients that call");
+    refused(&["--capacity", "4294967295", "--latency", "1h"], "100000 at a time at most");
     refused(&["--rate", "4000000"], "a storm has 1 to 1000000 calls");
     refused(&["--timeout", "0s"], "--timeout must be more than nothing");
 }

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 const JOBS_MAX: usize = 256;
 
 /// How many wait for a flush: whoever comes then goes alone, as it would without flushes. A store that hangs makes nobody wait
-/// for more than two of them.
+/// for more than three of them.
 const WAITING_MAX: usize = 2 * JOBS_MAX;
 
 /// Larger payloads go alone, so that a batch is never too large for a store.

@@ -6,6 +6,12 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::time::Duration;
 
+/// Each takes a word of memory.
+const SERVERS_MAX: u32 = 100_000;
+
+/// Whoever waits longer has other problems.
+const LATENCY_MAX: Duration = Duration::from_secs(3_600);
+
 /// Something that is called.
 ///
 /// Requests are served in the order in which they come. It does not notice who hangs up: what was asked for is done, though
@@ -41,8 +47,21 @@ impl Dependency {
         self
     }
 
-    pub(crate) fn is_possible(&self) -> bool {
-        self.capacity > 0 && !self.latency.is_zero()
+    /// How many it serves at a time.
+    fn servers(&self) -> f64 {
+        (f64::from(self.capacity) * self.latency.as_secs_f64()).round().max(1.0)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.capacity == 0 || self.latency.is_zero() {
+            return Err("what is called serves 1 a second or more, in more than no time".to_owned());
+        }
+        if self.latency > LATENCY_MAX || self.servers() > f64::from(SERVERS_MAX) {
+            return Err(format!(
+                "what is called serves {SERVERS_MAX} at a time at most (capacity times latency), each within an hour"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -70,8 +89,12 @@ pub(crate) struct Line {
     /// When each of those who serve is free. Who comes is served by the first that is: so when a request is done is known when
     /// it comes, and nothing needs to happen in between.
     free: BinaryHeap<Reverse<Duration>>,
-    /// What a request takes on average: as many at work, this long each, are the capacity.
+    /// How long a request keeps one of them on average: as many at work, this long each, are the capacity.
     each: Duration,
+    /// After how long it is answered.
+    answers_in: Duration,
+    /// When those in line will be begun.
+    waiting: BinaryHeap<Reverse<Duration>>,
     sheds_after: Option<Duration>,
     outages: Vec<(Range<Duration>, Fault)>,
     random: Random,
@@ -91,10 +114,12 @@ impl Line {
         random: Random,
     ) -> Line {
         let capacity = f64::from(dependency.capacity);
-        let servers = (capacity * dependency.latency.as_secs_f64()).round().max(1.0);
+        let servers = dependency.servers();
         Line {
             free: (0..servers as usize).map(|_| Reverse(Duration::ZERO)).collect(),
             each: Duration::from_secs_f64(servers / capacity),
+            answers_in: dependency.latency.min(Duration::from_secs_f64(servers / capacity)),
+            waiting: BinaryHeap::new(),
             sheds_after: dependency.sheds_after,
             outages: outages.to_vec(),
             random,
@@ -106,10 +131,15 @@ impl Line {
         if let Some(Fault::Fails) = self.fault(now) {
             return Booked { after: Duration::ZERO, refusal: Some(Refusal::Failed) };
         }
-        let first = self.free.peek().map_or(now, |Reverse(free)| (*free).max(now));
-        if self.sheds_after.is_some_and(|most| first - now > most) {
+        while self.waiting.peek().is_some_and(|Reverse(begins)| *begins <= now) {
+            self.waiting.pop();
+        }
+        // By the length of the line: it does not know when an outage will end.
+        let wait = self.each.mul_f64(self.waiting.len() as f64 / self.free.len() as f64);
+        if self.sheds_after.is_some_and(|most| wait > most) {
             return Booked { after: Duration::ZERO, refusal: Some(Refusal::Shed) };
         }
+        let first = self.free.peek().map_or(now, |Reverse(free)| (*free).max(now));
         let begins = self.outages.iter().fold(first, |at, (range, fault)| {
             if *fault == Fault::Hangs && range.contains(&at) { range.end } else { at }
         });
@@ -119,10 +149,13 @@ impl Line {
         };
         // Half to one and a half of the average: nothing real goes in lockstep.
         let share = 0.5 + self.random.next() as f64 / u64::MAX as f64;
-        let done = begins + self.each.mul_f64(share * slower);
         self.free.pop();
-        self.free.push(Reverse(done));
-        Booked { after: done - now, refusal: None }
+        self.free.push(Reverse(begins + self.each.mul_f64(share * slower)));
+        if begins > now {
+            self.waiting.push(Reverse(begins));
+        }
+        let answered = begins + self.answers_in.mul_f64(share * slower);
+        Booked { after: answered - now, refusal: None }
     }
 
     fn fault(&self, at: Duration) -> Option<Fault> {
@@ -169,6 +202,15 @@ mod tests {
         let mut line = Line::new(&dependency, &outages, Random::seeded(1));
         assert!(matches!(line.book(seconds(2)).refusal, Some(Refusal::Failed)));
         assert!(line.book(seconds(5)).after >= millis(500), "slow");
-        assert!(matches!(line.book(seconds(5)).refusal, Some(Refusal::Shed)));
+        // One at work, and half a second of them in line.
+        let shed = (0..20).filter(|_| line.book(seconds(5)).refusal.is_some()).count();
+        assert_eq!(shed, 20 - 6);
+    }
+
+    #[test]
+    fn one_that_is_rarely_asked_answers_in_its_time() {
+        let mut line = Line::new(&Dependency::new(10, millis(20)), &[], Random::seeded(1));
+        assert!(line.book(seconds(1)).after <= millis(30));
+        assert!(line.book(seconds(1)).after >= millis(50), "the next one waits for its turn");
     }
 }

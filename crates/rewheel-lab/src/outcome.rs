@@ -12,9 +12,13 @@ const WELL_FOR: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub(crate) seconds: Vec<Second>,
+    pub(crate) served: u64,
     pub(crate) wasted: u64,
+    /// How many seconds calls came in.
+    pub(crate) came: usize,
     pub(crate) outage_end: Option<Duration>,
     pub(crate) refused: u64,
+    pub(crate) cut_at: Option<Duration>,
 }
 
 /// What happened in one second.
@@ -54,9 +58,19 @@ impl Outcome {
         self.refused
     }
 
-    /// Returns how many requests it served for nobody: who asked had given up.
+    /// Returns how many requests it served while calls came in.
+    pub fn served(&self) -> u64 {
+        self.served
+    }
+
+    /// Returns how many of those it served for nobody: who asked had given up.
     pub fn wasted(&self) -> u64 {
         self.wasted
+    }
+
+    /// Returns when it was cut short, for having too many requests.
+    pub fn cut_at(&self) -> Option<Duration> {
+        self.cut_at
     }
 
     /// Returns how many requests a call was on average.
@@ -67,8 +81,7 @@ impl Outcome {
     /// Returns the requests of the worst second, as a multiple of what is offered in one.
     pub fn peak(&self) -> f64 {
         let most = self.seconds.iter().map(|second| second.attempts).max().unwrap_or(0);
-        let offering = self.seconds.iter().filter(|second| second.offered > 0).count();
-        most as f64 * offering.max(1) as f64 / self.offered().max(1) as f64
+        most as f64 * self.came as f64 / self.offered().max(1) as f64
     }
 
     /// Returns how long after the last outage 99 of 100 calls succeeded again, for five seconds in a row. Nothing where they never
@@ -76,10 +89,10 @@ impl Outcome {
     pub fn recovered_after(&self) -> Option<Duration> {
         let end = self.outage_end?;
         let first = end.as_secs_f64().ceil() as usize;
-        let offering: Vec<&Second> =
-            self.seconds.iter().take_while(|second| second.offered > 0).collect();
-        let is_well = |second: &&Second| second.succeeded as f64 >= WELL * second.offered as f64;
-        let mut after = offering.get(first..)?.windows(WELL_FOR).enumerate();
+        // Where nobody called, nobody was let down.
+        let is_well = |second: &Second| second.succeeded as f64 >= WELL * second.offered as f64;
+        let came = &self.seconds[..self.came.min(self.seconds.len())];
+        let mut after = came.get(first..)?.windows(WELL_FOR).enumerate();
         let (nth, _) = after.find(|(_, seconds)| seconds.iter().all(is_well))?;
         Some(Duration::from_secs((first + nth) as u64).saturating_sub(end))
     }
@@ -94,7 +107,15 @@ mod tests {
         let second =
             |succeeded: &u64| Second { offered: 100, succeeded: *succeeded, attempts: 200 };
         let seconds = succeeded.iter().map(second).collect();
-        Outcome { seconds, wasted: 0, refused: 0, outage_end: Some(rewheel::seconds(2)) }
+        Outcome {
+            seconds,
+            came: succeeded.len(),
+            served: 0,
+            wasted: 0,
+            refused: 0,
+            cut_at: None,
+            outage_end: Some(rewheel::seconds(2)),
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// More are for ever.
+const ATTEMPTS_MAX: u32 = 1_000;
+
 /// How clients call: what of the library is around each attempt.
 ///
 /// A retry policy as config files have it, by name or part by part, or `none`; then `budget 10%` and `breaker`, if they are wanted:
@@ -21,7 +24,8 @@ use std::time::Duration;
 /// ```
 ///
 /// `budget 10%` is one retry for ten calls, for each client, and `floor 1` one a second however few its calls are: ten unless it is
-/// said, as [`RetryBudget::ratio`] has it. `breaker` opens for five seconds once half of the calls of the last ten seconds failed.
+/// said, as [`RetryBudget::ratio`] has it. `breaker` opens for five seconds once half of the calls of the last ten seconds failed, ten at
+/// least.
 #[derive(Clone, Debug)]
 pub struct Policy {
     text: String,
@@ -110,6 +114,9 @@ fn parse(text: &str) -> Result<Policy, String> {
         }
         text => Some(text.parse::<Retry>().map_err(|error| error.to_string())?),
     };
+    if retry.is_some_and(|retry| retry.attempts() > ATTEMPTS_MAX) {
+        return Err(format!("a call has at most {ATTEMPTS_MAX} attempts here"));
+    }
     Ok(Policy { text: text.trim().to_owned(), retry, budget, breaker })
 }
 
@@ -148,6 +155,7 @@ mod tests {
         refuse("3 attempts, fixed 1s, budget 1% floor x", "write a budget as");
         refuse("3 attempts, fixed 1s, budget 1% floor 1001", "at most 1000");
         refuse("3 attempts, fixed 1s, budget 1%, budget 1%", "two budgets");
+        refuse("1001 attempts, fixed 1s", "at most 1000 attempts");
         refuse("3 attempts, fixd 1s", "fixd");
         refuse("3 attempts, fixed 1s, braker", "braker");
     }

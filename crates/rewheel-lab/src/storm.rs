@@ -15,6 +15,16 @@ use std::time::Duration;
 /// A million calls in memory are enough of a storm.
 const CALLS_MAX: u64 = 1_000_000;
 
+/// So are these: what retries without a pause, or for ever, is cut.
+const REQUESTS_MAX: u64 = 5_000_000;
+
+const CLIENTS_MAX: u32 = 100_000;
+
+const OUTAGE_END_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// Whether it is well again is not seen in less.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
 /// A fleet of clients that call one dependency, and what goes wrong.
 #[derive(Clone, Debug)]
 pub struct Storm {
@@ -23,6 +33,7 @@ pub struct Storm {
     clients: u32,
     lasts: Duration,
     outages: Vec<(Range<Duration>, Fault)>,
+    requests_max: u64,
     seed: u64,
 }
 
@@ -59,8 +70,15 @@ impl Client {
 impl Storm {
     /// Clients call a dependency, so many times a second between them. Without more to it: 100 clients for two minutes, and nothing goes wrong.
     pub const fn new(dependency: Dependency, rate: u32) -> Storm {
-        let outages = Vec::new();
-        Storm { dependency, rate, clients: 100, lasts: Duration::from_secs(120), outages, seed: 0 }
+        Storm {
+            dependency,
+            rate,
+            clients: 100,
+            lasts: Duration::from_secs(120),
+            outages: Vec::new(),
+            requests_max: REQUESTS_MAX,
+            seed: 0,
+        }
     }
 
     /// How many processes call it. Each has breakers and budgets of its own.
@@ -74,6 +92,13 @@ impl Storm {
     #[must_use]
     pub const fn lasts(mut self, lasts: Duration) -> Storm {
         self.lasts = lasts;
+        self
+    }
+
+    /// After how many requests it is cut short. Five million unless set.
+    #[must_use]
+    pub const fn requests_max(mut self, requests: u64) -> Storm {
+        self.requests_max = requests;
         self
     }
 
@@ -95,13 +120,16 @@ impl Storm {
         let meets = |(other, _): &(Range<Duration>, Fault)| {
             when.start < other.end && other.start < when.end
         };
+        if when.end > OUTAGE_END_MAX {
+            return Err(StormError("an outage ends within a day".to_owned()));
+        }
         if self.outages.iter().any(meets) {
             return Err(StormError("two outages meet: make one of them".to_owned()));
         }
         if let Fault::Slow(times) = fault
-            && !(1.0..=1e6).contains(&times)
+            && !(1.0..=1_000.0).contains(&times)
         {
-            return Err(StormError("slow means 1 to 1000000 times as slow".to_owned()));
+            return Err(StormError("slow means 1 to 1000 times as slow".to_owned()));
         }
         self.outages.push((when, fault));
         self.outages.sort_by_key(|(when, _)| when.start);
@@ -111,12 +139,16 @@ impl Storm {
     /// Says what is wrong with it, if anything is.
     ///
     /// # Errors
-    /// It is empty, or larger than a million calls.
+    /// It is empty, or larger than a million calls, a hundred thousand clients or as many requests served at a time.
     pub fn check(&self) -> Result<(), StormError> {
-        if !self.dependency.is_possible() || self.rate == 0 || self.clients == 0 {
-            return Err(StormError(
-                "clients, rate, capacity and latency must be 1 or more".to_owned(),
-            ));
+        if self.rate == 0 || !(1..=CLIENTS_MAX).contains(&self.clients) {
+            return Err(StormError(format!("a storm has 1 to {CLIENTS_MAX} clients that call")));
+        }
+        self.dependency.check().map_err(StormError)?;
+        let end = self.outages.last().map_or(Duration::ZERO, |(when, _)| when.end);
+        if !end.is_zero() && end + AFTERWARDS > self.lasts {
+            let why = "calls must come in for five seconds more than the outage lasts";
+            return Err(StormError(why.to_owned()));
         }
         let calls = f64::from(self.rate) * self.lasts.as_secs_f64();
         if !(1.0..=CALLS_MAX as f64).contains(&calls) {
@@ -151,6 +183,9 @@ impl Storm {
             state: RefCell::new(State {
                 line,
                 seconds: Vec::new(),
+                until: self.lasts,
+                requests: 0,
+                served: 0,
                 wasted: 0,
                 refused: 0,
                 came: Vec::new(),
@@ -159,7 +194,12 @@ impl Storm {
         let mut calls: FuturesUnordered<LocalBoxFuture<'_, ()>> = FuturesUnordered::new();
         calls.push(self.arrivals(Rc::clone(&sky), random).boxed_local());
         let mut context = Context::from_waker(Waker::noop());
+        let mut cut_at = None;
         while clock.elapsed() < self.lasts * 2 {
+            if sky.state.borrow().requests > self.requests_max {
+                cut_at = Some(clock.elapsed());
+                break;
+            }
             while let Poll::Ready(Some(())) = calls.poll_next_unpin(&mut context) {}
             let came = std::mem::take(&mut sky.state.borrow_mut().came);
             if came.is_empty() && !clock.advance_to_next() {
@@ -170,14 +210,18 @@ impl Storm {
                 calls.push(call(pipeline, Rc::clone(&sky), at).boxed_local());
             }
         }
-        drop(calls);
         let mut state = sky.state.borrow_mut();
-        Outcome {
+        let outcome = Outcome {
             seconds: std::mem::take(&mut state.seconds),
+            came: self.lasts.as_secs_f64().ceil() as usize,
+            served: state.served,
             wasted: state.wasted,
             refused: state.refused,
+            cut_at,
             outage_end: self.outages.last().map(|(when, _)| when.end),
-        }
+        };
+        drop(state);
+        outcome
     }
 
     /// Lets calls come in, each at a random moment, at a random client.
@@ -209,6 +253,10 @@ struct Sky {
 struct State {
     line: Line,
     seconds: Vec<Second>,
+    /// What is done later is not looked at.
+    until: Duration,
+    requests: u64,
+    served: u64,
     wasted: u64,
     refused: u64,
     /// Calls that came in, and at which client.
@@ -232,7 +280,14 @@ async fn call(pipeline: &Pipeline, sky: Rc<Sky>, came: Duration) {
         .run(|_| {
             let now = sky.clock.elapsed();
             sky.second(now, |second| second.attempts += 1);
-            let booked = sky.state.borrow_mut().line.book(now);
+            let booked = {
+                let mut state = sky.state.borrow_mut();
+                state.requests += 1;
+                let booked = state.line.book(now);
+                let is_served = booked.refusal.is_none() && now + booked.after <= state.until;
+                state.served += u64::from(is_served);
+                booked
+            };
             match booked.refusal {
                 Some(refusal) => Either::Left(ready(Err(refusal))),
                 None => Either::Right(served(&sky, booked.after)),
@@ -248,7 +303,8 @@ async fn call(pipeline: &Pipeline, sky: Rc<Sky>, came: Duration) {
 
 /// Waits for an answer. Whoever stops waiting for it has it made for nothing.
 async fn served<E>(sky: &Rc<Sky>, after: Duration) -> Result<(), E> {
-    let mut awaited = Awaited { sky: Rc::clone(sky), is_over: false };
+    let done = sky.clock.elapsed() + after;
+    let mut awaited = Awaited { sky: Rc::clone(sky), done, is_over: false };
     sky.time.sleep(after).await;
     awaited.is_over = true;
     Ok(())
@@ -256,13 +312,13 @@ async fn served<E>(sky: &Rc<Sky>, after: Duration) -> Result<(), E> {
 
 struct Awaited {
     sky: Rc<Sky>,
+    done: Duration,
     is_over: bool,
 }
 
 impl Drop for Awaited {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.sky.state.borrow_mut().wasted += 1;
-        }
+        let mut state = self.sky.state.borrow_mut();
+        state.wasted += u64::from(!self.is_over && self.done <= state.until);
     }
 }

@@ -71,8 +71,11 @@ use std::time::Duration;
 const PRUNE_EVERY: u64 = 64;
 const PRUNE_LIMIT: usize = 256;
 
-/// How long whoever asks waits for a store that is away.
+/// How long a store is asked again that says it is away.
 const PATIENCE: Duration = millis(150);
+
+/// The same where work is done: somebody waits for its answer, too.
+const FINISH_PATIENCE_MAX: Duration = seconds(10);
 
 /// Does work once for each key. Clones share everything.
 #[derive(Clone, Debug)]
@@ -241,6 +244,16 @@ impl Idempotency {
         key: IdempotencyKey,
         fingerprint: Fingerprint,
     ) -> Result<Entry, IdempotencyStoreError> {
+        self.begin_while(key, fingerprint, || true).await
+    }
+
+    /// As [`begin`](Idempotency::begin), but waits for another only as long as somebody wants the answer.
+    pub(crate) async fn begin_while(
+        &self,
+        key: IdempotencyKey,
+        fingerprint: Fingerprint,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<Entry, IdempotencyStoreError> {
         let until = self.clock.now().plus(self.wait);
         let mut pause = millis(10);
         loop {
@@ -265,6 +278,9 @@ impl Idempotency {
                     pause = (pause * 2).min(millis(500));
                 }
             }
+            if !is_wanted() {
+                return Ok(Entry::InFlight { left });
+            }
         }
     }
 
@@ -277,10 +293,16 @@ impl Idempotency {
         let (lease, keep, after_crash) = (self.lease, self.keep, self.after_crash);
         // Its answer may be lost: asked again with the same id, it is the same run.
         let begin = Begin { key, fingerprint, run, lease, keep, after_crash };
-        Ok(match self.insist(PATIENCE, || self.store.begin(&begin)).await? {
+        let ticket = Ticket { key, run, keep };
+        let begun = self.insist(PATIENCE, || self.store.begin(&begin)).await;
+        if let Err(IdempotencyStoreError::Unavailable(_)) = begun {
+            // It may have begun all the same, and nobody will end it.
+            unless(self.clock.sleep(PATIENCE), self.store.release(&ticket)).await;
+        }
+        Ok(match begun? {
             Begun::Run => Entry::Run(Box::new(Run {
                 idempotency: self.clone(),
-                ticket: Ticket { key, run, keep },
+                ticket,
                 _flight: self.flights.depart(key, run),
             })),
             Begun::InFlight { left } => Entry::InFlight { left },
@@ -372,15 +394,16 @@ impl Run {
         .await
     }
 
-    /// Stores the answer. A store that is away is asked again for as long as a lease: until then the key is most likely ours,
-    /// and an answer that is not stored is work that is done twice.
+    /// Stores the answer. A store that is away is asked again for a while, as long as the key is most likely ours: an answer that is
+    /// not stored is work that is done twice.
     ///
     /// # Errors
     /// It is not stored, as far as is known.
     pub async fn finish(&self, answer: &[u8]) -> Result<Finished, IdempotencyStoreError> {
         let Idempotency { store, lease, .. } = &self.idempotency;
         let finish = || store.finish(&self.ticket, answer);
-        let finished = self.hold(self.idempotency.insist(*lease, finish)).await?;
+        let patience = (*lease / 2).min(FINISH_PATIENCE_MAX);
+        let finished = self.hold(self.idempotency.insist(patience, finish)).await?;
         self.idempotency.prune_at_times().await;
         Ok(finished)
     }

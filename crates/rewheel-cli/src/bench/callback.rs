@@ -12,6 +12,7 @@ use rewheel_core::{KindName, NewJob};
 use rewheel_engine::{Engine, EngineSettings, KindSettings, RunnerKind};
 use rewheel_server::callback::{Callback, CallbackRunner, Clients};
 use serde_json::json;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,6 +123,12 @@ pub(super) async fn round(url: &str, jobs: usize) -> Result<(f64, Option<f64>)> 
     let books = store.books().await?;
     ensure!(books.pruned as usize == jobs, "not every callback succeeded: {books:?}");
     store.close().await?;
-    let wrk = tokio::task::spawn_blocking(move || echo.wrk()).await?;
-    Ok((rate, wrk.ok()))
+    let is_missing = |error: &anyhow::Error| {
+        error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    match tokio::task::spawn_blocking(move || echo.wrk()).await? {
+        Ok(wrk) => Ok((rate, Some(wrk))),
+        Err(error) if is_missing(&error) => Ok((rate, None)),
+        Err(error) => Err(error),
+    }
 }

@@ -68,8 +68,12 @@ fn figures(tried: &[Tried]) -> String {
             percent(outcome.succeeded(), outcome.offered()),
             format!("{:.2}", outcome.amplification()),
             format!("{:.1}x", outcome.peak()),
-            percent(outcome.wasted(), outcome.attempts()),
-            recovered.map_or("never".to_owned(), |after| format!("{}s", after.as_secs())),
+            percent(outcome.wasted(), outcome.served()),
+            match (outcome.cut_at(), recovered) {
+                (Some(at), _) => format!("cut at {}s: too many requests", at.as_secs()),
+                (None, Some(after)) => format!("{}s", after.as_secs()),
+                (None, None) => "never".to_owned(),
+            },
         ]
     });
     let names = [

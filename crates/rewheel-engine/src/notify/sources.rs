@@ -63,6 +63,12 @@ impl Why {
         match (category, failure.and_then(Failure::code)) {
             (Some(Category::Deadline), _) => Why::Deadline,
             (Some(Category::Panic), Some("takeovers")) => Why::Takeovers,
+            // Refused for now, again and again.
+            (Some(Category::Rejected), Some("409"))
+                if attempts_max.is_some_and(|most| attempts >= most) =>
+            {
+                Why::Exhausted
+            }
             (Some(Category::Rejected | Category::BadPayload | Category::NoHandler), _) => {
                 Why::NotRetryable
             }
@@ -186,6 +192,8 @@ mod tests {
         check(None, 3, Why::Exhausted);
         check(Some((Category::Panic, None)), 3, Why::Exhausted);
         check(Some((Category::Rejected, Some("404"))), 3, Why::NotRetryable);
+        check(Some((Category::Rejected, Some("409"))), 3, Why::Exhausted);
+        check(Some((Category::Rejected, Some("409"))), 2, Why::NotRetryable);
         check(Some((Category::BadPayload, None)), 1, Why::NotRetryable);
         check(Some((Category::NoHandler, None)), 3, Why::NotRetryable);
         check(Some((Category::Deadline, None)), 3, Why::Deadline);

@@ -9,11 +9,17 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Uri};
 use std::net::IpAddr;
 
+/// Endings that no registry gives away: containers call their machine `host.docker.internal`.
+const OWNED_BY_NOBODY: [&str; 2] = [".internal", ".localdomain"];
+
+/// What a name counts as that cannot be read.
+const UNREADABLE: &str = "unreadable.example";
+
 /// Lets a request without a token pass unless it asks for a name that anybody may own, or comes from a page of another site.
 pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let host = match (uri.host(), headers.get(HOST)) {
         (Some(host), _) => Some(host),
-        (None, Some(host)) => Some(host.to_str().map_or("", |host| without_port(host))),
+        (None, Some(host)) => Some(host.to_str().map_or(UNREADABLE, |host| without_port(host))),
         (None, None) => None,
     };
     let origin = headers.get(ORIGIN).map(|origin| {
@@ -39,7 +45,8 @@ fn without_port(authority: &str) -> &str {
 /// network.
 fn is_public(host: &str) -> bool {
     let name = host.trim_end_matches('.');
-    address(name).is_none() && name.contains('.') && !is_here(name)
+    let is_nobodys = OWNED_BY_NOBODY.iter().any(|ending| name.ends_with(ending));
+    address(name).is_none() && name.contains('.') && !is_nobodys && !is_here(name)
 }
 
 fn is_here(host: &str) -> bool {
@@ -73,7 +80,13 @@ mod tests {
     #[test]
     fn a_name_that_others_may_own_is_refused() {
         let here = ["localhost", "LOCALHOST:7420", "127.0.0.1:7420", "[::1]:7420", "a.localhost:1"];
-        for host in here.into_iter().chain(["rewheel:7420", "10.0.0.1", "[fe80::1]", "", ":7420"]) {
+        for host in here.into_iter().chain([
+            "rewheel:7420",
+            "10.0.0.1",
+            "host.docker.internal",
+            "",
+            ":7420",
+        ]) {
             assert!(passes(Some(host), None), "{host}");
         }
         assert!(passes(None, None), "no browser is without");

@@ -17,6 +17,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -198,8 +199,11 @@ where
                 Asked::Unclear(problem) => Ok(problem.response()),
                 Asked::Keyed(key, fingerprint, mut request) => {
                     // To the end from here on: dropped in the middle, it could leave a key that nobody answers for.
+                    let hung_up = Arc::new(AtomicBool::new(false));
+                    let is_wanted = Arc::clone(&hung_up);
                     let work = async move {
-                        match layer.begin(key, fingerprint).await {
+                        let is_wanted = || !is_wanted.load(Ordering::Relaxed);
+                        match layer.begin(key, fingerprint, is_wanted).await {
                             Ok(run) => {
                                 request.extensions_mut().insert(run.ticket());
                                 layer.carry_out(run, ready.call(request)).await
@@ -207,7 +211,7 @@ where
                             Err(response) => Ok(response),
                         }
                     };
-                    ToTheEnd { work: Some(Box::pin(work)) }.await
+                    ToTheEnd { work: Some(Box::pin(work)), hung_up }.await
                 }
             }
         })
@@ -254,8 +258,10 @@ impl IdempotencyLayer {
         &self,
         key: IdempotencyKey,
         fingerprint: Fingerprint,
+        is_wanted: impl Fn() -> bool,
     ) -> Result<Box<Run>, Response<Body>> {
-        let problem = match self.idempotency.begin(key, fingerprint).await {
+        let begun = self.idempotency.begin_while(key, fingerprint, is_wanted).await;
+        let problem = match begun {
             Ok(Entry::Run(run)) => return Ok(run),
             Ok(Entry::Done(bytes)) => match KeptResponse::from_bytes(&bytes) {
                 Some(kept) => return Err(kept.replay()),
@@ -293,7 +299,10 @@ impl IdempotencyLayer {
     /// Keeps a response, or lets the next one try.
     async fn settle(&self, run: &Run, response: Response<Body>) -> Response<Body> {
         let status = response.status();
-        if !(self.keep_when)(status) {
+        // As with 503: it says that it will be different.
+        let is_passing =
+            status == StatusCode::CONFLICT && response.headers().contains_key(names::RETRY_AFTER);
+        if is_passing || !(self.keep_when)(status) {
             run.release().await;
             return response;
         }
@@ -359,6 +368,8 @@ impl<F: Future> Future for Caught<F> {
 struct ToTheEnd<T: Send + 'static> {
     /// None once it has ended, or panicked.
     work: Option<Boxed<T>>,
+    /// Told to the work: who has nobody to answer to waits for nobody.
+    hung_up: Arc<AtomicBool>,
 }
 
 impl<T: Send + 'static> Future for ToTheEnd<T> {
@@ -376,6 +387,7 @@ impl<T: Send + 'static> Future for ToTheEnd<T> {
 
 impl<T: Send + 'static> Drop for ToTheEnd<T> {
     fn drop(&mut self) {
+        self.hung_up.store(true, Ordering::Relaxed);
         // Outside a runtime, or in one that ends, the key stays in flight until its lease runs out.
         if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current())
         {

@@ -55,6 +55,17 @@ async fn a_failure_that_passes_is_not_frozen() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_names_a_time_is_not_frozen() {
+    let count = Count::default();
+    let handler = count.then(|_| async { (StatusCode::CONFLICT, [("retry-after", "1")]) });
+    let app = app(layer(&idempotency()), handler);
+    for _ in 0..2 {
+        assert_eq!(send(&app, charge("k")).await.headers["retry-after"], "1");
+    }
+    assert_eq!(count.get(), 2);
+}
+
+#[tokio::test]
 async fn a_refusal_is_kept_as_is_a_success() {
     for status in [200, 204, 303, 400, 404, 409, 410, 422] {
         let count = Count::default();

@@ -3,6 +3,7 @@
 use crate::support::{Count, app, charge, charged, key, layer, send};
 use async_trait::async_trait;
 use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use futures_util::stream;
 use rewheel::idempotency::{
     AfterCrash, Begin, Begun, Finished, Idempotency, IdempotencyError, IdempotencyStore,
@@ -119,7 +120,7 @@ async fn work_that_is_done_is_answered_even_if_that_cannot_be_stored() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_kept_by_a_store_that_comes_back() {
     let count = Count::default();
-    let store = Faulty { refused: Arc::new(AtomicU32::new(20)), ..Faulty::new(0, 0) };
+    let store = Faulty { refused: Arc::new(AtomicU32::new(10)), ..Faulty::new(0, 0) };
     let app = app(layer(&Idempotency::new(store)), count.told());
     assert_eq!(send(&app, charge("k")).await.body, "1");
     assert!(send(&app, charge("k")).await.is_replayed());
@@ -152,6 +153,32 @@ async fn who_hangs_up_while_it_begins_leaves_no_riddle() {
     sleep(seconds(60)).await;
     let again = send(&app, charge("k")).await;
     assert_eq!((again.body.as_str(), again.is_replayed()), ("1", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_hangs_up_while_it_waits_for_another_runs_nothing() {
+    let count = Count::default();
+    let handler = count.then(|_| async {
+        sleep(seconds(6)).await;
+        StatusCode::INTERNAL_SERVER_ERROR
+    });
+    let idempotency = Idempotency::new(Faulty::new(0, 0)).wait(seconds(10));
+    let app = app(layer(&idempotency), handler);
+    for _ in 0..5 {
+        assert!(timeout(seconds(1), send(&app, charge("k"))).await.is_err());
+    }
+    sleep(seconds(60)).await;
+    assert_eq!(count.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_beginning_was_never_answered_is_no_riddle() {
+    let count = Count::default();
+    let idempotency = Idempotency::new(Faulty::new(4, 0)).after_crash(AfterCrash::Unknown);
+    let app = app(layer(&idempotency), count.told());
+    assert_eq!(send(&app, charge("k")).await.problem(), (503, "store_unavailable".to_owned()));
+    sleep(seconds(60)).await;
+    assert_eq!(send(&app, charge("k")).await.body, "1");
 }
 
 #[tokio::test]

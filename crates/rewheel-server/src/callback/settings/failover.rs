@@ -46,9 +46,10 @@ impl Urls {
     pub(crate) fn in_turn(&self, job: &Job) -> Vec<&UrlTemplate> {
         let mut urls: Vec<&UrlTemplate> = self.0.iter().map(|placed| &placed.url).collect();
         if self.has_failover() {
-            let can_be_made = |url: &&UrlTemplate| url.render(job).is_ok();
-            if urls.iter().any(can_be_made) {
-                urls.retain(can_be_made);
+            let can_be_made = |url: &&&UrlTemplate| url.render(job).is_ok();
+            let made: Vec<&UrlTemplate> = urls.iter().filter(can_be_made).copied().collect();
+            if !made.is_empty() {
+                urls = made;
             }
             let failed = job.attempt.saturating_sub(job.attempts_before) as usize;
             let turn = failed % urls.len();
