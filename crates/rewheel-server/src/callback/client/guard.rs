@@ -109,6 +109,7 @@ fn ran_without_a_network(name: &str) -> bool {
         Err(error) => panic!("{error}"),
     };
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("running 0 tests"), "there is no test {name}");
     if !said.contains("running 1 test") {
         return false;
     }
