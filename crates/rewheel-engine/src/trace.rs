@@ -131,14 +131,17 @@ pub(crate) fn submit(jobs: &[NewJob]) -> Span {
 
 /// Returns the jobs as they are to be stored: each with the span that submits it.
 pub(crate) fn submitted_by(span: &Span, jobs: &[NewJob]) -> Option<Vec<NewJob>> {
-    let traceparent = traceparent(span)?;
-    let parent = &jobs.first()?.traceparent;
-    let with = |job: &NewJob| match job.traceparent == *parent {
-        true => NewJob { traceparent: Some(traceparent.clone()), ..job.clone() },
-        // It belongs to another trace.
-        false => job.clone(),
-    };
-    Some(jobs.iter().map(with).collect())
+    Some(below(&traceparent(span)?, jobs))
+}
+
+/// Puts jobs below the span of their batch, which continues the trace of the first: those of other traces stay where they are.
+fn below(traceparent: &str, jobs: &[NewJob]) -> Vec<NewJob> {
+    let mut below = jobs.to_vec();
+    let trace = jobs.first().and_then(|first| first.traceparent.clone());
+    for job in below.iter_mut().filter(|job| job.traceparent == trace) {
+        job.traceparent = Some(traceparent.to_owned());
+    }
+    below
 }
 
 /// Ends a submit that failed as a whole.
@@ -290,7 +293,28 @@ mod across {
 
 #[cfg(test)]
 mod tests {
-    use super::is_traceparent;
+    use super::{below, is_traceparent};
+    use rewheel_core::{JobId, KindName, NewJob};
+
+    #[test]
+    fn a_job_of_another_trace_stays_in_it() {
+        let kind = KindName::parse("mail").unwrap();
+        let job = |of: Option<&str>| NewJob {
+            traceparent: of.map(str::to_owned),
+            ..NewJob::new(JobId::from_bytes([1; 16]), kind.clone(), Vec::new())
+        };
+        let told = |jobs: &[NewJob]| -> Vec<Option<String>> {
+            below("span", jobs).into_iter().map(|job| job.traceparent).collect()
+        };
+        let span = Some("span".to_owned());
+        assert_eq!(told(&[job(None), job(None)]), [span.clone(), span.clone()]);
+        let other = Some("other".to_owned());
+        assert_eq!(
+            told(&[job(Some("one")), job(Some("other")), job(Some("one"))]),
+            [span.clone(), other.clone(), span.clone()]
+        );
+        assert_eq!(told(&[job(None), job(Some("other"))]), [span, other]);
+    }
 
     #[track_caller]
     fn check(text: &str, is_one: bool) {

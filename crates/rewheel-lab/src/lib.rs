@@ -1,7 +1,7 @@
 //! A storm in a box: what a policy does to a fleet and to what it calls, before production finds out.
 //!
 //! Clients call something that has a capacity, and fails for a while. They do so by the library's own code, under a clock that
-//! nobody waits for: two minutes of a thousand calls a second take a second or so, and the same seed makes the same storm.
+//! nobody waits for: two minutes of five hundred calls a second take a second at most, and the same seed makes the same storm.
 //!
 //! ```
 //! use rewheel::{Pipeline, Retry, RetryBudget, millis, seconds};

@@ -206,8 +206,7 @@ impl Storm {
                 break;
             }
             for (at, client) in came {
-                let pipeline = &fleet[client as usize % fleet.len()];
-                calls.push(call(pipeline, Rc::clone(&sky), at).boxed_local());
+                calls.push(call(&fleet[client], Rc::clone(&sky), at).boxed_local());
             }
         }
         let mut state = sky.state.borrow_mut();
@@ -236,7 +235,7 @@ impl Storm {
             if at >= self.lasts {
                 return;
             }
-            let client = (random.next() % u64::from(self.clients)) as u32;
+            let client = (random.next() % u64::from(self.clients)) as usize;
             sky.second(at, |second| second.offered += 1);
             sky.state.borrow_mut().came.push((at, client));
         }
@@ -260,7 +259,7 @@ struct State {
     wasted: u64,
     refused: u64,
     /// Calls that came in, and at which client.
-    came: Vec<(Duration, u32)>,
+    came: Vec<(Duration, usize)>,
 }
 
 impl Sky {

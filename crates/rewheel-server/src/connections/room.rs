@@ -106,3 +106,49 @@ fn cut_one(lines: &HashMap<u64, Arc<Line>>) -> bool {
     let longest = lines.values().filter(waits).max_by_key(rank);
     longest.inspect(|line| line.cut(Cut::Crowded)).is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Room;
+    use crate::config::LimitSettings;
+    use rewheel::seconds;
+    use std::sync::Arc;
+
+    /// A room for one, in which a client may be idle for ten ticks and read nothing for five.
+    fn room() -> Arc<Room> {
+        let (idle_timeout, write_timeout) = (seconds(10), seconds(5));
+        let limits = LimitSettings {
+            connections_max: 1,
+            idle_timeout,
+            write_timeout,
+            ..LimitSettings::default()
+        };
+        Arc::new(Room::new(&limits, seconds(1)))
+    }
+
+    #[test]
+    fn a_slow_reader_of_a_long_answer_is_not_idle() {
+        let room = room();
+        let place = room.enter().unwrap();
+        place.line.answered();
+        for _ in 0..10 {
+            place.line.writes(true);
+            (0..4).for_each(|_| room.tick());
+            place.line.writes(false);
+        }
+        assert!(!place.line.is_cut(), "it read something every four ticks");
+        (0..11).for_each(|_| room.tick());
+        assert!(place.line.is_cut(), "it has read all, and asks for nothing");
+    }
+
+    #[test]
+    fn nobody_takes_the_place_of_who_still_reads() {
+        let room = room();
+        let place = room.enter().unwrap();
+        place.line.answered();
+        place.line.writes(true);
+        assert!(room.enter().is_none());
+        place.line.writes(false);
+        assert!(room.enter().is_some());
+    }
+}

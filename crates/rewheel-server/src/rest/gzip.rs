@@ -106,7 +106,14 @@ impl Unpacking {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeaderMap, Unpacking, accepts, pack};
+    use super::{
+        BYTES_MAX, Body, CONTENT_ENCODING, HeaderMap, Request, Unpacking, accepts, compress, pack,
+    };
+    use axum::Router;
+    use axum::http::header::ACCEPT_ENCODING;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use tower::ServiceExt;
 
     #[track_caller]
     fn check(said: &[&str], is_accepted: bool) {
@@ -128,6 +135,18 @@ mod tests {
         check(&["*, gzip;q=0"], false);
         check(&["*;q=0", "gzip"], true);
         check(&["identity"], false);
+    }
+
+    #[tokio::test]
+    async fn what_would_take_seconds_to_pack_goes_out_as_it_is() {
+        for (bytes, is_packed) in [(BYTES_MAX, true), (BYTES_MAX + 1, false)] {
+            let text = move || async move { "x".repeat(bytes as usize) };
+            let app = Router::new().route("/", get(text)).layer(from_fn(compress));
+            let request = Request::get("/").header(ACCEPT_ENCODING, "gzip");
+            let response = app.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(response.headers().contains_key(CONTENT_ENCODING), is_packed, "{bytes}");
+            assert!(response.status().is_success());
+        }
     }
 
     #[test]
