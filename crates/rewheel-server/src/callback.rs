@@ -17,6 +17,7 @@ pub(crate) use self::settings::substitute;
 pub(crate) use self::template::parse_url;
 
 pub use self::address::{Allow, RefusedAddress};
+pub(crate) use self::client::Client;
 pub use self::client::Clients;
 pub use self::runner::CallbackRunner;
 pub(crate) use self::settings::masked;

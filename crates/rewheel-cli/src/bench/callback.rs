@@ -18,7 +18,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-const PLACES: usize = 64;
+/// As many as an engine has by default.
+const PLACES: usize = 256;
 
 const PAYLOAD: &[u8] = b"{}";
 

@@ -1,13 +1,19 @@
 //! Judges what a callee answered.
 
 use super::address::RefusedAddress;
+use super::client::ConnectTimeout;
 use super::settings::{Callback, MASKED};
-use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
-use reqwest::{Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use hyper_util::client::legacy;
+use reqwest::Url;
 use rewheel::{Category, Class, Classify, RetryAfter, Verdict, duration};
 use rewheel_core::{Failure, Report};
 use std::error::Error;
 use std::fmt::Write;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
 
 /// What a person needs to see of an answer.
@@ -23,21 +29,21 @@ const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Judges the answer to a call that was made at `at`, when `left` was left of the attempt.
 pub(super) async fn judge(
     callback: &Callback,
-    mut response: Response,
-    origin: &str,
+    mut response: Response<Incoming>,
+    url: &Url,
     at: SystemTime,
     left: Duration,
 ) -> Report {
     let status = response.status();
     let class = classify(callback, status, response.headers(), at);
-    let body = read_body(&mut response, BODY_READ_TIMEOUT.min(left / 2)).await;
+    let body = read_body(response.body_mut(), BODY_READ_TIMEOUT.min(left / 2)).await;
     match class.verdict {
         Verdict::Done => Report::Done,
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
             let mut message = masked(&callback.headers, message(status, &body));
             if callback.urls.has_failover() {
                 // Which of them said so.
-                message = format!("{origin}: {message}");
+                message = format!("{}: {message}", origin(url));
             }
             let failure = Failure::of(&class, &message);
             Report::Failed { verdict, failure }
@@ -67,14 +73,15 @@ fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: Sy
 
 /// Returns the beginning of the body. An error only ends it: the status has said what matters, and
 /// must be told before the attempt is cut.
-pub(crate) async fn read_body(response: &mut Response, most: Duration) -> Vec<u8> {
+pub(crate) async fn read_body(body: &mut Incoming, most: Duration) -> Vec<u8> {
     let mut shown = Vec::new();
-    if response.content_length() == Some(0) {
+    if body.is_end_stream() {
         return shown;
     }
     let mut bytes = 0;
     let reading = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while let Some(Ok(frame)) = body.frame().await {
+            let Ok(chunk) = frame.into_data() else { break };
             let room = BODY_SHOWN_BYTES_MAX - shown.len();
             shown.extend_from_slice(&chunk[..chunk.len().min(room)]);
             bytes += chunk.len();
@@ -118,31 +125,38 @@ fn masked(headers: &HeaderMap, mut message: String) -> String {
 }
 
 /// Judges a call that got no answer.
-pub(super) fn judge_error(error: reqwest::Error, ends_in: Duration, origin: &str) -> Report {
-    let error = error.without_url();
-    if let Some(refused) = cause::<RefusedAddress>(&error) {
+pub(super) fn judge_error(error: &legacy::Error, url: &Url) -> Report {
+    let origin = origin(url);
+    if let Some(refused) = cause::<RefusedAddress>(error) {
         let failure = Failure::new(Category::Rejected, None, &format!("{origin}: {refused}"));
         return Report::Failed { verdict: Verdict::Stop, failure };
     }
-    if error.is_builder() {
-        let failure = Failure::new(Category::Rejected, None, &reason(&error));
-        return Report::Failed { verdict: Verdict::Stop, failure };
-    }
-    let failure = if error.is_timeout() {
-        let message = if error.is_connect() {
-            format!("no connection to {origin} in time")
-        } else {
-            format!("no answer from {origin} within {}", duration::text(ends_in))
-        };
+    let io = cause::<io::Error>(error);
+    let is_late = cause::<ConnectTimeout>(error).is_some()
+        || io.is_some_and(|error| error.kind() == ErrorKind::TimedOut);
+    let failure = if is_late && error.is_connect() {
+        let message = format!("no connection to {origin} in time");
         Failure::new(Category::Timeout, None, &message)
     } else {
         // The operating system's name for it, where it was the operating system.
-        let class = cause::<std::io::Error>(&error).map(Classify::classify);
-        let code = class.and_then(|class| class.code).map(|code| code.to_string());
-        let message = format!("no answer from {origin}: {}", reason(&error));
-        Failure::new(Category::Io, code.as_deref(), &message)
+        let code = io.and_then(|error| error.classify().code).map(|code| code.to_string());
+        let category = if is_late { Category::Timeout } else { Category::Io };
+        let message = format!("no answer from {origin}: {}", reason(error));
+        Failure::new(category, code.as_deref(), &message)
     };
     Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// Judges a call that nobody answered while the attempt lasted.
+pub(super) fn none_within(ends_in: Duration, url: &Url) -> Report {
+    let message = format!("no answer from {} within {}", origin(url), duration::text(ends_in));
+    let failure = Failure::new(Category::Timeout, None, &message);
+    Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// What of a URL may be shown.
+fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
 }
 
 /// Finds an error of one type among the causes of another.
@@ -155,9 +169,9 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 }
 
 /// Puts the causes into one line, the outermost first. Some repeat what they were caused by.
-pub(crate) fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn reason(error: &legacy::Error) -> String {
     let mut line = String::new();
-    for cause in chain(error).skip(1) {
+    for cause in chain(error) {
         let text = cause.to_string();
         if line.ends_with(&text) {
             continue;
@@ -166,13 +180,13 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
         // Writing to a string cannot fail.
         let _ = write!(line, "{separator}{text}");
     }
-    if line.is_empty() { error.to_string() } else { line }
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::masked;
-    use reqwest::header::{HeaderMap, HeaderValue};
+    use hyper::header::{HeaderMap, HeaderValue};
 
     #[track_caller]
     fn check(message: &str, expected: &str) {

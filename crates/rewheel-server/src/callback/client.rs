@@ -1,19 +1,25 @@
 //! Keeps the connections over which callbacks are made.
 
-use super::address::{Allow, RefusedAddress};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Certificate, Client, ClientBuilder, redirect, retry};
-use rustls::RootCertStore;
+mod connect;
+
+use self::connect::{Connector, GuardedResolver};
+use super::address::Allow;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, HeaderValue, USER_AGENT};
+use hyper::{Request, Response};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A callee that is there answers a handshake within a second or three; one that is not should not
-/// hold a place for a whole attempt timeout.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) use self::connect::ConnectTimeout;
 
 /// Shorter than the idle timeout of common servers and balancers, so that they rarely close a
 /// connection just as it is used again.
@@ -26,6 +32,39 @@ const IDLE_PER_HOST_MAX: usize = 256;
 /// Each has its own connections and certificates. Kinds that still need a forgotten one keep it.
 const CLIENTS_MAX: usize = 64;
 
+const NAME: HeaderValue = HeaderValue::from_static(concat!("rewheel/", env!("CARGO_PKG_VERSION")));
+
+const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
+
+/// Makes calls over HTTP/1.1 and HTTP/2, over connections that it keeps. It follows no redirect, tries nothing
+/// twice that was sent, and knows no proxy, which would resolve names behind the guard's back.
+#[derive(Clone, Debug)]
+pub(crate) struct Client(legacy::Client<Connector, Full<Bytes>>);
+
+impl Client {
+    fn new(allow: &Allow, names: Names, tls: ClientConfig) -> Client {
+        let resolver = GuardedResolver { allow: allow.clone(), names };
+        let client = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
+            .build(Connector::new(resolver, tls));
+        Client(client)
+    }
+
+    /// Sends a request, and returns its answer when it begins.
+    pub(crate) async fn call(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, legacy::Error> {
+        let headers = request.headers_mut();
+        headers.entry(USER_AGENT).or_insert(NAME);
+        headers.entry(ACCEPT).or_insert(ANYTHING);
+        self.0.request(request).await
+    }
+}
+
 /// Who vouches for callees: certificates as PEM. Not the name of a file: every node of a fleet runs the
 /// kind, and has what its settings say.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,20 +76,21 @@ impl Authority {
     /// # Errors
     /// Says what is wrong with them.
     pub(crate) fn parse(pem: &str) -> Result<Authority, String> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-            let certificate = certificate.map_err(|error| format!("is no PEM: {error}"))?;
-            roots.add(certificate).map_err(|error| format!("is no certificate: {error}"))?;
-        }
-        if roots.is_empty() {
+        let authority = Authority(Arc::from(pem));
+        if authority.roots()?.is_empty() {
             let why = "has no certificate: it is the text that begins with BEGIN CERTIFICATE";
             return Err(why.to_owned());
         }
-        Ok(Authority(Arc::from(pem)))
+        Ok(authority)
     }
 
-    fn certificates(&self) -> reqwest::Result<Vec<Certificate>> {
-        Certificate::from_pem_bundle(self.0.as_bytes())
+    fn roots(&self) -> Result<RootCertStore, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(self.0.as_bytes()) {
+            let certificate = certificate.map_err(|error| format!("is no PEM: {error}"))?;
+            roots.add(certificate).map_err(|error| format!("is no certificate: {error}"))?;
+        }
+        Ok(roots)
     }
 }
 
@@ -88,7 +128,7 @@ impl Clients {
         &self,
         allow: &Allow,
         authority: Option<&Authority>,
-    ) -> reqwest::Result<Client> {
+    ) -> Result<Client, rustls::Error> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (allow.clone(), authority.cloned());
         if let Some(client) = clients.get(&key) {
@@ -97,84 +137,29 @@ impl Clients {
         if clients.len() >= CLIENTS_MAX {
             clients.clear();
         }
-        let client = match authority {
-            Some(authority) => {
-                builder(allow, self.names).tls_certs_only(authority.certificates()?).build()?
-            }
-            None => build(allow, self.names)?,
-        };
+        let client = Client::new(allow, self.names, trusting(authority)?);
         clients.insert(key, client.clone());
         Ok(client)
     }
 }
 
-fn build(allow: &Allow, names: Names) -> reqwest::Result<Client> {
-    builder(allow, names).build().or_else(|error| {
-        // A slim container has no certificates. Plain HTTP does not need any.
-        tracing::warn!(%error, "no system certificates: https callbacks will fail");
-        builder(allow, names).tls_certs_only([]).build()
-    })
-}
-
-fn builder(allow: &Allow, names: Names) -> ClientBuilder {
-    Client::builder()
-        .user_agent(concat!("rewheel/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::none())
-        // The engine retries, and counts.
-        .retry(retry::never())
-        // A proxy would resolve names behind the guard's back.
-        .no_proxy()
-        .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
-        .tcp_nodelay(true)
-        .dns_resolver(Arc::new(GuardedResolver { allow: allow.clone(), names }))
-}
-
-/// Resolves names, and hands on only the addresses that may be reached: the connection is made to
-/// the very addresses that were checked.
-#[derive(Debug)]
-struct GuardedResolver {
-    allow: Allow,
-    names: Names,
-}
-
-impl Resolve for GuardedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (allow, names) = (self.allow.clone(), self.names);
-        Box::pin(async move {
-            // The port is filled in by whoever asked.
-            let found: Vec<SocketAddr> = match names {
-                Names::Machine => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
-                #[cfg(test)]
-                Names::Stub(look_up) => {
-                    look_up(name.as_str()).into_iter().map(|one| (one, 0).into()).collect()
-                }
-            };
-            let addresses: Addrs = Box::new(permitted(&allow, found.into_iter())?.into_iter());
-            Ok(addresses)
-        })
+/// Encrypts for whom the authority, or any that this machine trusts, vouches.
+fn trusting(authority: Option<&Authority>) -> Result<ClientConfig, rustls::Error> {
+    let builder = || {
+        ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+    };
+    let only = |roots| Ok(builder()?.with_root_certificates(roots).with_no_client_auth());
+    if let Some(authority) = authority {
+        return only(authority.roots().map_err(rustls::Error::General)?);
     }
-}
-
-/// Keeps the addresses that may be reached; refused if there are only others.
-fn permitted(
-    allow: &Allow,
-    found: impl Iterator<Item = SocketAddr>,
-) -> Result<Vec<SocketAddr>, RefusedAddress> {
-    let mut refused = None;
-    let mut permitted = Vec::new();
-    for address in found {
-        match allow.check(address.ip()) {
-            Ok(()) => permitted.push(address),
-            Err(refusal) => refused = refused.or(Some(refusal)),
-        }
-    }
-    match refused {
-        Some(refusal) if permitted.is_empty() => Err(refusal),
-        Some(_) | None => Ok(permitted),
-    }
+    builder()?.with_platform_verifier().map(|builder| builder.with_no_client_auth()).or_else(
+        |error| {
+            // A slim container has no certificates. Plain HTTP does not need any.
+            tracing::warn!(%error, "no system certificates: https callbacks will fail");
+            only(RootCertStore::empty())
+        },
+    )
 }
 
 #[cfg(test)]
@@ -182,27 +167,8 @@ mod guard;
 
 #[cfg(test)]
 mod tests {
-    use super::{Clients, permitted};
+    use super::Clients;
     use crate::callback::Allow;
-    use std::net::SocketAddr;
-
-    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
-        texts.iter().map(|text| text.parse().unwrap()).collect()
-    }
-
-    #[test]
-    fn a_name_leads_only_to_its_public_addresses() {
-        let found = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
-        let kept = permitted(&Allow::default(), found.into_iter()).unwrap();
-        assert_eq!(kept, addresses(&["1.1.1.1:0"]));
-    }
-
-    #[test]
-    fn a_name_of_private_addresses_is_refused_by_the_first() {
-        let found = addresses(&["10.0.0.1:0", "192.168.0.1:0"]);
-        let refused = permitted(&Allow::default(), found.into_iter()).unwrap_err();
-        assert_eq!(refused.address.to_string(), "10.0.0.1");
-    }
 
     #[test]
     fn kinds_that_allow_the_same_share_a_client() {

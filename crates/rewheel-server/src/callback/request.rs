@@ -3,22 +3,30 @@
 use super::address;
 use super::settings::Callback;
 use super::template::{NoUrl, UrlTemplate};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Request};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Uri};
+use reqwest::Url;
 use rewheel::Category;
 use rewheel_core::{Failure, Job, Timestamp};
 use std::fmt::Display;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// What an attempt brings to a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     /// Which attempt it is.
     pub(super) attempt: u32,
-    /// How long it may take.
-    pub(super) ends_in: Duration,
     /// When it starts, as others see it.
     pub(super) at: SystemTime,
+}
+
+/// A request, and where it goes.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) url: Url,
+    pub(super) request: Request<Full<Bytes>>,
 }
 
 /// Makes the request, or says why there cannot be one: then no further attempt could have one.
@@ -27,7 +35,7 @@ pub(super) fn request(
     url: &UrlTemplate,
     job: &Job,
     now: Now,
-) -> Result<Request, Failure> {
+) -> Result<Call, Failure> {
     let url = url.render(job).map_err(|error| match error {
         NoUrl::BadPayload(why) => Failure::new(Category::BadPayload, None, &why),
         NoUrl::Rejected(why) => Failure::new(Category::Rejected, None, &why),
@@ -39,26 +47,35 @@ pub(super) fn request(
             .check(address)
             .map_err(|refused| Failure::new(Category::Rejected, None, &refused.to_string()))?;
     }
-    let mut request = Request::new(callback.method.clone(), url);
-    *request.timeout_mut() = Some(now.ends_in);
-    *request.headers_mut() = callback.headers.clone();
-    add_headers(request.headers_mut(), job, now);
+    let uri = Uri::try_from(url.as_str()).map_err(|error| {
+        Failure::new(
+            Category::Rejected,
+            None,
+            &format!("the url of this job cannot be called: {error}"),
+        )
+    })?;
+    let mut headers = callback.headers.clone();
+    add_headers(&mut headers, job, now);
+    let mut body = Bytes::new();
     if callback.method != Method::GET {
         let json = HeaderValue::from_static("application/json");
-        request.headers_mut().entry(CONTENT_TYPE).or_insert(json);
-        *request.body_mut() = Some(job.payload.clone().unwrap_or_default().into());
+        headers.entry(CONTENT_TYPE).or_insert(json);
+        body = job.payload.clone().unwrap_or_default().into();
     }
     if !callback.secrets.is_empty() {
-        let body = request.body().and_then(|body| body.as_bytes()).unwrap_or_default();
         let (id, seconds) = (job.id.to_string(), unix_seconds(now.at));
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
         let signed: Vec<String> =
-            callback.secrets.iter().map(|secret| secret.sign(&id, seconds, body)).collect();
+            callback.secrets.iter().map(|secret| secret.sign(&id, seconds, &body)).collect();
         if let Ok(value) = HeaderValue::try_from(signed.join(" ")) {
-            request.headers_mut().insert(HeaderName::from_static("webhook-signature"), value);
+            headers.insert(HeaderName::from_static("webhook-signature"), value);
         }
     }
-    Ok(request)
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = callback.method.clone();
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    Ok(Call { url, request })
 }
 
 fn add_headers(headers: &mut HeaderMap, job: &Job, now: Now) {

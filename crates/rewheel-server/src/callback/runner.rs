@@ -1,16 +1,16 @@
 //! Runs an attempt by one HTTP call.
 
 use super::answer;
-use super::client::Clients;
-use super::request::{Now, request};
+use super::client::{Client, Clients};
+use super::request::{Call, Now, request};
 use super::settings::Callback;
 use super::span;
-use reqwest::Client;
 use rewheel::{CancelToken, Category, Clock, Verdict};
 use rewheel_core::{Failure, Job, KindName, Report};
 use rewheel_engine::{JobContext, Reporting, Runner};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::time::timeout;
 use tracing::Instrument as _;
 
 /// Carries the jobs of one kind to whoever its settings name.
@@ -25,12 +25,12 @@ impl CallbackRunner {
     /// Makes the runner of a kind, over the connections that all of them share.
     ///
     /// # Errors
-    /// If this machine cannot make an HTTP client.
+    /// If this machine cannot encrypt.
     pub fn new(
         kind: KindName,
         callback: Callback,
         clients: &Clients,
-    ) -> reqwest::Result<CallbackRunner> {
+    ) -> Result<CallbackRunner, rustls::Error> {
         let client = clients.of(callback.allow(), callback.ca())?;
         Ok(CallbackRunner { kind, callback: Arc::new(callback), client })
     }
@@ -49,36 +49,37 @@ impl CallbackRunner {
     ) -> Reporting {
         debug_assert_eq!(job.lane.kind, self.kind, "a runner runs the jobs of its own kind");
         let at = wall_clock();
-        let now = Now { attempt, ends_in, at };
-        let request = match self.callback.urls.in_turn(job).get(place) {
+        let now = Now { attempt, at };
+        let call = match self.callback.urls.in_turn(job).get(place) {
             Some(url) => request(&self.callback, url, job, now),
             None => Err(Failure::new(Category::Unknown, None, "there is no such url")),
         };
-        let mut request = match request {
-            Ok(request) => request,
+        let mut call = match call {
+            Ok(call) => call,
             Err(failure) => {
                 let report = Report::Failed { verdict: Verdict::Stop, failure };
                 return Box::pin(std::future::ready(report));
             }
         };
-        let origin = request.url().origin().ascii_serialization();
         let (client, callback) = (self.client.clone(), Arc::clone(&self.callback));
-        let span = span::begin(&mut request, attempt);
+        let span = span::begin(&mut call, attempt);
         let inside = span.clone();
+        let Call { url, request } = call;
         let call = async move {
             let clock = Clock::system();
             let started = clock.now();
-            match client.execute(request).await {
-                Ok(response) => {
+            let unanswered = |report: Report| {
+                span::unanswered(&span, &report);
+                report
+            };
+            match timeout(ends_in, client.call(request)).await {
+                Ok(Ok(response)) => {
                     span::answered(&span, response.status());
                     let left = ends_in.saturating_sub(clock.now().since(started));
-                    answer::judge(&callback, response, &origin, at, left).await
+                    answer::judge(&callback, response, &url, at, left).await
                 }
-                Err(error) => {
-                    let report = answer::judge_error(error, ends_in, &origin);
-                    span::unanswered(&span, &report);
-                    report
-                }
+                Ok(Err(error)) => unanswered(answer::judge_error(&error, &url)),
+                Err(_) => unanswered(answer::none_within(ends_in, &url)),
             }
         }
         .instrument(inside);

@@ -1,14 +1,16 @@
 //! The span of one call, as OpenTelemetry's conventions for HTTP clients have it.
 
-use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Request, StatusCode, Url};
+use super::request::Call;
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use reqwest::Url;
 use rewheel_core::Report;
 use rewheel_engine::trace::{TARGET, traceparent};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
 /// Begins the span of a call below the attempt's, and tells the callee of it.
-pub(super) fn begin(request: &mut Request, attempt: u32) -> Span {
+pub(super) fn begin(Call { url, request }: &mut Call, attempt: u32) -> Span {
     if Span::current().is_none() {
         // The attempt is not followed: its call would be a trace without a beginning.
         return Span::none();
@@ -39,9 +41,9 @@ pub(super) fn begin(request: &mut Request, attempt: u32) -> Span {
         return span;
     }
     span.record("http.request.method", request.method().as_str());
-    span.record("url.full", shown(request.url()).as_str());
-    span.record("server.address", request.url().host_str().unwrap_or_default());
-    if let Some(port) = request.url().port_or_known_default() {
+    span.record("url.full", shown(url).as_str());
+    span.record("server.address", url.host_str().unwrap_or_default());
+    if let Some(port) = url.port_or_known_default() {
         span.record("server.port", i64::from(port));
     }
     if attempt > 1 {

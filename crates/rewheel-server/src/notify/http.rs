@@ -6,9 +6,13 @@ use super::message::{escaped_for_slack, message};
 use super::settings::To;
 use super::sign::Secret;
 use super::{unix_millis, wall_clock};
+use crate::callback::Client;
 use async_trait::async_trait;
-use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, Url};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Method, Request, Uri};
+use reqwest::Url;
 use rewheel::Random;
 use rewheel_engine::notify::{Notice, Notifier, NotifyError};
 use serde_json::{Value, json};
@@ -47,17 +51,22 @@ impl Notifier for HttpNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), NotifyError> {
         let id = format!("msg_{:016x}{:016x}", self.random.next(), self.random.next());
         let at = wall_clock();
-        let request = self.target.request(notice, &id, at);
-        match self.client.execute(request).await {
+        let request = self.target.request(notice, &id, at)?;
+        match self.client.call(request).await {
             Ok(response) => judge::answer(self.target.to, response, at).await,
-            Err(error) => Err(judge::no_answer(&self.target.url, error)),
+            Err(error) => Err(judge::no_answer(&self.target.url, &error)),
         }
     }
 }
 
 impl Target {
     /// Makes the request that carries a notice. Pure: the time and the id are arguments.
-    fn request(&self, notice: &Notice, id: &str, at: SystemTime) -> Request {
+    fn request(
+        &self,
+        notice: &Notice,
+        id: &str,
+        at: SystemTime,
+    ) -> Result<Request<Full<Bytes>>, NotifyError> {
         let millis = unix_millis(at);
         let seconds = millis / 1_000;
         let mut url = self.url.clone();
@@ -83,7 +92,10 @@ impl Target {
                 headers.push(("webhook-signature", secret.standard(id, seconds, &body)));
             }
         }
-        let mut request = Request::new(Method::POST, url);
+        let mut request = Request::new(Full::from(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::try_from(url.as_str())
+            .map_err(|error| NotifyError::stop(format!("the url cannot be called: {error}")))?;
         for (name, value) in headers {
             if let Ok(value) = HeaderValue::try_from(value) {
                 request.headers_mut().insert(HeaderName::from_static(name), value);
@@ -91,8 +103,7 @@ impl Target {
         }
         let json = HeaderValue::from_static("application/json; charset=utf-8");
         request.headers_mut().insert(CONTENT_TYPE, json);
-        *request.body_mut() = Some(body.into());
-        request
+        Ok(request)
     }
 
     fn feishu(&self, notice: &Notice, seconds: i64) -> Value {

@@ -2,8 +2,11 @@
 
 use super::settings::To;
 use crate::callback::{read_body, reason};
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Response, Url};
+use hyper::body::Incoming;
+use hyper::header::RETRY_AFTER;
+use hyper::{Response, StatusCode};
+use hyper_util::client::legacy;
+use reqwest::Url;
 use rewheel::{Class, Verdict, seconds};
 use rewheel_engine::notify::NotifyError;
 use serde_json::Value;
@@ -20,13 +23,13 @@ const BUSY: i64 = -1;
 
 pub(super) async fn answer(
     to: To,
-    mut response: Response,
+    mut response: Response<Incoming>,
     at: SystemTime,
 ) -> Result<(), NotifyError> {
     let status = response.status();
     let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     let class = Class::of_response(status.as_u16(), after, at);
-    let body = read_body(&mut response, BODY_READ_TIMEOUT).await;
+    let body = read_body(response.body_mut(), BODY_READ_TIMEOUT).await;
     let body = String::from_utf8_lossy(&body);
     match class.verdict {
         Verdict::Done if !status.is_success() => {
@@ -61,7 +64,7 @@ fn code(to: To, body: &str) -> Result<(), NotifyError> {
     }
 }
 
-fn text(status: reqwest::StatusCode, body: &str) -> String {
+fn text(status: StatusCode, body: &str) -> String {
     match body.trim() {
         "" => status.to_string(),
         body => format!("{status}: {body}"),
@@ -69,13 +72,9 @@ fn text(status: reqwest::StatusCode, body: &str) -> String {
 }
 
 /// Names the host only: the path is often all the secret there is.
-pub(super) fn no_answer(url: &Url, error: reqwest::Error) -> NotifyError {
+pub(super) fn no_answer(url: &Url, error: &legacy::Error) -> NotifyError {
     let origin = url.origin().ascii_serialization();
-    let error = error.without_url();
-    if error.is_timeout() {
-        return NotifyError::retry(format!("no answer from {origin} in time"));
-    }
-    NotifyError::retry(format!("no answer from {origin}: {}", reason(&error)))
+    NotifyError::retry(format!("no answer from {origin}: {}", reason(error)))
 }
 
 #[cfg(test)]

@@ -1,0 +1,147 @@
+//! Makes connections: to permitted addresses only, encrypted where the URL says so, in time.
+
+use super::Names;
+use crate::callback::address::{Allow, RefusedAddress};
+use hyper::Uri;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use std::error::Error;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// A callee that is there answers a handshake within a second or three; one that is not should not
+/// hold a place for a whole attempt timeout.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Coming<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+
+/// There was no connection in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection in time")]
+pub(crate) struct ConnectTimeout;
+
+/// Makes connections. Each call clones it, though most find a connection: clones are cheap.
+#[derive(Clone, Debug)]
+pub(super) struct Connector(Arc<HttpsConnector<HttpConnector<GuardedResolver>>>);
+
+impl Connector {
+    pub(super) fn new(resolver: GuardedResolver, tls: ClientConfig) -> Connector {
+        let mut http = HttpConnector::new_with_resolver(resolver);
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        // Shared among the addresses of a name: one that swallows what it is sent leaves time for the next.
+        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(http);
+        Connector(Arc::new(https))
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = Coming<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connecting = HttpsConnector::clone(&self.0).call(to);
+        Box::pin(async move {
+            match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+                Ok(connected) => connected,
+                Err(_) => Err(ConnectTimeout.into()),
+            }
+        })
+    }
+}
+
+/// Resolves names, and hands on only the addresses that may be reached: the connection is made to
+/// the very addresses that were checked.
+#[derive(Clone, Debug)]
+pub(super) struct GuardedResolver {
+    pub(super) allow: Allow,
+    pub(super) names: Names,
+}
+
+impl Service<Name> for GuardedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = Coming<Self::Response, Self::Error>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let GuardedResolver { allow, names } = self.clone();
+        Box::pin(async move {
+            // The port is filled in by whoever asked.
+            let found: Vec<SocketAddr> = match names {
+                Names::Machine => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+                #[cfg(test)]
+                Names::Stub(look_up) => {
+                    look_up(name.as_str()).into_iter().map(|one| (one, 0).into()).collect()
+                }
+            };
+            Ok(permitted(&allow, found.into_iter())?.into_iter())
+        })
+    }
+}
+
+/// Keeps the addresses that may be reached; refused if there are only others.
+fn permitted(
+    allow: &Allow,
+    found: impl Iterator<Item = SocketAddr>,
+) -> Result<Vec<SocketAddr>, RefusedAddress> {
+    let mut refused = None;
+    let mut permitted = Vec::new();
+    for address in found {
+        match allow.check(address.ip()) {
+            Ok(()) => permitted.push(address),
+            Err(refusal) => refused = refused.or(Some(refusal)),
+        }
+    }
+    match refused {
+        Some(refusal) if permitted.is_empty() => Err(refusal),
+        Some(_) | None => Ok(permitted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::permitted;
+    use crate::callback::Allow;
+    use std::net::SocketAddr;
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_name_leads_only_to_its_public_addresses() {
+        let found = addresses(&["10.0.0.1:0", "1.1.1.1:0", "[::1]:0"]);
+        let kept = permitted(&Allow::default(), found.into_iter()).unwrap();
+        assert_eq!(kept, addresses(&["1.1.1.1:0"]));
+    }
+
+    #[test]
+    fn a_name_of_private_addresses_is_refused_by_the_first() {
+        let found = addresses(&["10.0.0.1:0", "192.168.0.1:0"]);
+        let refused = permitted(&Allow::default(), found.into_iter()).unwrap_err();
+        assert_eq!(refused.address.to_string(), "10.0.0.1");
+    }
+}
