@@ -15,6 +15,7 @@ mod test;
 mod features;
 mod services;
 mod loom;
+mod node;
 mod faults;
 mod schemathesis;
 mod instructions;

@@ -1,11 +1,13 @@
 //! Runs every test.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
 use crate::features;
 use crate::loom;
+use crate::node;
 use crate::packages;
 use crate::repository::{self, Repository};
 use crate::services::Session;
@@ -13,7 +15,7 @@ use crate::steps::Steps;
 
 pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
     let mut session = Session::default();
-    let mut untested = Vec::new();
+    let (mut untested, mut node) = (Vec::new(), None);
     steps.run("services", || {
         session = Session::start(repository);
         Ok(())
@@ -23,13 +25,26 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
         Ok(())
     })?;
     steps.leave_out(untested);
-    let result = tests(repository, steps, &session);
+    steps.run("node", || {
+        // Nothing that a system has by itself, and nothing that a store depends on: without it the rest is tested.
+        match node::find(repository) {
+            Ok(found) => node = Some(found),
+            Err(error) => println!("not tested: the worker in TypeScript ({error:#})"),
+        }
+        Ok(())
+    })?;
+    let result = tests(repository, steps, &session, node.as_deref());
     // Also after a failure: nothing is left running.
     let ended = session.end().map(|untested| steps.leave_out(untested));
     result.and(ended)
 }
 
-fn tests(repository: &Repository, steps: &mut Steps, session: &Session) -> Result<()> {
+fn tests(
+    repository: &Repository,
+    steps: &mut Steps,
+    session: &Session,
+    node: Option<&Path>,
+) -> Result<()> {
     let runner = Runner::installed(repository);
     let features = features::all_but(repository, session.features_off())?;
     steps.run("tests", || {
@@ -40,7 +55,8 @@ fn tests(repository: &Repository, steps: &mut Steps, session: &Session) -> Resul
             Runner::Cargo => "--lib --bins --tests --examples",
         };
         let selection = format!("--workspace {features} {targets}");
-        repository::run(session.tell(&mut runner.command(repository, &selection)))
+        let mut tests = runner.command(repository, &selection);
+        repository::run(session.tell(&mut tests).envs(node.map(|node| (node::VARIABLE, node))))
     })?;
     steps.run("documentation examples", || {
         let examples = format!("test --workspace {features} --doc");
@@ -54,8 +70,11 @@ fn tests(repository: &Repository, steps: &mut Steps, session: &Session) -> Resul
 }
 
 /// Programs that some tests use where they are, each with what stays untested without it.
-const TOOLS: [(&str, &str); 2] =
-    [("faketime", "nodes whose clocks differ"), ("pgbouncer", "PostgreSQL behind a pooler")];
+const TOOLS: [(&str, &str); 3] = [
+    ("faketime", "nodes whose clocks differ"),
+    ("pgbouncer", "PostgreSQL behind a pooler"),
+    ("python3", "the worker in Python"),
+];
 
 /// Installs the tools where that is allowed; returns what cannot be tested.
 fn tools(repository: &Repository) -> Vec<String> {

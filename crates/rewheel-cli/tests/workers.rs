@@ -91,12 +91,14 @@ async fn a_worker_in_python() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_in_typescript() {
-    if !runs("node", &["--experimental-strip-types", "--eval", "0"]) {
+    // `cargo xtask test` finds one that is new enough.
+    let node = std::env::var("REWHEEL_TEST_NODE").unwrap_or_else(|_| "node".to_owned());
+    if !runs(&node, &["--experimental-strip-types", "--eval", "0"]) {
         println!("not tested: examples/worker.ts (node 22.6 or newer is not installed)");
         return;
     }
     works(|url| {
-        let mut command = Command::new("node");
+        let mut command = Command::new(&node);
         command.args(["--experimental-strip-types", "--no-warnings"]);
         command.arg(example("worker.ts")).args([url, "parcel"]);
         command
