@@ -4,8 +4,8 @@
 //! neighbours' and the cloud's metadata.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::Url;
 
 /// The addresses that a kind may reach although they are not public.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

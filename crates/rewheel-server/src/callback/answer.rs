@@ -8,13 +8,13 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy;
-use reqwest::Url;
 use rewheel::{Category, Class, Classify, RetryAfter, Verdict, duration};
 use rewheel_core::{Failure, Report};
 use std::error::Error;
 use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
+use url::Url;
 
 /// What a person needs to see of an answer.
 const BODY_SHOWN_BYTES_MAX: usize = 1_000;
@@ -125,7 +125,7 @@ fn masked(headers: &HeaderMap, mut message: String) -> String {
 }
 
 /// Judges a call that got no answer.
-pub(super) fn judge_error(error: &legacy::Error, url: &Url) -> Report {
+pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Url) -> Report {
     let origin = origin(url);
     if let Some(refused) = cause::<RefusedAddress>(error) {
         let failure = Failure::new(Category::Rejected, None, &format!("{origin}: {refused}"));
@@ -141,7 +141,9 @@ pub(super) fn judge_error(error: &legacy::Error, url: &Url) -> Report {
         // The operating system's name for it, where it was the operating system.
         let code = io.and_then(|error| error.classify().code).map(|code| code.to_string());
         let category = if is_late { Category::Timeout } else { Category::Io };
-        let message = format!("no answer from {origin}: {}", reason(error));
+        // HTTP/2 lets a callee say why it leaves, in its own words.
+        let message =
+            format!("no answer from {origin}: {}", masked(&callback.headers, reason(error)));
         Failure::new(category, code.as_deref(), &message)
     };
     Report::Failed { verdict: Verdict::Retry, failure }

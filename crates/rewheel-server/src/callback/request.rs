@@ -7,11 +7,11 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Uri};
-use reqwest::Url;
 use rewheel::Category;
 use rewheel_core::{Failure, Job, Timestamp};
 use std::fmt::Display;
 use std::time::SystemTime;
+use url::Url;
 
 /// What an attempt brings to a request.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,6 @@ pub(super) struct Now {
 }
 
 /// A request, and where it goes.
-#[derive(Debug)]
 pub(super) struct Call {
     pub(super) url: Url,
     pub(super) request: Request<Full<Bytes>>,

@@ -78,7 +78,7 @@ impl CallbackRunner {
                     let left = ends_in.saturating_sub(clock.now().since(started));
                     answer::judge(&callback, response, &url, at, left).await
                 }
-                Ok(Err(error)) => unanswered(answer::judge_error(&error, &url)),
+                Ok(Err(error)) => unanswered(answer::judge_error(&callback, &error, &url)),
                 Err(_) => unanswered(answer::none_within(ends_in, &url)),
             }
         }

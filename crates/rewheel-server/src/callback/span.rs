@@ -3,11 +3,11 @@
 use super::request::Call;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use reqwest::Url;
 use rewheel_core::Report;
 use rewheel_engine::trace::{TARGET, traceparent};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
+use url::Url;
 
 /// Begins the span of a call below the attempt's, and tells the callee of it.
 pub(super) fn begin(Call { url, request }: &mut Call, attempt: u32) -> Span {

@@ -1,11 +1,11 @@
 //! Makes a job's URL from a template.
 
 use super::address;
-use reqwest::Url;
 use rewheel_core::Job;
 use serde_json::Value;
 use std::fmt::{self, Write};
 use std::net::IpAddr;
+use url::Url;
 
 /// Longer than any URL that servers accept without being told to.
 const URL_BYTES_MAX: usize = 8 * 1024;

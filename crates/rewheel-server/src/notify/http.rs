@@ -12,11 +12,11 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Request, Uri};
-use reqwest::Url;
 use rewheel::Random;
 use rewheel_engine::notify::{Notice, Notifier, NotifyError};
 use serde_json::{Value, json};
 use std::time::SystemTime;
+use url::Url;
 
 /// Where to, in whose language, signed with what.
 #[derive(Clone, Debug)]

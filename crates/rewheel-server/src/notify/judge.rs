@@ -6,11 +6,11 @@ use hyper::body::Incoming;
 use hyper::header::RETRY_AFTER;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy;
-use reqwest::Url;
 use rewheel::{Class, Verdict, seconds};
 use rewheel_engine::notify::NotifyError;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
+use url::Url;
 
 /// An answer that takes longer than this to read says nothing more than its status.
 const BODY_READ_TIMEOUT: Duration = seconds(2);

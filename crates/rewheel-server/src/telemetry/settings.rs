@@ -126,7 +126,7 @@ fn check_endpoint(endpoint: &str, protocol: Protocol) -> Result<(), TelemetryErr
         // Not quoted as a whole: what stands before an @ is a password.
         Err(TelemetryError::Setting { key: "otlp", why: why.to_owned() })
     };
-    match reqwest::Url::parse(endpoint) {
+    match url::Url::parse(endpoint) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() => {
             wrong("must be a URL such as http://127.0.0.1:4318")
         }

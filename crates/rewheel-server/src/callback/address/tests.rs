@@ -2,7 +2,7 @@
 
 use super::{Allow, of_host};
 use crate::callback::template::UrlTemplate;
-use reqwest::Url;
+use url::Url;
 
 #[track_caller]
 fn check(host: &str, expected: Option<&str>) {

@@ -22,6 +22,11 @@ use tower_service::Service;
 /// hold a place for a whole attempt timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection may be silent until it is asked whether it is alive, and how often it is asked in vain. Shorter than balancers forget
+/// a connection on which nothing is said.
+const ALIVE: Duration = Duration::from_secs(15);
+const ALIVE_RETRIES: u32 = 3;
+
 type Coming<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
 /// There was no connection in time.
@@ -38,6 +43,13 @@ impl Connector {
         let mut http = HttpConnector::new_with_resolver(resolver);
         http.enforce_http(false);
         http.set_nodelay(true);
+        // Who vanished without a word is noticed: without these an HTTP/2 connection that leads nowhere would take every call
+        // to its host for a quarter of an hour, and a call that may take an hour would be waited for.
+        http.set_keepalive(Some(ALIVE));
+        http.set_keepalive_interval(Some(ALIVE));
+        http.set_keepalive_retries(Some(ALIVE_RETRIES));
+        #[cfg(target_os = "linux")]
+        http.set_tcp_user_timeout(Some(ALIVE * 2));
         // Shared among the addresses of a name: one that swallows what it is sent leaves time for the next.
         http.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let https = HttpsConnectorBuilder::new()
@@ -123,8 +135,9 @@ fn permitted(
 
 #[cfg(test)]
 mod tests {
-    use super::permitted;
+    use super::{Connector, GuardedResolver, MaybeHttpsStream, Service as _, permitted};
     use crate::callback::Allow;
+    use crate::callback::client::{Names, trusting};
     use std::net::SocketAddr;
 
     fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
@@ -143,5 +156,25 @@ mod tests {
         let found = addresses(&["10.0.0.1:0", "192.168.0.1:0"]);
         let refused = permitted(&Allow::default(), found.into_iter()).unwrap_err();
         assert_eq!(refused.address.to_string(), "10.0.0.1");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_callee_that_vanishes_without_a_word_is_noticed() {
+        use rustix::net::sockopt::{socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_user_timeout};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let resolver = GuardedResolver { allow: Allow::default(), names: Names::default() };
+        let mut connector = Connector::new(resolver, trusting(None).unwrap());
+        let MaybeHttpsStream::Http(stream) = connector.call(url.parse().unwrap()).await.unwrap()
+        else {
+            panic!("nobody asked for encryption");
+        };
+        let socket = stream.inner();
+        assert!(socket_keepalive(socket).unwrap());
+        assert_eq!(tcp_keepidle(socket).unwrap(), super::ALIVE);
+        assert_eq!(tcp_keepcnt(socket).unwrap(), super::ALIVE_RETRIES);
+        assert_eq!(tcp_user_timeout(socket).unwrap(), 30_000);
     }
 }

@@ -7,11 +7,11 @@ use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::body::Bytes;
-use reqwest::Url;
 use rewheel_core::Timestamp;
 use rewheel_engine::notify::{Event, Notice};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
+use url::Url;
 
 const ID: &str = "msg_1";
 
