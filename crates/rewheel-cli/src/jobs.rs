@@ -200,7 +200,11 @@ fn failure(job: &Value) -> String {
 }
 
 fn said(failure: &Value) -> String {
-    let words = [text(failure, "category"), text(failure, "code"), text(failure, "message")];
+    let (category, code, message) =
+        (text(failure, "category"), text(failure, "code"), text(failure, "message"));
+    // What a callee answered begins with its status.
+    let code = if message.starts_with(&code) { String::new() } else { code };
+    let words = [category, code, message];
     words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ")
 }
 
@@ -221,4 +225,27 @@ fn short(text: &str) -> String {
     }
     let kept: String = first.chars().take(CELL_CHARS_MAX - 1).collect();
     format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(code: Option<&str>, message: &str, expected: &str) {
+        let failure = json!({"category": "transient", "code": code, "message": message});
+        assert_eq!(said(&failure), expected);
+    }
+
+    #[test]
+    fn a_status_is_said_once() {
+        check(
+            Some("503"),
+            "503 Service Unavailable: busy",
+            "transient 503 Service Unavailable: busy",
+        );
+        check(Some("busy"), "come back later", "transient busy come back later");
+        check(None, "come back later", "transient come back later");
+    }
 }

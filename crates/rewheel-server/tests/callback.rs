@@ -438,7 +438,8 @@ async fn a_callee_that_is_not_there_is_asked_again() {
     assert_eq!((verdict, failure.category()), (Verdict::Retry, Category::Io));
     assert_eq!(failure.code(), Some("connection_refused"));
     let origin = settings["url"].as_str().unwrap().trim_end_matches('/');
-    assert!(failure.message().starts_with(&format!("no answer from {origin}: ")), "{failure}");
+    let expected = format!("no answer from {origin}: tcp connect error: Connection refused");
+    assert!(failure.message().starts_with(&expected), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]

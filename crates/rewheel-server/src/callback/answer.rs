@@ -170,10 +170,11 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Puts the causes into one line, the outermost first. Some repeat what they were caused by.
+/// Puts the causes into one line, the outermost first. Some repeat what they were caused by; the error itself only says
+/// that there was one.
 pub(crate) fn reason(error: &legacy::Error) -> String {
     let mut line = String::new();
-    for cause in chain(error) {
+    for cause in chain(error).skip(usize::from(error.source().is_some())) {
         let text = cause.to_string();
         if line.ends_with(&text) {
             continue;
