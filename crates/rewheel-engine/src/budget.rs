@@ -308,7 +308,7 @@ impl KindEntry {
         let Some(budget) = self.budget.as_ref().filter(needs) else { return Pass::Yes(None) };
         // One attempt finds out whether the dependency is back: with none, it would stay away.
         let is_probe = self.parked.is_some()
-            || self.health.as_ref().is_some_and(|health| health.state() != BreakerState::Closed);
+            || self.judged().is_some_and(|health| health.state() != BreakerState::Closed);
         match budget.pay() {
             Some(paid) => Pass::Yes(Some(paid)),
             None if is_probe => Pass::Yes(None),

@@ -26,7 +26,7 @@ pub(crate) struct KindEntry {
     pub(crate) generation: u64,
     /// Places of this kind alone.
     pub(crate) places: Option<Arc<Semaphore>>,
-    /// What this engine's own attempts say, where it has a breaker.
+    /// What this engine's own attempts say, where it has a breaker. Most ask [`judged`](KindEntry::judged).
     pub(crate) health: Option<Arc<Health>>,
     /// The same for each target, where its jobs have different ones.
     pub(crate) targets: Arc<Targets>,
@@ -44,6 +44,11 @@ impl KindEntry {
                 == (kind.paused, &kind.parked, kind.forced, kind.generation)
     }
 
+    /// Returns what this engine's own attempts say, unless a person has decided.
+    pub(crate) fn judged(&self) -> Option<&Health> {
+        self.health.as_deref().filter(|_| !self.forced)
+    }
+
     /// Returns whether claiming it now would be for nothing, as far as this engine knows.
     pub(crate) fn is_closed(&self) -> bool {
         self.paused
@@ -54,8 +59,7 @@ impl KindEntry {
     /// Returns whether a job of it may go directly to a place. Not while what is already there waits for that place, or the
     /// store would not lease it: an insert on its way has the place, the probe or the pass that another needs.
     pub(crate) fn takes_direct(&self) -> bool {
-        let is_well =
-            self.health.as_ref().is_none_or(|health| health.state() == BreakerState::Closed);
+        let is_well = self.judged().is_none_or(|health| health.state() == BreakerState::Closed);
         let is_held_up = self.gate.is_some() || self.load.is_ramping();
         self.runner.is_some()
             && !self.is_closed()
@@ -70,7 +74,7 @@ impl KindEntry {
 
     /// Returns whether a holder should leave it to others, or everybody should.
     pub(crate) fn is_down(&self, holder: HolderId) -> bool {
-        match (&self.parked, &self.health) {
+        match (&self.parked, self.judged()) {
             (Some(parked), _) => parked.prober != Some(holder),
             (None, Some(health)) => health.state() == BreakerState::Open,
             (None, None) => false,
@@ -82,7 +86,7 @@ impl KindEntry {
         let ahead = self.gate.as_ref().map_or(usize::MAX, |gate| gate.ahead(living));
         let room = self.load.room(most).min(ahead.saturating_sub(self.load.in_hand()));
         let free = self.places.as_ref().map_or(usize::MAX, |places| places.available_permits());
-        match (&self.parked, &self.health) {
+        match (&self.parked, self.judged()) {
             (Some(parked), _) if parked.prober != Some(holder) => 0,
             // One job finds out.
             (Some(_), _) => usize::from(self.load.is_idle()),
@@ -97,7 +101,7 @@ impl KindEntry {
 
     /// Begins an attempt, unless what is known of its dependency is against it. Of a kind that is parked only a probe.
     pub(crate) fn evidence(&self, holder: HolderId) -> Option<Option<Evidence>> {
-        match (&self.parked, &self.health) {
+        match (&self.parked, self.judged()) {
             (Some(parked), _) => {
                 (parked.prober == Some(holder)).then_some(Some(Evidence::Probe(self.generation)))
             }
@@ -227,6 +231,11 @@ impl Shared {
         };
         let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
         let meters = self.meters.kind(name);
+        let is_decided = known.is_some_and(|known| known.forced != kind.forced);
+        if is_decided {
+            // What was seen before does not count.
+            health.iter().for_each(|health| health.reset());
+        }
         if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
             // It is back: all come back slowly.
             health.iter().for_each(|health| health.reset());

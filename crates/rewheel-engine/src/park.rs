@@ -53,8 +53,14 @@ impl Health {
         Health { settings, breaker, why: Mutex::default() }
     }
 
+    /// What may happen now. A breaker that has been open for long enough lets one attempt find out, but it only notices when it is
+    /// asked for one: whoever asks for none while it is open would never learn that it is over.
     pub(crate) fn state(&self) -> BreakerState {
-        self.breaker.state()
+        let seen = self.breaker.snapshot();
+        match (seen.state, seen.retry_in) {
+            (BreakerState::Open, Some(Duration::ZERO)) => BreakerState::HalfOpen,
+            (state, _) => state,
+        }
     }
 
     /// Begins an attempt, unless the breaker is against it.
@@ -150,8 +156,7 @@ pub(crate) fn note(
         (Some(Evidence::Own(permit)), Some(Ok(()))) => permit.success(),
         (Some(Evidence::Own(permit)), Some(Err(_))) => {
             permit.failure();
-            let health = kind.health.as_ref();
-            if health.is_some_and(|health| health.state() == BreakerState::Open) {
+            if kind.judged().is_some_and(|health| health.state() == BreakerState::Open) {
                 shared.park.notify_one();
             }
         }
@@ -226,9 +231,16 @@ impl Parking {
 
     /// Says in the store what this holder sees, if that is news.
     async fn say(&mut self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
-        let Some(health) = &kind.health else { return Ok(()) };
+        let Some(health) = kind.judged() else {
+            // What was suspected before a person decided is not news any more, and may be again.
+            self.suspected.retain(|(_, suspected)| suspected != name);
+            return Ok(());
+        };
         let holder = self.shared.holder();
         let is_down = health.state() != BreakerState::Closed;
+        if health.state() == BreakerState::HalfOpen && kind.parked.is_none() {
+            self.shared.look.notify_one();
+        }
         // Noted only once the store has heard it.
         if is_down && kind.parked.is_none() && !self.suspected.contains(&(holder, name.clone())) {
             let reason = health.why();

@@ -221,6 +221,50 @@ async fn what_a_person_opens_stays_open_until_a_person_closes_it() -> Tested {
     Ok(())
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_alone_left_a_kind_finds_out_by_itself_that_it_is_back() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    charge.set_down(true);
+    let engine = engine(&store, "one", &charge).await?;
+    // Another lives, which does not run the kind: one suspicion parks nothing.
+    let other = Engine::builder(Arc::clone(&store) as Arc<dyn Store>).start().await?;
+    submit(&engine, 50).await?;
+    tokio::time::sleep(seconds(20)).await;
+    assert_eq!(kind(&store).await.parked, None);
+    let calls = charge.calls();
+    tokio::time::sleep(seconds(60)).await;
+    let probes = charge.calls() - calls;
+    assert!((4..=15).contains(&probes), "{probes} calls while it was left alone");
+    charge.set_down(false);
+    assert!(within(seconds(30), async || is_drained(&store).await).await);
+    engine.shutdown(seconds(5)).await;
+    other.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_holds_closed_goes_on_whatever_fails() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    let engine = engine(&store, "one", &charge).await?;
+    let (name, by) = (KindName::parse("charge")?, Actor::new("test"));
+    // With what it had seen before, too.
+    park(&store, &engine, &charge).await?;
+    charge.set_down(true);
+    store.change_kind(&name, &KindChange::Close, &by).await?;
+    assert!(within(seconds(10), async || charge.calls() > 100).await, "{}", charge.calls());
+    assert_eq!(kind(&store).await.parked, None);
+    charge.set_down(false);
+    assert!(within(seconds(40), async || is_drained(&store).await).await);
+    // Left to the evidence again, as every engine hears with its heartbeat, it is parked by it.
+    store.change_kind(&name, &KindChange::Reset, &by).await?;
+    tokio::time::sleep(EngineSettings::default().lease_ttl).await;
+    park(&store, &engine, &charge).await?;
+    engine.shutdown(seconds(5)).await;
+    Ok(())
+}
+
 /// Whoever has the right to probe may be the only one who knows that the dependency is back.
 #[tokio::test(start_paused = true)]
 async fn a_probe_whose_result_the_store_does_not_hear_is_not_the_last_one() -> Tested {
