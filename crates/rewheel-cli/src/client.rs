@@ -113,7 +113,12 @@ impl Client {
 
     fn unreachable(&self, error: reqwest::Error) -> Trouble {
         let error = anyhow::Error::new(error.without_url());
-        let hint = if format!("{error:#}").contains("certificate") {
+        let text = format!("{error:#}");
+        let hint = if text.contains("invalid HTTP version parsed") {
+            "something answers there, and not in HTTP: if it speaks TLS, its URL begins with https://"
+        } else if text.contains("InvalidContentType") {
+            "something answers there, without TLS: its URL begins with http://"
+        } else if text.contains("certificate") {
             "--ca FILE or REWHEEL_CA names who vouches for it; a certificate that vouches for itself \
              must say CA:FALSE"
         } else {

@@ -2,13 +2,14 @@
 
 use crate::args::IncidentsCommand;
 use crate::client::Client;
+use crate::jobs::cut;
 use crate::operations::{self, Order};
 use crate::output::{Output, table};
 use crate::trouble::Trouble;
 use serde_json::Value;
 
 /// How much of a message fits beside the rest.
-const MESSAGE_CHARS: usize = 60;
+const MESSAGE_CHARS: usize = 120;
 
 pub(crate) async fn run(
     command: Option<IncidentsCommand>,
@@ -52,6 +53,6 @@ fn row(incident: &Value) -> Vec<String> {
     };
     let mut row =
         ["id", "kind", "category", "code", "count", "dead", "last_seen"].map(text).to_vec();
-    row.push(text("message").chars().take(MESSAGE_CHARS).collect());
+    row.push(cut(&text("message"), MESSAGE_CHARS));
     row
 }

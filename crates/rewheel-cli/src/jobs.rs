@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 /// Longer texts would push the other columns off the screen.
 const CELL_CHARS_MAX: usize = 40;
 
+/// How much of a failure is shown for each attempt: the latest stands above them in full.
+const FAILURE_CHARS_MAX: usize = 100;
+
 pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), Trouble> {
     let states = args.state.iter().map(|state| ("state", state.as_str()));
     list_those(states.chain(query(&args.which, &args.paging)).collect(), client, output).await
@@ -169,7 +172,7 @@ fn described(job: &Value) -> String {
                 text(attempt, "attempt"),
                 text(attempt, "started"),
                 text(attempt, "duration"),
-                said(attempt),
+                cut(&said(attempt), FAILURE_CHARS_MAX),
                 text(attempt, "decision"),
                 text(attempt, "delay"),
             ]
@@ -219,23 +222,35 @@ pub(crate) fn text(value: &Value, name: &str) -> String {
 }
 
 fn short(text: &str) -> String {
+    cut(text, CELL_CHARS_MAX)
+}
+
+/// Returns the first line of a text, and of that no more than so much.
+pub(crate) fn cut(text: &str, most: usize) -> String {
     let first = text.lines().next().unwrap_or_default();
-    if first.chars().count() <= CELL_CHARS_MAX {
+    if first.chars().count() <= most {
         return first.to_owned();
     }
-    let kept: String = first.chars().take(CELL_CHARS_MAX - 1).collect();
+    let kept: String = first.chars().take(most - 1).collect();
     format!("{kept}…")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::said;
+    use super::{cut, said};
     use serde_json::json;
 
     #[track_caller]
     fn check(code: Option<&str>, message: &str, expected: &str) {
         let failure = json!({"category": "transient", "code": code, "message": message});
         assert_eq!(said(&failure), expected);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_where_one_can_see_it() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(cut("one\ntwo", 9), "one");
     }
 
     #[test]

@@ -117,9 +117,8 @@ impl From<ConnectError> for Trouble {
             }
             #[cfg(feature = "postgres")]
             ConnectError::Options(error) => Trouble::new(exit::USAGE, error),
-            ConnectError::Store(error @ StoreError::Unavailable(_)) => Trouble::from(error).hint(
-                "is the server running, and does the store's URL name it? see `rewheel doctor`",
-            ),
+            ConnectError::Store(error @ StoreError::Unavailable(_)) => Trouble::from(error)
+                .hint("is the server of the store running, and does the store's URL name it?"),
             ConnectError::Store(error) => error.into(),
         }
     }

@@ -7,11 +7,15 @@ pub(crate) fn sentence(job: &Value, kind: Option<&Value>) -> String {
     let (attempt, most) = (&job["attempt"], &job["attempts_max"]);
     let holder = text(&job["holder"]);
     match text(&job["state"]) {
-        "scheduled" => format!("{}{}", waiting(job, "waits"), obstacle(kind)),
+        "scheduled" => match obstacle(kind) {
+            "" => waiting(job, "waits", "until"),
+            // When it is due is not what keeps it, and may be over.
+            obstacle => waiting(job, "waits", "and is due") + obstacle,
+        },
         "leased" if runs(job) => {
             format!("runs attempt {attempt} of {most} at holder {holder}{}", wanted(job))
         }
-        "leased" => waiting(job, &format!("waits at holder {holder}")) + wanted(job),
+        "leased" => waiting(job, &format!("waits at holder {holder}"), "until") + wanted(job),
         "paused" => format!("{}; a person must resume it", stopped(job, "pause", "paused")),
         "succeeded" => format!("succeeded with attempt {attempt} at {}", text(&job["finished"])),
         "failed" => format!("{}: nobody waits for it", given_up(job)),
@@ -21,14 +25,14 @@ pub(crate) fn sentence(job: &Value, kind: Option<&Value>) -> String {
     }
 }
 
-fn waiting(job: &Value, waits: &str) -> String {
+fn waiting(job: &Value, waits: &str, until: &str) -> String {
     let because = text(&job["due_because"]["text"]);
     // Times of one form and length, so they sort as text.
     let is_due = text(&job["due"]) <= text(&job["created"]);
     if is_due {
         format!("{waits} for a place: {because}")
     } else {
-        format!("{waits} until {}: {because}", text(&job["due"]))
+        format!("{waits} {until} {}: {because}", text(&job["due"]))
     }
 }
 
@@ -228,5 +232,8 @@ mod tests {
         assert_eq!(says(kind(false, true, false)), "its kind is parked until a probe succeeds");
         assert_eq!(says(kind(false, false, false)), "this server does not run its kind");
         assert_eq!(says(kind(false, false, true)), "waiting 1s");
+        // Whatever the time is: it does not wait for that.
+        let parked = sentence(&job("scheduled", json!({})), Some(&kind(false, true, true)));
+        assert!(parked.starts_with("waits and is due 2026-01-02T03:04:06.000Z: "), "{parked}");
     }
 }

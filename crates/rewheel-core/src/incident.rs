@@ -50,18 +50,35 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// Returns a message with `#` for what differs from job to job: numbers, ids, what is quoted.
+    /// Returns a message with `#` for what differs from job to job: numbers, ids, what is quoted. Where the quotes are those of
+    /// JSON, names stay, and of texts what has no number: that is how callees say what is wrong.
     pub fn pattern(message: &str) -> String {
         let mut pattern = String::with_capacity(message.len());
-        let mut rest = message;
+        let (mut rest, mut is_value) = (message, false);
         while let Some(first) = rest.chars().next() {
             let quoted = matches!(first, '"' | '\'' | '`').then(|| rest[1..].find(first)).flatten();
-            let (part, is_variable) = match quoted {
-                Some(end) => (end + 2, true),
-                None if first.is_alphanumeric() => word(rest),
-                None => (first.len_utf8(), false),
+            let part = match quoted {
+                Some(end) => {
+                    let (inside, part) = (&rest[1..=end], end + 2);
+                    let is_name = first == '"' && rest[part..].trim_start().starts_with(':');
+                    match (is_name, is_value && first == '"') {
+                        (true, _) => pattern.push_str(&rest[..part]),
+                        (false, true) => pattern.extend(["\"", &Incident::pattern(inside), "\""]),
+                        (false, false) => pattern.push('#'),
+                    }
+                    is_value = is_name;
+                    part
+                }
+                None => {
+                    let (part, is_variable) = match first.is_alphanumeric() {
+                        true => word(rest),
+                        false => (first.len_utf8(), false),
+                    };
+                    is_value &= first == ':' || first.is_whitespace();
+                    pattern.push_str(if is_variable { "#" } else { &rest[..part] });
+                    part
+                }
             };
-            pattern.push_str(if is_variable { "#" } else { &rest[..part] });
             rest = &rest[part..];
         }
         pattern
@@ -160,6 +177,16 @@ mod tests {
             ("it's not over", "it's not over"),
             ("5 > 3 (größer)", "# > # (größer)"),
             ("card_declined", "card_declined"),
+            (
+                r#"422: {"error": "card 17 was stolen", "by":"anna", "at":3}"#,
+                r##"#: {"error": "card # was stolen", "by":"anna", "at":#}"##,
+            ),
+            (
+                r#"{"code":"card_declined","ids":["a","b"]}"#,
+                r##"{"code":"card_declined","ids":[#,#]}"##,
+            ),
+            (r#"{"text":"no \"end"#, r##"{"text":"no \"end"##),
+            (r#"host: "a" is unknown"#, "host: # is unknown"),
         ] {
             assert_eq!(Incident::pattern(message), pattern, "{message}");
         }

@@ -227,12 +227,15 @@ async fn retry_after_a_date_goes_by_the_callees_clock() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let elsewhere = Callee::answering(|| "gone too far").await;
-    let target = format!("http://{}/", elsewhere.address);
+    let target = format!("http://{}/there?token=secret", elsewhere.address);
     let redirect = move || (StatusCode::FOUND, [("location", target.clone())]);
     let callee = Callee::answering(redirect).await;
     let (verdict, failure) = failed(call_once(&callee.settings()).await);
     assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected));
     assert_eq!(failure.code(), Some("302"));
+    let told =
+        format!("302 Found: it leads to http://{}/there, and is not followed", elsewhere.address);
+    assert!(failure.message().starts_with(&told), "{failure}");
     assert!(elsewhere.seen().is_empty());
 }
 

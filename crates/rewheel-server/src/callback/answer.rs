@@ -5,7 +5,7 @@ use super::client::ConnectTimeout;
 use super::settings::{Callback, MASKED};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use hyper::header::{DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy;
 use rewheel::{Category, Class, Classify, RetryAfter, Verdict, duration};
@@ -40,7 +40,13 @@ pub(super) async fn judge(
     match class.verdict {
         Verdict::Done => Report::Done,
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
-            let mut message = masked(&callback.headers, message(status, &body));
+            let mut message = match leads_to(&response, url) {
+                Some(to) => format!(
+                    "{status}: it leads to {to}, and is not followed: if that is meant, call it there"
+                ),
+                None => message(status, &body),
+            };
+            message = masked(&callback.headers, message);
             if callback.urls.has_failover() {
                 // Which of them said so.
                 message = format!("{}: {message}", origin(url));
@@ -93,6 +99,16 @@ pub(crate) async fn read_body(body: &mut Incoming, most: Duration) -> Vec<u8> {
     // What was read until then is enough.
     let _ = tokio::time::timeout(most, reading).await;
     shown
+}
+
+/// Where a redirect leads, without what may be secret in it.
+fn leads_to(response: &Response<Incoming>, url: &Url) -> Option<Url> {
+    let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+    let mut to = url.join(location?.to_str().ok()?).ok()?;
+    to.set_query(None);
+    to.set_fragment(None);
+    let _ = to.set_username("").and_then(|()| to.set_password(None));
+    Some(to)
 }
 
 fn message(status: StatusCode, body: &[u8]) -> String {
