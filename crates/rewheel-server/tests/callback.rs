@@ -445,6 +445,20 @@ async fn a_callee_that_is_not_there_is_asked_again() {
     assert!(failure.message().starts_with(&expected), "{failure}");
 }
 
+#[tokio::test]
+async fn what_keeps_a_call_from_being_made_has_a_name() {
+    let callee = Callee::answering(|| "hello").await;
+    let plain = format!("https://{}/", callee.address);
+    // Longer than any name may be: nobody is asked for it.
+    let unknown = format!("http://{}.invalid/", "x".repeat(64));
+    for (url, code) in [(plain, "tls"), (unknown, "dns")] {
+        let settings = json!({"url": url, "allow": ["127.0.0.0/8"]});
+        let (verdict, failure) = failed(call_once(&settings).await);
+        assert_eq!((verdict, failure.category()), (Verdict::Retry, Category::Io), "{failure}");
+        assert_eq!(failure.code(), Some(code), "{failure}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_callee_that_never_shakes_hands_does_not_hold_a_place_for_long() {
     let (_listener, mut settings) = listen().await;

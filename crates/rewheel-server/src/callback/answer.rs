@@ -1,7 +1,7 @@
 //! Judges what a callee answered.
 
 use super::address::RefusedAddress;
-use super::client::ConnectTimeout;
+use super::client::{ConnectTimeout, Unresolved};
 use super::settings::{Callback, MASKED};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
@@ -154,8 +154,7 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Url)
         let message = format!("no connection to {origin} in time");
         Failure::new(Category::Timeout, None, &message)
     } else {
-        // The operating system's name for it, where it was the operating system.
-        let code = io.and_then(|error| error.classify().code).map(|code| code.to_string());
+        let code = code(error, io);
         let category = if is_late { Category::Timeout } else { Category::Io };
         // HTTP/2 lets a callee say why it leaves, in its own words.
         let message =
@@ -163,6 +162,24 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Url)
         Failure::new(category, code.as_deref(), &message)
     };
     Report::Failed { verdict: Verdict::Retry, failure }
+}
+
+/// What went wrong, in a word that rules can be made for: the operating system's, where it was the operating system.
+fn code(error: &legacy::Error, io: Option<&io::Error>) -> Option<String> {
+    if cause::<Unresolved>(error).is_some() {
+        return Some("dns".to_owned());
+    }
+    match io.and_then(of_tls) {
+        Some(rustls::Error::InvalidCertificate(_)) => Some("certificate".to_owned()),
+        Some(_) => Some("tls".to_owned()),
+        None => io.and_then(|error| error.classify().code).map(|code| code.to_string()),
+    }
+}
+
+/// Finds what is wrong with the encryption: it is wrapped once or twice, and none is the other's source.
+fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
+    let inner = error.get_ref()?;
+    inner.downcast_ref().or_else(|| inner.downcast_ref().and_then(of_tls))
 }
 
 /// Judges a call that nobody answered while the attempt lasted.

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub(super) use self::connect::ConnectTimeout;
+pub(super) use self::connect::{ConnectTimeout, Unresolved};
 
 /// Shorter than the idle timeout of common servers and balancers, so that they rarely close a
 /// connection just as it is used again.

@@ -77,6 +77,9 @@ async fn a_callee_is_trusted_by_who_vouches_for_it() {
             assert_eq!(put.status, 200, "{put:?}");
             let job = ended(&api, kind).await;
             assert_eq!(job["state"], wanted, "{kind}: {job}");
+            if wanted == "dead" {
+                assert_eq!(job["failure"]["code"], "certificate", "{kind}: {job}");
+            }
         }
     })
     .await;

@@ -10,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use std::error::Error;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,6 +34,11 @@ type Coming<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 #[derive(Debug, thiserror::Error)]
 #[error("no connection in time")]
 pub(crate) struct ConnectTimeout;
+
+/// Nobody knows an address of a name.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unresolved(io::Error);
 
 /// Makes connections. Each call clones it, though most find a connection: clones are cheap.
 #[derive(Clone, Debug)]
@@ -103,7 +109,10 @@ impl Service<Name> for GuardedResolver {
         Box::pin(async move {
             // The port is filled in by whoever asked.
             let found: Vec<SocketAddr> = match names {
-                Names::Machine => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+                Names::Machine => {
+                    let found = tokio::net::lookup_host((name.as_str(), 0)).await;
+                    found.map_err(Unresolved)?.collect()
+                }
                 #[cfg(test)]
                 Names::Stub(look_up) => {
                     look_up(name.as_str()).into_iter().map(|one| (one, 0).into()).collect()
