@@ -5,7 +5,7 @@ use crate::meters::KindMeters;
 use crate::park::{Evidence, Health, Load, Targets};
 use crate::rate::Gate;
 use crate::runner::Runner;
-use crate::settings::KindSettings;
+use crate::settings::{KindSettings, RunnerKind};
 use crate::shared::{Command, Shared};
 use rewheel::{BreakerState, Moment};
 use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
@@ -47,6 +47,11 @@ impl KindEntry {
     /// Returns what this engine's own attempts say, unless a person has decided.
     pub(crate) fn judged(&self) -> Option<&Health> {
         self.health.as_deref().filter(|_| !self.forced)
+    }
+
+    /// Returns whether it is parked since before workers ran it.
+    pub(crate) fn is_parked_for_workers(&self) -> bool {
+        self.settings.runner == RunnerKind::Worker && self.parked.is_some() && !self.forced
     }
 
     /// Returns whether claiming it now would be for nothing, as far as this engine knows.
@@ -304,6 +309,9 @@ impl Shared {
     /// Returns whether a kind that this engine runs is parked.
     pub(crate) fn has_parked(&self) -> bool {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        kinds.values().any(|kind| kind.parked.is_some() && kind.runner.is_some())
+        let concerns = |kind: &Arc<KindEntry>| {
+            (kind.parked.is_some() && kind.runner.is_some()) || kind.is_parked_for_workers()
+        };
+        kinds.values().any(concerns)
     }
 }

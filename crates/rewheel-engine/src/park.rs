@@ -95,6 +95,8 @@ fn breaker(
         .failure_ratio(settings.failure_ratio)
         .open_for(settings.open_for)
         .probes_max(1)
+        // An attempt ends by its own timeout, which may be an hour: until then it is the one that finds out.
+        .probe_timeout(Duration::MAX)
         .named(kind.to_string())
         .clock(clock)
         .random(random)
@@ -221,10 +223,25 @@ impl Parking {
         }
         for (name, kind) in self.shared.kinds() {
             if kind.runner.is_none() {
+                self.leave_to_workers(&name, &kind).await?;
                 continue;
             }
             self.say(&name, &kind).await?;
             self.probe(&name, &kind).await?;
+        }
+        Ok(())
+    }
+
+    /// Unparks a kind that workers run now: what was wrong was wrong with how it ran before, and no worker ever probes.
+    async fn leave_to_workers(&self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
+        if !kind.is_parked_for_workers() {
+            return Ok(());
+        }
+        let change = KindChange::Unpark { generation: kind.generation };
+        let changed = self.shared.store.change_kind(name, &change, &self.by).await?;
+        if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
+            tracing::info!(kind = %kind.name, "workers run the kind now: it is not parked any more");
+            self.shared.learn_one(&kind);
         }
         Ok(())
     }
@@ -249,10 +266,10 @@ impl Parking {
             self.suspected.insert((holder, name.clone()));
         } else if !is_down && self.suspected.iter().any(|(_, suspected)| suspected == name) {
             if kind.parked.is_none() {
+                self.change(name, KindChange::Trust { holder }).await?;
                 tracing::info!(kind = %name, "this node takes the kind up again");
                 kind.load.ramp_up();
                 kind.meters.unparked(self.shared.clock.now());
-                self.change(name, KindChange::Trust { holder }).await?;
             }
             self.suspected.retain(|(_, suspected)| suspected != name);
         }
@@ -267,18 +284,28 @@ impl Parking {
         };
         let (now, holder) = (self.shared.clock.now(), self.shared.holder());
         let generation = kind.generation;
-        if parked.prober == Some(holder) {
+        let is_mine = parked.prober == Some(holder);
+        if parked.prober.is_some() {
             let known = self.idle.get(name).filter(|(seen, _)| *seen == generation);
-            let since = known.map(|(_, since)| *since).filter(|_| kind.load.is_idle());
-            let since = since.unwrap_or(now);
+            let is_idle = !is_mine || kind.load.is_idle();
+            let since = known.map(|(_, since)| *since).filter(|_| is_idle).unwrap_or(now);
             self.idle.insert(name.clone(), (generation, since));
-            if now.since(since) >= RIGHT_IDLE_MAX {
+            // Another may live, and not be able to run the kind any more: how long its attempt takes is not seen from here.
+            let most = match is_mine {
+                true => RIGHT_IDLE_MAX,
+                false => kind.settings.attempt_timeout.saturating_add(2 * RIGHT_IDLE_MAX),
+            };
+            if now.since(since) >= most {
                 let reason = parked.reason.clone();
                 self.change(name, KindChange::Park { generation, reason }).await?;
+                return Ok(());
             }
+        } else {
+            self.idle.remove(name);
+        }
+        if is_mine {
             return Ok(());
         }
-        self.idle.remove(name);
         let known = self.probes.get(name).filter(|(seen, _)| {
             // A right that another has taken since may lapse with its life.
             *seen == generation || parked.prober.is_some()
@@ -299,11 +326,12 @@ impl Parking {
 
     async fn end_probe(&mut self, probed: &Probed) -> Result<(), StoreError> {
         let (name, generation) = (&probed.kind, probed.generation);
-        let Some(kind) = self.shared.kind(name) else { return Ok(()) };
         let change = if probed.is_back {
             KindChange::Unpark { generation }
         } else {
-            let why = kind.health.as_ref().map(|health| health.why()).unwrap_or_default();
+            let kind = self.shared.kind(name);
+            let health = kind.as_ref().and_then(|kind| kind.health.as_ref());
+            let why = health.map(|health| health.why()).unwrap_or_default();
             KindChange::Park { generation, reason: format!("a probe failed: {why}") }
         };
         self.change(name, change).await

@@ -18,7 +18,8 @@ use rewheel::{Category, Verdict, millis, seconds};
 use rewheel_core::store::{Insert, KindStore, LeaseStore, ReadStore, Store};
 use rewheel_core::{Actor, Failure, Kind, KindChange, KindName, NewJob, Report, Tenant};
 use rewheel_engine::{
-    BreakerSettings, Engine, EngineBuilder, EngineSettings, KindSettings, StartError,
+    BreakerSettings, Engine, EngineBuilder, EngineSettings, JobContext, KindSettings, Reporting,
+    Runner, RunnerKind, StartError,
 };
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -240,6 +241,89 @@ async fn who_alone_left_a_kind_finds_out_by_itself_that_it_is_back() -> Tested {
     assert!(within(seconds(30), async || is_drained(&store).await).await);
     engine.shutdown(seconds(5)).await;
     other.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_takes_its_time_finds_out_too() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    charge.set_down(true);
+    let slow = charge.clone();
+    let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("charge", KindSettings { attempt_timeout: seconds(300), ..settings() })
+        .raw_handler("charge", move |_| {
+            let slow = slow.clone();
+            async move {
+                if !slow.is_down.load(Ordering::SeqCst) {
+                    tokio::time::sleep(seconds(90)).await;
+                }
+                slow.call().await
+            }
+        })
+        .start()
+        .await?;
+    let other = Engine::builder(Arc::clone(&store) as Arc<dyn Store>).start().await?;
+    submit(&engine, 40).await?;
+    tokio::time::sleep(seconds(20)).await;
+    charge.set_down(false);
+    // One after the other they would take an hour.
+    assert!(within(seconds(900), async || is_drained(&store).await).await);
+    engine.shutdown(seconds(5)).await;
+    other.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_to_probe_is_taken_from_who_lives_and_cannot() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    let engine = engine(&store, "one", &charge).await?;
+    park(&store, &engine, &charge).await?;
+    let named = EngineSettings { name: "other".to_owned(), ..EngineSettings::default() };
+    let other =
+        Engine::builder(Arc::clone(&store) as Arc<dyn Store>).settings(named).start().await?;
+    let holders = store.holders().await?;
+    let holder = holders.iter().find(|holder| holder.name == "other").unwrap().id;
+    let name = KindName::parse("charge")?;
+    let generation = kind(&store).await.generation;
+    let probe = KindChange::Probe { generation, holder };
+    store.change_kind(&name, &probe, &Actor::new("test")).await?;
+    tokio::time::sleep(seconds(100)).await;
+    assert_eq!(kind(&store).await.parked.unwrap().prober, Some(holder));
+    assert!(within(seconds(100), async || kind(&store).await.parked.is_none()).await);
+    assert!(within(seconds(30), async || is_drained(&store).await).await);
+    engine.shutdown(seconds(5)).await;
+    other.shutdown(seconds(5)).await;
+    Ok(())
+}
+
+impl Runner for Dependency {
+    fn run(&self, _: JobContext) -> Reporting {
+        Box::pin(self.clone().call())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_kind_that_is_left_to_workers_is_not_parked() -> Tested {
+    let store = Arc::new(store());
+    let charge = Dependency::default();
+    let runs = charge.clone();
+    let engine = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
+        .kind("charge", settings())
+        .runners(move |_, settings| {
+            let runner: Arc<dyn Runner> = Arc::new(runs.clone());
+            (settings.runner != RunnerKind::Worker).then_some(runner)
+        })
+        .start()
+        .await?;
+    park(&store, &engine, &charge).await?;
+    let workers =
+        KindSettings { runner: RunnerKind::Worker, breaker: None, ..KindSettings::default() };
+    engine.put_kind(&KindName::parse("charge")?, &workers, &Actor::new("test")).await?;
+    assert!(within(seconds(5), async || kind(&store).await.parked.is_none()).await);
+    engine.shutdown(seconds(5)).await;
     Ok(())
 }
 
