@@ -140,6 +140,9 @@ fn mistakes_have_their_exit_codes() {
     assert_eq!(alone.code, 7, "{alone:?}");
     assert!(alone.err.contains("hint: `rewheel serve` starts one"));
     assert_eq!(run(folder.path(), &["kinds", "--server", "nonsense"]).code, 2);
+    let scheme = served.url.replace("http://", "https://");
+    let scheme = run(folder.path(), &["kinds", "--server", &scheme]);
+    assert!(scheme.code == 7 && scheme.err.contains("without TLS: its URL begins with http://"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub struct Incident {
 
 impl Incident {
     /// Returns a message with `#` for what differs from job to job: numbers, ids, what is quoted. Where the quotes are those of
-    /// JSON, names stay, and of texts what has no number: that is how callees say what is wrong.
+    /// JSON, names stay, and so do the words of what is named an error, a code or the like: that is how callees say what is wrong.
     pub fn pattern(message: &str) -> String {
         let mut pattern = String::with_capacity(message.len());
         let (mut rest, mut is_value) = (message, false);
@@ -66,7 +66,7 @@ impl Incident {
                         (false, true) => pattern.extend(["\"", &Incident::pattern(inside), "\""]),
                         (false, false) => pattern.push('#'),
                     }
-                    is_value = is_name;
+                    is_value = is_name && names_a_cause(inside);
                     part
                 }
                 None => {
@@ -103,6 +103,14 @@ impl Incident {
         let _ = write!(id, "{hash:016x}");
         id
     }
+}
+
+/// Whether what is named so in a callee's answer says what is wrong, rather than with whom.
+fn names_a_cause(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["code", "detail", "error", "message", "msg", "reason", "title", "type"]
+        .iter()
+        .any(|word| name.contains(word))
 }
 
 /// How long the word at the start is, and whether it differs from job to job: it has a digit.
@@ -179,13 +187,13 @@ mod tests {
             ("card_declined", "card_declined"),
             (
                 r#"422: {"error": "card 17 was stolen", "by":"anna", "at":3}"#,
-                r##"#: {"error": "card # was stolen", "by":"anna", "at":#}"##,
+                r##"#: {"error": "card # was stolen", "by":#, "at":#}"##,
             ),
             (
-                r#"{"code":"card_declined","ids":["a","b"]}"#,
-                r##"{"code":"card_declined","ids":[#,#]}"##,
+                r#"{"errorCode":"card_declined","ids":["a","b"]}"#,
+                r##"{"errorCode":"card_declined","ids":[#,#]}"##,
             ),
-            (r#"{"text":"no \"end"#, r##"{"text":"no \"end"##),
+            (r#"{"message":"no \"end"#, r##"{"message":"no \"end"##),
             (r#"host: "a" is unknown"#, "host: # is unknown"),
         ] {
             assert_eq!(Incident::pattern(message), pattern, "{message}");

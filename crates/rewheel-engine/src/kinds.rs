@@ -236,14 +236,13 @@ impl Shared {
         };
         let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
         let meters = self.meters.kind(name);
-        let is_decided = known.is_some_and(|known| known.forced != kind.forced);
-        if is_decided {
+        let is_back = known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none();
+        if is_back || known.is_some_and(|known| known.forced != kind.forced) {
             // What was seen before does not count.
             health.iter().for_each(|health| health.reset());
         }
-        if known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none() {
-            // It is back: all come back slowly.
-            health.iter().for_each(|health| health.reset());
+        if is_back {
+            // All come back slowly.
             load.ramp_up();
             meters.unparked(self.clock.now());
             self.look.notify_one();

@@ -239,8 +239,10 @@ impl Parking {
         }
         let change = KindChange::Unpark { generation: kind.generation };
         let changed = self.shared.store.change_kind(name, &change, &self.by).await?;
+        if let KindChanged::Applied(_) = &changed {
+            tracing::info!(kind = %name, "workers run the kind now: it is not parked any more");
+        }
         if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
-            tracing::info!(kind = %kind.name, "workers run the kind now: it is not parked any more");
             self.shared.learn_one(&kind);
         }
         Ok(())
@@ -254,8 +256,9 @@ impl Parking {
             return Ok(());
         };
         let holder = self.shared.holder();
-        let is_down = health.state() != BreakerState::Closed;
-        if health.state() == BreakerState::HalfOpen && kind.parked.is_none() {
+        let state = health.state();
+        let is_down = state != BreakerState::Closed;
+        if state == BreakerState::HalfOpen && kind.parked.is_none() {
             self.shared.look.notify_one();
         }
         // Noted only once the store has heard it.

@@ -86,6 +86,12 @@ async fn engine(
     builder(Arc::clone(store) as Arc<dyn Store>, name, charge).start().await
 }
 
+/// Another that lives and does not run the kind: beside it one suspicion parks nothing.
+async fn bystander(store: &Arc<MemoryStore>) -> Result<Engine, StartError> {
+    let named = EngineSettings { name: "other".to_owned(), ..EngineSettings::default() };
+    Engine::builder(Arc::clone(store) as Arc<dyn Store>).settings(named).start().await
+}
+
 /// Lets a kind be parked for all, with jobs that wait; its dependency is back by then.
 async fn park(store: &MemoryStore, engine: &Engine, charge: &Dependency) -> Tested {
     charge.set_down(true);
@@ -228,8 +234,7 @@ async fn who_alone_left_a_kind_finds_out_by_itself_that_it_is_back() -> Tested {
     let charge = Dependency::default();
     charge.set_down(true);
     let engine = engine(&store, "one", &charge).await?;
-    // Another lives, which does not run the kind: one suspicion parks nothing.
-    let other = Engine::builder(Arc::clone(&store) as Arc<dyn Store>).start().await?;
+    let other = bystander(&store).await?;
     submit(&engine, 50).await?;
     tokio::time::sleep(seconds(20)).await;
     assert_eq!(kind(&store).await.parked, None);
@@ -264,7 +269,7 @@ async fn an_attempt_that_takes_its_time_finds_out_too() -> Tested {
         })
         .start()
         .await?;
-    let other = Engine::builder(Arc::clone(&store) as Arc<dyn Store>).start().await?;
+    let other = bystander(&store).await?;
     submit(&engine, 40).await?;
     tokio::time::sleep(seconds(20)).await;
     charge.set_down(false);
@@ -281,9 +286,7 @@ async fn a_right_to_probe_is_taken_from_who_lives_and_cannot() -> Tested {
     let charge = Dependency::default();
     let engine = engine(&store, "one", &charge).await?;
     park(&store, &engine, &charge).await?;
-    let named = EngineSettings { name: "other".to_owned(), ..EngineSettings::default() };
-    let other =
-        Engine::builder(Arc::clone(&store) as Arc<dyn Store>).settings(named).start().await?;
+    let other = bystander(&store).await?;
     let holders = store.holders().await?;
     let holder = holders.iter().find(|holder| holder.name == "other").unwrap().id;
     let name = KindName::parse("charge")?;

@@ -3,6 +3,7 @@
 use super::address::RefusedAddress;
 use super::client::{ConnectTimeout, Unresolved};
 use super::settings::{Callback, MASKED};
+use super::span::shown;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
@@ -104,11 +105,8 @@ pub(crate) async fn read_body(body: &mut Incoming, most: Duration) -> Vec<u8> {
 /// Where a redirect leads, without what may be secret in it.
 fn leads_to(response: &Response<Incoming>, url: &Url) -> Option<Url> {
     let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
-    let mut to = url.join(location?.to_str().ok()?).ok()?;
-    to.set_query(None);
-    to.set_fragment(None);
-    let _ = to.set_username("").and_then(|()| to.set_password(None));
-    Some(to)
+    let to = url.join(location?.to_str().ok()?).ok()?;
+    Some(shown(&to))
 }
 
 fn message(status: StatusCode, body: &[u8]) -> String {

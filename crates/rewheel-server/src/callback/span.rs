@@ -70,7 +70,7 @@ pub(super) fn unanswered(span: &Span, report: &Report) {
 }
 
 /// The URL without what may be secret in it.
-fn shown(url: &Url) -> Url {
+pub(super) fn shown(url: &Url) -> Url {
     let mut url = url.clone();
     // Only a URL that has no host can refuse.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
