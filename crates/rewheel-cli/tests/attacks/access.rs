@@ -1,0 +1,1 @@
+//! Callers who reach for more than their token allows.

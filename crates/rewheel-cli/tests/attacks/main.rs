@@ -1,0 +1,46 @@
+//! Attacks: what a hostile or careless client sends, replayed against a real server on every durable store.
+//!
+//! Each case is an async function that gets an [`Attack`]: a fresh server process with its own store. The list at the end of
+//! this file runs each case on SQLite and, with the feature `test-postgres`, on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod server;
+mod payloads;
+mod workers;
+mod submits;
+mod access;
+mod output;
+mod rest;
+
+use self::server::Attack;
+
+macro_rules! attacks {
+    ($($group:ident { $($case:ident),+ $(,)? })+) => {
+        mod sqlite {
+            $(mod $group { $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let folder = tempfile::tempdir().unwrap();
+                    let store = format!("sqlite://{}", folder.path().join("rewheel.db").display());
+                    crate::$group::$case(crate::Attack::new(folder, store)).await;
+                }
+            )+ })+
+        }
+
+        #[cfg(feature = "test-postgres")]
+        mod postgres {
+            $(mod $group { $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let (folder, schema) = (tempfile::tempdir().unwrap(), rewheel_testkit::Schema::fresh());
+                    crate::$group::$case(crate::Attack::new(folder, schema.url().to_owned())).await;
+                }
+            )+ })+
+        }
+    };
+}
+
+attacks! {
+    payloads { reach_workers_byte_for_byte }
+}

@@ -1,0 +1,1 @@
+//! Secrets and mark-up in what people read.

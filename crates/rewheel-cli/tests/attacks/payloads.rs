@@ -1,0 +1,38 @@
+//! Payloads that are hard to carry.
+
+use crate::server::Attack;
+use serde_json::json;
+
+const CONFIG: &str = "[kinds.mail]\nrunner = \"worker\"\n";
+
+/// Payloads that change when a program reads and writes them again.
+const DELICATE: [&str; 7] = [
+    "12345678901234567890.123",
+    r#"{"a":1,"a":2}"#,
+    r#"{"z":1,"a":1.0,"m":1e2}"#,
+    r#"{ "spaced" :  [ 1 ,2 ] }"#,
+    r#""é 😀 \u0000""#,
+    "-0.0",
+    "null",
+];
+
+pub(crate) async fn reach_workers_byte_for_byte(attack: Attack) {
+    let server = attack.serve(CONFIG).await;
+    for payload in DELICATE {
+        let body = format!(r#"{{"kind":"mail","payload":{payload}}}"#);
+        let id =
+            server.send("POST", "/v1/jobs", &body).await.ok()["id"].as_str().unwrap().to_owned();
+        let claim =
+            json!({"holder": null, "name": "w", "kinds": ["mail"], "max": 10, "wait": "20s"});
+        let claimed = server.send("POST", "/v1/workers/claim", &claim.to_string()).await;
+        let field = format!(r#""payload":{payload}"#);
+        assert!(claimed.text.contains(&field), "{payload}: {claimed:?}");
+        let shown = server.send("GET", &format!("/v1/jobs/{id}"), "").await;
+        assert!(shown.text.contains(&field), "{payload}: {shown:?}");
+        for args in [&["jobs", "show", &id, "--json"][..], &["jobs", "show", &id]] {
+            let shown = server.run(args);
+            let shown = String::from_utf8_lossy(&shown.stdout);
+            assert!(shown.contains(payload), "{payload}: {args:?}: {shown}");
+        }
+    }
+}

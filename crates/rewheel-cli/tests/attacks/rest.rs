@@ -1,0 +1,1 @@
+//! Requests whose effect would surprise a person.

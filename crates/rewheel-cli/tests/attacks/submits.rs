@@ -1,0 +1,1 @@
+//! Submits that ask for too much.

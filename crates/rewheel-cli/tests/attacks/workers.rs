@@ -1,0 +1,1 @@
+//! Remote workers that act for others, or for too long.
