@@ -2,7 +2,9 @@
 
 use crate::id::{Fence, HolderId, JobId};
 use crate::timestamp::Timestamp;
+use crate::token::TokenId;
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 /// One job in the hands of one holder. Every write by a holder names both.
@@ -21,8 +23,11 @@ pub enum Role {
     /// down.
     #[default]
     Engine,
-    /// A worker elsewhere, to which a server hands jobs.
-    Worker,
+    /// A worker in another process, to which a server hands jobs.
+    Worker {
+        /// Who created it. Only the same caller may act for it.
+        owner: WorkerOwner,
+    },
 }
 
 impl Role {
@@ -30,13 +35,76 @@ impl Role {
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Engine => "engine",
-            Role::Worker => "worker",
+            Role::Worker { .. } => "worker",
         }
     }
 
-    /// Reads what [`Role::as_str`] wrote; what nobody knows is taken for an engine.
-    pub fn of(text: &str) -> Role {
-        if text == Role::Worker.as_str() { Role::Worker } else { Role::Engine }
+    /// Returns the owner of a worker.
+    pub const fn owner(self) -> Option<WorkerOwner> {
+        match self {
+            Role::Engine => None,
+            Role::Worker { owner } => Some(owner),
+        }
+    }
+
+    /// Reads what [`Role::as_str`] and [`WorkerOwner`]'s `Display` wrote; an unknown role is taken for an engine, for which
+    /// no caller may act.
+    pub fn of(role: &str, owner: Option<&str>) -> Role {
+        if role != "worker" {
+            return Role::Engine;
+        }
+        Role::Worker { owner: owner.map_or(WorkerOwner::Unknown, WorkerOwner::parse) }
+    }
+}
+
+/// Who created a worker: the credentials of the request. A worker's later requests must have the same ones.
+///
+/// ```
+/// use rewheel_core::{TokenId, WorkerOwner};
+///
+/// let owner = WorkerOwner::Token(TokenId::new(7));
+/// assert_eq!(WorkerOwner::parse(&owner.to_string()), owner);
+/// assert_eq!(WorkerOwner::parse("a later version's word"), WorkerOwner::Unknown);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WorkerOwner {
+    /// A server without tokens, which only its own machine can reach.
+    NoToken,
+    /// The token of the config file.
+    Config,
+    /// A token of the store.
+    Token(TokenId),
+    /// A worker that an older or newer version created. No caller may act for it.
+    Unknown,
+}
+
+impl WorkerOwner {
+    /// Reads what `Display` wrote.
+    pub fn parse(text: &str) -> WorkerOwner {
+        match text {
+            "no_token" => WorkerOwner::NoToken,
+            "config" => WorkerOwner::Config,
+            _ => match text.strip_prefix("token:").and_then(|id| id.parse().ok()) {
+                Some(id) => WorkerOwner::Token(id),
+                None => WorkerOwner::Unknown,
+            },
+        }
+    }
+
+    /// Returns whether a caller with these credentials may act for a worker of this owner.
+    pub fn admits(self, caller: WorkerOwner) -> bool {
+        self == caller && self != WorkerOwner::Unknown
+    }
+}
+
+impl fmt::Display for WorkerOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorkerOwner::NoToken => f.write_str("no_token"),
+            WorkerOwner::Config => f.write_str("config"),
+            WorkerOwner::Token(id) => write!(f, "token:{id}"),
+            WorkerOwner::Unknown => f.write_str("unknown"),
+        }
     }
 }
 

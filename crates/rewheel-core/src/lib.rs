@@ -37,7 +37,7 @@ pub use self::id::{Fence, HolderId, IdError, JobId, Version};
 pub use self::incident::{Incident, Incidents};
 pub use self::job::{Job, Keep, Lane, NewJob, Status, Wanted, When};
 pub use self::kind::{Kind, KindChange, KindChanged, NewKind, Parked};
-pub use self::lease::{Holder, Lease, NewHolder, Role, Vigil};
+pub use self::lease::{Holder, Lease, NewHolder, Role, Vigil, WorkerOwner};
 pub use self::limits::Limits;
 pub use self::name::{Key, KindName, NameError, ShardKey, Tenant, TokenName};
 pub use self::priority::{Priority, PriorityError};

@@ -108,6 +108,13 @@ impl Limits {
     /// How long the dead are remembered, so that a late message of theirs does not bring them back.
     pub const DEAD_HOLDERS_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
-    /// Attempts that are listed with a job: the latest.
-    pub const ATTEMPTS_LISTED_MAX: usize = 1_000;
+    /// Records of a job's first failed attempts that a store keeps: they show how the trouble began.
+    pub const ATTEMPTS_FIRST_KEPT: usize = 10;
+
+    /// Records of a job's latest failed attempts that a store keeps: they show how it goes now. Those between the first and
+    /// the last are dropped and counted, so that one job cannot fill a table.
+    pub const ATTEMPTS_LAST_KEPT: usize = 90;
+
+    /// Attempts that are listed with a job.
+    pub const ATTEMPTS_LISTED_MAX: usize = Limits::ATTEMPTS_FIRST_KEPT + Limits::ATTEMPTS_LAST_KEPT;
 }

@@ -18,6 +18,7 @@ mod clock;
 mod insert;
 mod reserve;
 mod claim;
+mod extend;
 mod settle;
 mod sweep;
 mod change;
@@ -30,6 +31,7 @@ pub use self::change::{Change, Changed, Edit, What};
 pub use self::claim::{Claim, Direct, LaneHead, Leased, Visit};
 pub use self::clock::ClockOffset;
 pub use self::error::{BoxError, StoreError};
+pub use self::extend::Extension;
 pub use self::filter::{Count, Cursor, CursorError, Filter, Page, PageRequest};
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
@@ -112,6 +114,10 @@ pub trait WorkStore: Send + Sync {
         keep: Keep,
     ) -> Answer<Vec<Settled>>;
 
+    /// Gives a running attempt more time before it is overdue. The fence stays the same. Answers when the attempt is overdue
+    /// now; `None` if the holder does not have the job any more.
+    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>>;
+
     /// Returns what the holder has, by job from the one behind `after` on, at most `limit`. Leases
     /// younger than `older_than` are left out: their claim may still be on its way.
     async fn held(
@@ -138,6 +144,9 @@ pub trait LeaseStore: Send + Sync {
 
     /// Returns every holder that lives or died of late.
     async fn holders(&self) -> Answer<Vec<Holder>>;
+
+    /// Returns one holder, if it lives or died recently.
+    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>>;
 
     /// Ends the life of another holder, provided that its lease has run out and that it has not
     /// renewed since its `renewals` were seen. Who may be buried is for [`Vigil`](crate::Vigil) to
@@ -229,8 +238,9 @@ pub trait ReadStore: Send + Sync {
     /// Counts jobs that the filter lets through, looking at no more than `scan_max` of them.
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count>;
 
-    /// Returns the failed attempts of a job, in the order they were settled; the latest if there
-    /// are more than [`Limits::ATTEMPTS_LISTED_MAX`](crate::Limits::ATTEMPTS_LISTED_MAX).
+    /// Returns the failed attempts of a job, in the order they were settled: the first
+    /// [`Limits::ATTEMPTS_FIRST_KEPT`](crate::Limits::ATTEMPTS_FIRST_KEPT) and the last
+    /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT). Stores keep no more than those.
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>>;
 
     /// Returns the audit log, the latest first, of one job or of all, from before `before` on.

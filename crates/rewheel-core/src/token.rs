@@ -14,7 +14,7 @@ use std::time::Duration;
 /// use rewheel_core::TokenRole;
 ///
 /// assert!(TokenRole::Operate.includes(TokenRole::Read));
-/// assert!(!TokenRole::Operate.includes(TokenRole::Submit));
+/// assert!(!TokenRole::Operate.includes(TokenRole::Work));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TokenRole {
@@ -24,7 +24,8 @@ pub enum TokenRole {
     Read,
     /// Runs jobs: claims, heartbeats, settles.
     Work,
-    /// Looks, runs jobs, and changes jobs and kinds as a person does: cancel, pause, redrive.
+    /// Reads, and changes jobs and kinds as a person does: cancel, pause, redrive. Does not include [`TokenRole::Work`]: a
+    /// person's token must not be able to report results.
     Operate,
     /// Everything: also says what kinds are, and who has tokens.
     Admin,
@@ -50,7 +51,7 @@ impl TokenRole {
     pub fn includes(self, other: TokenRole) -> bool {
         match self {
             TokenRole::Submit | TokenRole::Read | TokenRole::Work => self == other,
-            TokenRole::Operate => !matches!(other, TokenRole::Submit | TokenRole::Admin),
+            TokenRole::Operate => matches!(other, TokenRole::Operate | TokenRole::Read),
             TokenRole::Admin => true,
         }
     }

@@ -10,6 +10,7 @@ pub mod settle;
 pub mod give_back;
 pub mod start;
 pub mod checkpoint;
+pub mod extend;
 pub mod held;
 pub mod lease;
 pub mod sweep;

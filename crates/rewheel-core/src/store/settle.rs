@@ -96,4 +96,7 @@ pub struct AttemptRecord {
     pub decision: String,
     /// How long the next one had to wait.
     pub delay: Option<Duration>,
+    /// How many records between the previous one and this one the store has dropped, see
+    /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT).
+    pub dropped: u64,
 }

@@ -4,8 +4,8 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement,
+    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement,
     Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
@@ -67,6 +67,10 @@ impl WorkStore for GuardedStore {
         self.call("give_back", &self.usual, |_| self.inner.give_back(holder, leases, keep)).await
     }
 
+    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+        self.call("extend", &self.usual, |_| self.inner.extend(holder, extension)).await
+    }
+
     async fn held(
         &self,
         holder: HolderId,
@@ -94,6 +98,10 @@ impl LeaseStore for GuardedStore {
 
     async fn holders(&self) -> Answer<Vec<Holder>> {
         self.call("holders", &self.beat, |_| self.inner.holders()).await
+    }
+
+    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+        self.call("holder", &self.usual, |_| self.inner.holder(id)).await
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {

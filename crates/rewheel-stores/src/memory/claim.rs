@@ -2,8 +2,8 @@
 
 use super::Weakness;
 use super::world::World;
-use rewheel_core::store::{Answer, Claim, Leased, Visit};
-use rewheel_core::{HolderId, JobId, KindName, Lease, Timestamp};
+use rewheel_core::store::{Answer, Claim, Extension, Leased, Visit};
+use rewheel_core::{HolderId, JobId, KindName, Lease, Status, Timestamp};
 use std::time::Duration;
 
 impl World {
@@ -94,6 +94,23 @@ impl World {
             }
             None => false,
         }
+    }
+
+    pub(super) fn extend(
+        &mut self,
+        holder: HolderId,
+        extension: &Extension,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let is_alive = self.is_alive(holder);
+        let row = self.jobs.get_mut(&extension.lease.job)?;
+        if !is_alive || !row.is_leased_as(holder, extension.lease.fence) {
+            return None;
+        }
+        let leased = row.leased;
+        let Status::Leased { overdue, .. } = &mut row.job.status else { return None };
+        *overdue = extension.overdue(leased, *overdue, now);
+        Some(*overdue)
     }
 
     pub(super) fn held(

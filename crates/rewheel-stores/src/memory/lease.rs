@@ -56,8 +56,11 @@ impl World {
     }
 
     pub(super) fn holders(&self, now: Timestamp) -> Vec<Holder> {
-        let seen = |holder: &Holder| Holder { expired: has_expired(holder, now), ..holder.clone() };
-        self.holders.values().map(seen).collect()
+        self.holders.values().map(|holder| seen(holder, now)).collect()
+    }
+
+    pub(super) fn holder(&self, id: HolderId, now: Timestamp) -> Option<Holder> {
+        self.holders.get(&id).map(|holder| seen(holder, now))
     }
 
     pub(super) fn bury(
@@ -77,6 +80,10 @@ impl World {
         holder.died = Some(now);
         Ok(Burial::Buried)
     }
+}
+
+fn seen(holder: &Holder, now: Timestamp) -> Holder {
+    Holder { expired: has_expired(holder, now), ..holder.clone() }
 }
 
 fn has_expired(holder: &Holder, now: Timestamp) -> bool {

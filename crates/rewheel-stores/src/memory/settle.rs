@@ -3,7 +3,7 @@
 use super::Weakness;
 use super::world::{Row, SettledBy, World};
 use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
-use rewheel_core::{Cause, Fate, HolderId, Keep, Lease, State, Timestamp, Wanted};
+use rewheel_core::{Cause, Fate, HolderId, Keep, Lease, Limits, State, Timestamp, Wanted};
 use std::time::Duration;
 
 impl World {
@@ -119,7 +119,24 @@ impl Row {
                 failure,
                 decision: decision.as_str().to_owned(),
                 delay: decision.wait().map(|(after, _)| after),
+                dropped: 0,
             });
+            self.trim_attempts();
+        }
+    }
+}
+
+impl Row {
+    /// Drops records in the middle of a long history, and counts them.
+    fn trim_attempts(&mut self) {
+        let (first, last) = (Limits::ATTEMPTS_FIRST_KEPT, Limits::ATTEMPTS_LAST_KEPT);
+        let until = self.attempts.len().saturating_sub(last);
+        if until <= first {
+            return;
+        }
+        let gone: u64 = self.attempts.drain(first..until).map(|record| 1 + record.dropped).sum();
+        if let Some(oldest) = self.attempts.get_mut(first) {
+            oldest.dropped += gone;
         }
     }
 }

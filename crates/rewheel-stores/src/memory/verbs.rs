@@ -6,9 +6,9 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -71,6 +71,10 @@ impl WorkStore for MemoryStore {
         })
     }
 
+    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+        self.run(|world, now| Ok(world.extend(holder, extension, now)))
+    }
+
     async fn held(
         &self,
         holder: HolderId,
@@ -101,6 +105,10 @@ impl LeaseStore for MemoryStore {
 
     async fn holders(&self) -> Answer<Vec<Holder>> {
         self.run(|world, now| Ok(world.holders(now)))
+    }
+
+    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+        self.run(|world, now| Ok(world.holder(id, now)))
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {

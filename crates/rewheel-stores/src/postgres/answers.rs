@@ -7,9 +7,9 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -73,6 +73,12 @@ impl WorkStore for PostgresStore {
         self.give_back_batch(holder, leases, keep).await
     }
 
+    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+        let session = self.write().await?;
+        let extended = claim::extend(&session, holder, extension).await;
+        session.end(extended).await
+    }
+
     async fn held(
         &self,
         holder: HolderId,
@@ -113,6 +119,12 @@ impl LeaseStore for PostgresStore {
         let session = self.read().await?;
         let holders = lease::holders(&session).await;
         session.end(holders).await
+    }
+
+    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+        let session = self.read().await?;
+        let holder = lease::holder(&session, id).await;
+        session.end(holder).await
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {

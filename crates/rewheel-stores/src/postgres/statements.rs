@@ -43,6 +43,7 @@ statements! {
     END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_KEYS = "sql/end_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
@@ -52,6 +53,7 @@ statements! {
     GET_FINISHED = "sql/get_finished.sql" (UUID);
     GRANT = "sql/grant.sql" (INT8, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8, INT8, INT8, INT8);
     HELD = "sql/held.sql" (UUID, INT8, INT8, UUID, INT8);
+    HOLDER = "sql/holder.sql" (INT8, UUID);
     HOLDERS = "sql/holders.sql" (INT8);
     IDEMPOTENCY_FIND = "sql/idempotency_find.sql" (INT8, BYTEA);
     IDEMPOTENCY_FINISH = "sql/idempotency_finish.sql" (INT8, BYTEA, UUID, BYTEA, INT8);
@@ -70,7 +72,7 @@ statements! {
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
     INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY);
-    JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT);
+    JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
     KINDS = "sql/kinds.sql" ();
@@ -117,6 +119,7 @@ statements! {
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
     TALLY = "sql/tally.sql" ();
     TOKENS = "sql/tokens.sql" (INT8);
+    TRIM_ATTEMPTS = "sql/trim_attempts.sql" (UUID_ARRAY, INT8, INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
 }

@@ -10,9 +10,9 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -93,6 +93,11 @@ impl WorkStore for SqliteStore {
         self.write(leases.len(), move |tx| settle::give_back(tx, holder, &leases, keep)).await
     }
 
+    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+        let extension = *extension;
+        self.write(1, move |tx| claim::extend(tx, holder, &extension)).await
+    }
+
     async fn held(
         &self,
         holder: HolderId,
@@ -121,6 +126,10 @@ impl LeaseStore for SqliteStore {
 
     async fn holders(&self) -> Answer<Vec<Holder>> {
         self.look(|tx| lease::holders(tx)).await
+    }
+
+    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+        self.look(move |tx| lease::holder(tx, id)).await
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {

@@ -134,6 +134,7 @@ macro_rules! store_conformance {
                 wakes_a_watcher_when_it_lets_go,
                 records_a_failed_attempt,
                 records_attempts_in_order,
+                drops_records_in_the_middle_of_a_long_history,
                 records_an_attempt_that_does_not_count,
                 records_nothing_where_nothing_went_wrong,
                 records_any_failure,
@@ -200,6 +201,13 @@ macro_rules! store_conformance {
                 may_be_repeated,
                 refuses_what_is_too_large,
             }
+            extend {
+                keeps_a_job_from_being_overdue,
+                takes_no_time_away,
+                has_a_total_that_it_does_not_pass,
+                is_refused_to_who_does_not_hold_it,
+                may_be_repeated,
+            }
             held {
                 lists_the_holders_own_leases,
                 lists_page_by_page,
@@ -210,6 +218,7 @@ macro_rules! store_conformance {
             }
             lease {
                 lists_a_holder_as_it_joined,
+                remembers_who_created_a_worker,
                 joining_again_changes_nothing,
                 the_dead_cannot_join_again,
                 counts_renewals,

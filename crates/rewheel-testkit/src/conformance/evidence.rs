@@ -2,7 +2,7 @@
 
 use crate::Subject;
 use crate::subject::LEASE_TTL;
-use rewheel_core::{HolderId, KindChange, KindChanged, NewHolder, Role, Timestamp};
+use rewheel_core::{HolderId, KindChange, KindChanged, NewHolder, Role, Timestamp, WorkerOwner};
 
 fn suspect(holder: HolderId) -> KindChange {
     KindChange::Suspect { holder, reason: "no answer".to_owned() }
@@ -51,8 +51,9 @@ pub async fn a_worker_has_no_say(subject: &Subject) {
     let engine = subject.holder().await;
     let id = HolderId::new(Timestamp::from_millis(0), &subject.random);
     let (name, lease_ttl) = ("py-1".to_owned(), LEASE_TTL);
-    subject.store.join(&NewHolder { id, name, role: Role::Worker, lease_ttl }).await.unwrap();
-    assert_eq!(subject.find(id).await.unwrap().role, Role::Worker);
+    let role = Role::Worker { owner: WorkerOwner::NoToken };
+    subject.store.join(&NewHolder { id, name, role, lease_ttl }).await.unwrap();
+    assert_eq!(subject.find(id).await.unwrap().role, role);
     assert_eq!(subject.find(engine).await.unwrap().role, Role::Engine);
     let refused = subject.change_kind("charge", suspect(id)).await;
     assert!(matches!(refused, KindChanged::Refused(_)), "{refused:?}");

@@ -4,7 +4,9 @@ use crate::race::both;
 use crate::subject::LEASE_TTL;
 use crate::{Subject, seconds};
 use rewheel_core::store::{Answer, Burial, Change, StoreError, WantedJob, What};
-use rewheel_core::{Actor, HolderId, Keep, Limits, NewHolder, Role, Timestamp, Vigil, Wanted};
+use rewheel_core::{
+    Actor, HolderId, Keep, Limits, NewHolder, Role, Timestamp, TokenId, Vigil, Wanted, WorkerOwner,
+};
 use std::time::Duration;
 
 #[track_caller]
@@ -26,6 +28,23 @@ pub async fn lists_a_holder_as_it_joined(subject: &Subject) {
     assert_eq!((holder.name, holder.lease_ttl), (new.name, LEASE_TTL));
     assert_eq!((holder.joined, holder.renewed, holder.renewals), (joined, joined, 0));
     assert_eq!((holder.expired, holder.died), (false, None));
+}
+
+/// A worker reads back with its owner, whoever that is; joining again does not change it.
+pub async fn remembers_who_created_a_worker(subject: &Subject) {
+    let owners =
+        [WorkerOwner::NoToken, WorkerOwner::Config, WorkerOwner::Token(TokenId::new(u64::MAX))];
+    for owner in owners {
+        let new = NewHolder { role: Role::Worker { owner }, ..new_holder(subject) };
+        subject.store.join(&new).await.unwrap();
+        let other = Role::Worker { owner: WorkerOwner::Token(TokenId::new(3)) };
+        subject.store.join(&NewHolder { role: other, ..new.clone() }).await.unwrap();
+        let found = subject.store.holder(new.id).await.unwrap().unwrap();
+        assert_eq!((found.id, found.role), (new.id, Role::Worker { owner }));
+        assert_eq!(Some(found), subject.find(new.id).await);
+    }
+    let nobody = HolderId::new(Timestamp::from_millis(0), &subject.random);
+    assert_eq!(subject.store.holder(nobody).await.unwrap(), None);
 }
 
 /// Joining again, as after a lost answer, changes nothing.

@@ -4,9 +4,9 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore, Page,
-    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
-    SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
+    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -68,6 +68,11 @@ impl WorkStore for FaultyStore {
         self.through(Verb::GiveBack, self.inner.give_back(holder, leases, keep)).await
     }
 
+    async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>> {
+        self.check([extension.lease.job].into_iter())?;
+        self.through(Verb::Extend, self.inner.extend(holder, extension)).await
+    }
+
     async fn held(
         &self,
         holder: HolderId,
@@ -95,6 +100,10 @@ impl LeaseStore for FaultyStore {
 
     async fn holders(&self) -> Answer<Vec<Holder>> {
         self.through(Verb::Holders, self.inner.holders()).await
+    }
+
+    async fn holder(&self, id: HolderId) -> Answer<Option<Holder>> {
+        self.through(Verb::Holder, self.inner.holder(id)).await
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {

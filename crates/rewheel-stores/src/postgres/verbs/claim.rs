@@ -9,9 +9,9 @@ use super::super::row::{
 };
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CHECKPOINT, CLAIM, CLAIM_LOOK, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
+    CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
 };
-use rewheel_core::store::{Answer, Claim, LaneHead, Leased, StoreError, Visit};
+use rewheel_core::store::{Answer, Claim, Extension, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -278,6 +278,25 @@ pub(in super::super) async fn checkpoint(
     let params: [Param<'_>; 4] =
         [&holder_uuid(holder), &uuid(lease.job), &count(lease.fence.get()), &payload];
     Ok(session.execute(&CHECKPOINT, &params).await? == 1)
+}
+
+pub(in super::super) async fn extend(
+    session: &Session<'_>,
+    holder: HolderId,
+    extension: &Extension,
+) -> Result<Option<Timestamp>, Trouble> {
+    let lease = extension.lease;
+    let params: [Param<'_>; 7] = [
+        &holder_uuid(holder),
+        &uuid(lease.job),
+        &count(lease.fence.get()),
+        &session.offset(),
+        &millis(extension.timeout),
+        &millis(extension.total_max),
+        &millis(extension.grace),
+    ];
+    let row = session.find(&EXTEND, &params).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.map(instant))
 }
 
 /// Leases as arrays, one for each column. In the order of their ids, so that two who lock the same ones do not wait for

@@ -5,9 +5,10 @@ use super::super::row::{
     count, duration, fence, holder_id, holder_uuid, instant, job_id, millis, unsigned, wanted,
 };
 use super::super::session::{Param, Session};
-use super::super::statements::{BURY, FIND_HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
+use super::super::statements::{BURY, FIND_HOLDER, HOLDER, HOLDERS, JOIN, LEAVE, RENEW};
 use rewheel_core::store::{Burial, Renewed, StoreError, WantedJob};
 use rewheel_core::{Holder, HolderId, Lease, Limits, NewHolder, Role, Timestamp};
+use tokio_postgres::Row;
 
 pub(in super::super) async fn join(
     session: &Session<'_>,
@@ -16,8 +17,8 @@ pub(in super::super) async fn join(
     let (id, offset) = (holder_uuid(holder.id), session.offset());
     // A name is for people: what the server cannot keep of it is left out.
     let name = holder.name.replace('\0', "");
-    let role = holder.role.as_str();
-    let params: [Param<'_>; 5] = [&id, &offset, &name, &millis(holder.lease_ttl), &role];
+    let (role, owner) = (holder.role.as_str(), holder.role.owner().map(|owner| owner.to_string()));
+    let params: [Param<'_>; 6] = [&id, &offset, &name, &millis(holder.lease_ttl), &role, &owner];
     if let Some(row) = session.find(&JOIN, &params).await? {
         return Ok(instant(row.try_get(0)?));
     }
@@ -59,23 +60,31 @@ pub(in super::super) async fn leave(
 
 pub(in super::super) async fn holders(session: &Session<'_>) -> Result<Vec<Holder>, Trouble> {
     let rows = session.query(&HOLDERS, &[&session.offset()]).await?;
-    rows.iter()
-        .map(|row| {
-            let now = instant(row.try_get(0)?);
-            let (lease_ttl, renewed) = (duration(row.try_get(3)?), instant(row.try_get(6)?));
-            Ok(Holder {
-                id: holder_id(row.try_get(1)?),
-                name: row.try_get(2)?,
-                role: Role::of(row.try_get(8)?),
-                lease_ttl,
-                renewals: unsigned(row.try_get(4)?),
-                joined: instant(row.try_get(5)?),
-                renewed,
-                expired: renewed.plus(lease_ttl) <= now,
-                died: row.try_get::<_, Option<i64>>(7)?.map(instant),
-            })
-        })
-        .collect()
+    rows.iter().map(read_holder).collect()
+}
+
+pub(in super::super) async fn holder(
+    session: &Session<'_>,
+    id: HolderId,
+) -> Result<Option<Holder>, Trouble> {
+    let row = session.find(&HOLDER, &[&session.offset(), &holder_uuid(id)]).await?;
+    row.as_ref().map(read_holder).transpose()
+}
+
+fn read_holder(row: &Row) -> Result<Holder, Trouble> {
+    let now = instant(row.try_get(0)?);
+    let (lease_ttl, renewed) = (duration(row.try_get(3)?), instant(row.try_get(6)?));
+    Ok(Holder {
+        id: holder_id(row.try_get(1)?),
+        name: row.try_get(2)?,
+        role: Role::of(row.try_get(8)?, row.try_get(9)?),
+        lease_ttl,
+        renewals: unsigned(row.try_get(4)?),
+        joined: instant(row.try_get(5)?),
+        renewed,
+        expired: renewed.plus(lease_ttl) <= now,
+        died: row.try_get::<_, Option<i64>>(7)?.map(instant),
+    })
 }
 
 pub(in super::super) async fn bury(

@@ -179,6 +179,7 @@ pub(in super::super) async fn attempts(
                 .ok_or_else(|| unreadable("an attempt"))?,
             decision: row.try_get(8)?,
             delay: row.try_get::<_, Option<i64>>(9)?.map(duration),
+            dropped: unsigned(row.try_get(10)?),
         })
     };
     rows.iter().rev().map(read).collect()

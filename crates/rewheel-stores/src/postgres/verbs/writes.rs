@@ -7,12 +7,14 @@ use super::super::row::{
 };
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    DROP_JOBS, END_DEAD, END_FINISHED, END_KEYS, INSERT_ATTEMPTS, INSERT_LEDGER, KEEP_LEASE, LET_GO,
+    DROP_JOBS, END_DEAD, END_FINISHED, END_KEYS, INSERT_ATTEMPTS, INSERT_LEDGER, KEEP_LEASE,
+    LET_GO, TRIM_ATTEMPTS,
 };
 use super::audit::{Noted, write_notes};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
-    Actor, Cause, Failure, Fate, Fence, HolderId, JobId, Keep, Lane, State, Timestamp, Wanted,
+    Actor, Cause, Failure, Fate, Fence, HolderId, JobId, Keep, Lane, Lease, Limits, State,
+    Timestamp, Wanted,
 };
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -242,7 +244,24 @@ async fn write_attempts(
             .map(|(settled, ..)| settled.decision.wait().map(|(after, _)| millis(after)))
             .collect::<Vec<_>>(),
     ];
-    session.execute(&INSERT_ATTEMPTS, &params).await.map(drop)
+    session.execute(&INSERT_ATTEMPTS, &params).await?;
+    trim_attempts(session, attempts.iter().map(|(settled, ..)| settled.lease)).await
+}
+
+/// Drops records in the middle of long histories. Every record has a fence of its own, so that a job under a small fence
+/// cannot have too many.
+async fn trim_attempts(
+    session: &Session<'_>,
+    leases: impl Iterator<Item = Lease>,
+) -> Result<(), Trouble> {
+    let long = leases.filter(|lease| lease.fence.get() > Limits::ATTEMPTS_LISTED_MAX as u64);
+    let jobs: Vec<Uuid> = long.map(|lease| uuid(lease.job)).collect();
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let first = count(Limits::ATTEMPTS_FIRST_KEPT as u64);
+    let last = count(Limits::ATTEMPTS_LAST_KEPT as u64);
+    session.execute(&TRIM_ATTEMPTS, &[&jobs, &first, &last]).await.map(drop)
 }
 
 async fn write_kept(

@@ -4,7 +4,7 @@ use super::super::error::Trouble;
 use super::super::row::{instant, millis, read_found, unsigned};
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use super::super::writer::count;
-use rewheel_core::store::{LaneHead, Leased, StoreError, Visit};
+use rewheel_core::store::{Extension, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{
     Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Shard, Status, Timestamp,
 };
@@ -172,6 +172,25 @@ pub(in super::super) fn checkpoint(
     let Some(number) = tx.number(holder)? else { return Ok(false) };
     let values = (lease.job.to_bytes(), number, count(lease.fence.get()), payload);
     Ok(tx.execute(include_str!("../sql/checkpoint.sql"), values)? == 1)
+}
+
+pub(in super::super) fn extend(
+    tx: &Transaction<'_, '_>,
+    holder: HolderId,
+    extension: &Extension,
+) -> Result<Option<Timestamp>, Trouble> {
+    let Some(number) = tx.alive(holder)? else { return Ok(None) };
+    let lease = extension.lease;
+    let values = (
+        lease.job.to_bytes(),
+        number,
+        count(lease.fence.get()),
+        tx.now.plus(extension.timeout).as_millis(),
+        millis(extension.total_max),
+        millis(extension.grace),
+    );
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    Ok(tx.find(include_str!("../sql/extend.sql"), values, read)?.map(instant))
 }
 
 pub(in super::super) fn held(

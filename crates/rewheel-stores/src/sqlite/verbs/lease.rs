@@ -13,7 +13,8 @@ pub(in super::super) fn join(
 ) -> Result<Timestamp, Trouble> {
     let now = tx.now;
     let (id, role) = (holder.id.to_bytes(), holder.role.as_str());
-    let values = (id, &holder.name, millis(holder.lease_ttl), now.as_millis(), role);
+    let owner = holder.role.owner().map(|owner| owner.to_string());
+    let values = (id, &holder.name, millis(holder.lease_ttl), now.as_millis(), role, owner);
     tx.execute(include_str!("../sql/join.sql"), values)?;
     match tx.alive(holder.id)? {
         Some(_) => Ok(now),
@@ -55,21 +56,33 @@ pub(in super::super) fn holders(tx: &Transaction<'_, '_>) -> Result<Vec<Holder>,
     let mut rows = statement.query([])?;
     let mut holders = Vec::new();
     while let Some(row) = rows.next()? {
-        let lease_ttl = duration(row.get(2)?);
-        let renewed = instant(row.get(5)?);
-        holders.push(Holder {
-            id: HolderId::from_bytes(row.get(0)?),
-            name: row.get(1)?,
-            role: Role::of(&row.get::<_, String>(7)?),
-            lease_ttl,
-            renewals: unsigned(row.get(3)?),
-            joined: instant(row.get(4)?),
-            renewed,
-            expired: renewed.plus(lease_ttl) <= tx.now,
-            died: row.get::<_, Option<i64>>(6)?.map(instant),
-        });
+        holders.push(read_holder(row, tx.now)?);
     }
     Ok(holders)
+}
+
+pub(in super::super) fn holder(
+    tx: &Transaction<'_, '_>,
+    id: HolderId,
+) -> Result<Option<Holder>, Trouble> {
+    let values = [id.to_bytes()];
+    tx.find(include_str!("../sql/holder.sql"), values, |row| read_holder(row, tx.now))
+}
+
+fn read_holder(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<Holder> {
+    let (lease_ttl, renewed) = (duration(row.get(2)?), instant(row.get(5)?));
+    let owner = row.get::<_, Option<String>>(8)?;
+    Ok(Holder {
+        id: HolderId::from_bytes(row.get(0)?),
+        name: row.get(1)?,
+        role: Role::of(&row.get::<_, String>(7)?, owner.as_deref()),
+        lease_ttl,
+        renewals: unsigned(row.get(3)?),
+        joined: instant(row.get(4)?),
+        renewed,
+        expired: renewed.plus(lease_ttl) <= now,
+        died: row.get::<_, Option<i64>>(6)?.map(instant),
+    })
 }
 
 pub(in super::super) fn bury(

@@ -120,6 +120,7 @@ pub(in super::super) fn attempts(
                 .ok_or_else(|| unreadable("an attempt"))?,
             decision: row.get(8)?,
             delay: row.get::<_, Option<i64>>(9)?.map(duration),
+            dropped: unsigned(row.get(10)?),
         });
     }
     attempts.reverse();

@@ -9,7 +9,8 @@ use super::ending::{Ending, Live, end, texts};
 use super::held::{Held, Successes};
 use rewheel_core::store::{Outcome, Settled, Settlement};
 use rewheel_core::{
-    Cause, Decision, Failure, Fate, Fence, HolderId, JobId, Keep, Lease, State, Timestamp, Wanted,
+    Cause, Decision, Failure, Fate, Fence, HolderId, JobId, Keep, Lease, Limits, State, Timestamp,
+    Wanted,
 };
 use rusqlite::types::ToSql;
 
@@ -213,6 +214,10 @@ impl Settler {
             &settled.decision.wait().map(|(after, _)| millis(after)),
         ];
         tx.execute(include_str!("../sql/insert_attempt.sql"), &values[..])?;
+        // Every record has a fence of its own: under a small one there cannot be too many.
+        if settled.lease.fence.get() > Limits::ATTEMPTS_LISTED_MAX as u64 {
+            trim_attempts(tx, settled.lease.job)?;
+        }
         Ok(())
     }
 
@@ -277,4 +282,20 @@ fn find_seen(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<Seen>, Troub
             kept: row.get(6)?,
         })
     })
+}
+
+/// Drops records in the middle of a long history, and counts them.
+fn trim_attempts(tx: &Transaction<'_, '_>, job: JobId) -> Result<(), Trouble> {
+    let (first, last) = (Limits::ATTEMPTS_FIRST_KEPT, Limits::ATTEMPTS_LAST_KEPT);
+    let statement = tx.sql(include_str!("../sql/trim_attempts.sql"))?;
+    let mut statement = statement.get();
+    let mut rows = statement.query((job.to_bytes(), first, last))?;
+    let mut gone = 0;
+    while let Some(row) = rows.next()? {
+        gone += 1 + row.get::<_, i64>(0)?;
+    }
+    if gone > 0 {
+        tx.execute(include_str!("../sql/count_dropped.sql"), (job.to_bytes(), last, gone))?;
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use super::{claim_one, with};
 use crate::{Subject, millis, seconds};
 use rewheel::Category;
 use rewheel_core::store::{AttemptRecord, Ran, Settlement};
-use rewheel_core::{Because, Decision, Failure};
+use rewheel_core::{Because, Decision, Failure, Lease, Limits};
 use std::time::Duration;
 
 async fn records(subject: &Subject, job: rewheel_core::JobId) -> Vec<AttemptRecord> {
@@ -32,6 +32,7 @@ pub async fn records_a_failed_attempt(subject: &Subject) {
         failure: subject.timeout(),
         decision: "retry".to_owned(),
         delay: Some(millis(1_500)),
+        dropped: 0,
     };
     assert_eq!(recorded, [expected]);
 }
@@ -135,4 +136,33 @@ pub async fn keeps_the_records_of_a_job_that_moves(subject: &Subject) {
         records(subject, lease.job).await.iter().map(|record| record.attempt).collect();
     assert_eq!(numbers, [1, 2]);
     assert_eq!(subject.get(lease.job).await.attempt, 3);
+}
+
+/// Of a long history the first and the last records stay, and those between are counted, however they came about.
+pub async fn drops_records_in_the_middle_of_a_long_history(subject: &Subject) {
+    let (holder, mut lease) = subject.leased("charge").await;
+    let total = 150;
+    for number in 0..total {
+        let retry = subject.retry(lease, Duration::ZERO, true);
+        // A snooze uses up no attempt, and leaves a record all the same.
+        let decision = Decision::Snooze { after: Duration::ZERO, because: Because::Snooze };
+        let snooze = Settlement { decision, ..retry.clone() };
+        subject.settle(holder, if number % 3 == 0 { &snooze } else { &retry }).await;
+        lease = match subject.claim(holder, &["charge"], 1).await.first() {
+            Some(again) => again.lease(),
+            None => with_fence(subject, lease).await,
+        };
+    }
+    let recorded = records(subject, lease.job).await;
+    let (first, last) = (Limits::ATTEMPTS_FIRST_KEPT, Limits::ATTEMPTS_LAST_KEPT);
+    assert_eq!(recorded.len(), first + last);
+    let dropped: Vec<u64> = recorded.iter().map(|record| record.dropped).collect();
+    let mut expected = vec![0; first + last];
+    expected[first] = (total - first - last) as u64;
+    assert_eq!(dropped, expected);
+    assert!(recorded.windows(2).all(|pair| pair[0].fence < pair[1].fence));
+}
+
+async fn with_fence(subject: &Subject, lease: Lease) -> Lease {
+    Lease { fence: subject.get(lease.job).await.fence, ..lease }
 }

@@ -1,0 +1,7 @@
+-- trim_attempts: of the records of job ?1 only the first ?2 and the last ?3 stay; returns what those that are gone had counted.
+-- Contract: WorkStore::settle.
+DELETE FROM attempts
+ WHERE job = ?1
+   AND seq NOT IN (SELECT seq FROM attempts WHERE job = ?1 ORDER BY seq LIMIT ?2)
+   AND seq NOT IN (SELECT seq FROM attempts WHERE job = ?1 ORDER BY seq DESC LIMIT ?3)
+RETURNING dropped;
