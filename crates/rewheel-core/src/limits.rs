@@ -52,6 +52,16 @@ impl Limits {
     /// How long one attempt may take unless the kind says otherwise.
     pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
+    /// How many attempts a submit may ask for unless the kind says otherwise: every hour for six weeks.
+    pub const ATTEMPTS_CEILING_DEFAULT: u32 = 1_000;
+
+    /// How long an attempt a submit may ask for unless the kind says otherwise: it occupies a slot for so long.
+    pub const ATTEMPT_TIMEOUT_CEILING_DEFAULT: Duration = Duration::from_secs(3_600);
+
+    /// How long a job waits at least between two attempts unless its kind says otherwise: with less, one job could keep a
+    /// node and a dependency busy.
+    pub const DELAY_FLOOR_DEFAULT: Duration = Duration::from_millis(10);
+
     /// How long a callee may make a job wait: longer is an outage, and for a person to judge.
     pub const RETRY_AFTER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
 

@@ -143,7 +143,7 @@ fn settlement(
         | Decision::Pause
         | Decision::Cancel => shared.settings.keep_ended,
     };
-    let timeout = job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
+    let timeout = kind.attempt_timeout(job);
     Settlement {
         lease: Lease { job: job.id, fence: job.fence },
         decision,
@@ -185,7 +185,7 @@ async fn report(
     if left.is_some_and(|left| left.is_zero()) {
         return Report::Dead(Failure::of_deadline());
     }
-    let timeout = waiting.job.attempt_timeout.unwrap_or(kind.settings.attempt_timeout);
+    let timeout = kind.attempt_timeout(&waiting.job);
     let ends_in = left.map_or(timeout, |left| left.min(timeout));
     let job = Arc::clone(&waiting.job);
     let context = JobContext::new(job, ends_in, cancel.clone(), checkpoints.clone(), target);
@@ -308,7 +308,8 @@ fn decide(
         failure_ratio: 1.0,
     };
     let routed = kind.settings.routes.route(report, &kind.policy(job));
-    let decision = routed.decide(&history, &shared.random);
+    let mut decision = routed.decide(&history, &shared.random);
+    kind.ceilings.clamp_delay(&mut decision);
     if let Some(rule) = routed.rule {
         let (rule, decision) = (rule + 1, decision.as_str());
         tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "a rule was obeyed");

@@ -1,6 +1,7 @@
 //! What one engine knows of the kinds.
 
 use crate::budget::Budget;
+use crate::ceilings::Ceilings;
 use crate::meters::KindMeters;
 use crate::park::{Evidence, Health, Load, Targets};
 use crate::rate::Gate;
@@ -12,11 +13,13 @@ use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// A kind that this engine knows.
 pub(crate) struct KindEntry {
     pub(crate) settings: KindSettings,
+    pub(crate) ceilings: Ceilings,
     pub(crate) runner: Option<Arc<dyn Runner>>,
     /// Whether a person paused it, as far as this engine has heard.
     paused: bool,
@@ -118,11 +121,18 @@ impl KindEntry {
     /// Returns how a job is retried: by its own settings, and the kind's where it has none.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         let kind = self.settings.policy();
+        let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
         Policy {
-            attempts_max: job.attempts_max.unwrap_or(kind.attempts_max),
+            attempts_max: self.ceilings.clamp_attempts(attempts_max),
             backoff: job.backoff.unwrap_or(kind.backoff),
             ..kind
         }
+    }
+
+    /// Returns how long one attempt of a job may take.
+    pub(crate) fn attempt_timeout(&self, job: &Job) -> Duration {
+        let own = job.attempt_timeout.map(|own| self.ceilings.clamp_timeout(own));
+        own.unwrap_or(self.settings.attempt_timeout)
     }
 }
 
@@ -253,6 +263,7 @@ impl Shared {
         // What waits here may have to go, or may start.
         let _ = self.to_dispatch.send(Command::Place);
         Arc::new(KindEntry {
+            ceilings: settings.ceilings(),
             settings,
             runner,
             paused: kind.paused,

@@ -13,6 +13,7 @@
 #![warn(missing_docs)]
 
 mod settings;
+mod ceilings;
 mod tenant_settings;
 mod routes;
 mod runner;
@@ -48,6 +49,7 @@ mod engine;
 
 pub use self::budget::BudgetSettings;
 pub use self::builder::{EngineBuilder, StartError};
+pub use self::ceilings::{Ceilings, OverCeiling};
 pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
@@ -63,7 +65,7 @@ pub use self::settings::{
 pub use self::shards::ShardRouter;
 pub use self::submit::{Receipt, Submit, SubmitError};
 pub use self::tenant_settings::TenantSettings;
-pub use self::workers::{WorkerHeard, WorkerResult, WorkerSettled};
+pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, WorkerSettled};
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

@@ -174,6 +174,16 @@ pub struct KindSettings {
     pub attempt_timeout: Duration,
     /// How long to wait between attempts.
     pub backoff: Backoff,
+    /// How many attempts one job may ask for; 1000, or `attempts_max` where that is more, if not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts_ceiling: Option<u32>,
+    /// How long an attempt timeout one job may ask for; 1h, or `attempt_timeout` where that is longer, if not set.
+    #[serde(with = "some_duration", skip_serializing_if = "Option::is_none")]
+    pub attempt_timeout_ceiling: Option<Duration>,
+    /// How long each job waits at least between two attempts; 10ms, or the first delay of `backoff` where that is shorter, if
+    /// not set.
+    #[serde(with = "some_duration", skip_serializing_if = "Option::is_none")]
+    pub delay_floor: Option<Duration>,
     /// How many attempts of it run at the same time in one engine; as many as fit if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
@@ -218,6 +228,9 @@ impl Default for KindSettings {
             attempts_max: policy.attempts_max,
             attempt_timeout: Limits::ATTEMPT_TIMEOUT_DEFAULT,
             backoff: policy.backoff,
+            attempts_ceiling: None,
+            attempt_timeout_ceiling: None,
+            delay_floor: None,
             concurrency_max: None,
             rate: None,
             retry_budget: None,
@@ -246,6 +259,7 @@ impl KindSettings {
         if self.attempt_timeout.is_zero() {
             return wrong("attempt_timeout", "must be longer than 0s");
         }
+        self.check_ceilings()?;
         if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
             return wrong("concurrency_max", "must be 1000000 or fewer");
         }
@@ -327,6 +341,34 @@ impl BreakerSettings {
             return wrong("breaker.open_for", "must be 1ms or longer");
         }
         Ok(())
+    }
+}
+
+mod some_duration {
+    //! A duration that may be left out.
+
+    use rewheel::duration;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    #[derive(Deserialize)]
+    struct Wrapped(#[serde(with = "duration::serde")] Duration);
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => duration::serde::serialize(value, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(from)?.map(|Wrapped(duration)| duration))
     }
 }
 

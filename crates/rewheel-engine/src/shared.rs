@@ -15,6 +15,7 @@ use crate::shards::{ShardRouter, Shards};
 use crate::submit::IdTime;
 use crate::tenant_settings::TenantBook;
 use crate::tenants::Tenants;
+use crate::workers::Owners;
 use rewheel::{CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
 use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Tenant, Timestamp, Wanted};
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
     pub(crate) tenants: Tenants,
     pub(crate) caps: Caps,
+    pub(crate) owners: Owners,
     /// Single jobs on their way in.
     pub(crate) gather: Gather,
     pub(crate) living: AtomicUsize,
@@ -189,6 +191,7 @@ impl Shared {
             kinds: RwLock::default(),
             tenants: Tenants::new(parts.tenants, &Clock::system()),
             caps: Caps::default(),
+            owners: Owners::default(),
             gather: Gather::default(),
             living: AtomicUsize::new(1),
             has_rates: AtomicBool::new(false),

@@ -200,6 +200,9 @@ impl<'a> Submit<'a> {
             let bytes = job.payload.len();
             return Err(SubmitError::Refused(Refusal::TooLarge { bytes, bytes_max }));
         }
+        if let Some(kind) = self.engine.shared().kind(&job.kind) {
+            kind.ceilings.check(&job).map_err(|over| field(over.field, over.why))?;
+        }
         let jobs = [job];
         let answers = self.engine.insert(&Insert::new(&jobs)).await?;
         match answers.into_iter().next() {

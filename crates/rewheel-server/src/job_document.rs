@@ -3,6 +3,7 @@
 mod because;
 
 use self::because::Wait;
+use crate::payload;
 use crate::rfc3339;
 use rewheel::duration;
 use rewheel_core::store::AttemptRecord;
@@ -41,6 +42,8 @@ pub struct JobDocument {
     failure: Option<FailureDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptDocument>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts_dropped: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<Vec<AuditDocument>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +108,7 @@ impl JobDocument {
             id: job.id.to_string(),
             kind: job.lane.kind.to_string(),
             state: job.state().as_str(),
-            payload: job.payload.as_deref().map(payload),
+            payload: job.payload.as_deref().map(payload::raw),
             key: job.key.as_ref().map(ToString::to_string),
             tenant: job.lane.tenant.as_ref().map(ToString::to_string),
             shard_key: job.shard_key.as_ref().map(ToString::to_string),
@@ -126,6 +129,7 @@ impl JobDocument {
             finished: job.status.finished().map(rfc3339::text),
             failure: job.failure.as_ref().map(FailureDocument::new),
             attempts: None,
+            attempts_dropped: None,
             audit: None,
             duplicate: None,
         }
@@ -146,6 +150,7 @@ impl JobDocument {
     ) -> JobDocument {
         self.due_because.text = because::text(job, self.due_because.wait, attempts);
         self.attempts = Some(attempts.iter().map(AttemptDocument::new).collect());
+        self.attempts_dropped = Some(attempts.iter().map(|record| record.dropped).sum());
         self.audit = Some(audit.iter().map(AuditDocument::new).collect());
         self
     }
@@ -223,16 +228,6 @@ fn fact(name: &str, value: Option<&str>) -> serde_json::Value {
         Some(millis) => rfc3339::text(Timestamp::from_millis(millis)).into(),
         None => value.into(),
     }
-}
-
-/// The bytes as they were given. What a handler in Rust reads with another codec is no JSON, and
-/// is shown as text.
-pub(crate) fn payload(bytes: &[u8]) -> Box<RawValue> {
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    RawValue::from_string(text).unwrap_or_else(|_| {
-        let text = String::from_utf8_lossy(bytes);
-        serde_json::value::to_raw_value(&*text).unwrap_or_else(|_| RawValue::NULL.to_owned())
-    })
 }
 
 fn text(duration: Duration) -> String {

@@ -8,6 +8,7 @@ use rewheel_core::store::Tally;
 use rewheel_core::{Action, Kind, Router, Rule, State};
 use rewheel_engine::{BreakerSettings, BudgetSettings, KindSettings, RunnerKind};
 use serde::Serialize;
+use std::time::Duration;
 
 /// A kind as JSON.
 #[derive(Debug, Serialize)]
@@ -144,6 +145,9 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
+        attempts_ceiling: Some(1),
+        attempt_timeout_ceiling: Some(Duration::ZERO),
+        delay_floor: Some(Duration::ZERO),
         breaker: Some(BreakerSettings::default()),
         retry_budget: Some(BudgetSettings::default()),
         rate: "1/s".parse().ok(),

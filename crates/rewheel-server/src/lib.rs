@@ -11,6 +11,7 @@ pub mod problem;
 pub mod rfc3339;
 mod fields;
 mod conditions;
+mod payload;
 mod signature;
 mod metrics;
 pub mod telemetry;

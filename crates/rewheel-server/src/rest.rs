@@ -80,6 +80,8 @@ fn routes() -> Routes {
         .route("/v1/workers/claim", post(workers::claim))
         .route("/v1/workers/heartbeat", post(workers::heartbeat))
         .route("/v1/workers/settle", post(workers::settle))
+        .route("/v1/workers/extend", post(workers::extend))
+        .route("/v1/workers/leave", post(workers::leave))
         .route("/v1/holders", get(fleet::holders))
         .route("/v1/stats", get(fleet::stats))
         .route("/v1/events", get(events::listen))

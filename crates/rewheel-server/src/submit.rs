@@ -9,11 +9,13 @@ pub(crate) use self::edit::FIELDS as EDIT_FIELDS;
 pub(crate) use self::edit::parse_edit;
 
 use crate::fields::Fields;
+use crate::payload;
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use rewheel::{Backoff, duration};
 use rewheel_core::store::Refusal;
 use rewheel_core::{JobId, Key, KindName, NewJob, Priority, ShardKey, Tenant, When};
+use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -78,14 +80,16 @@ fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob,
         if timeout.is_zero() { Err("must be longer than 0s".to_owned()) } else { Ok(timeout) }
     });
     let backoff = fields.text("backoff", str::parse::<Backoff>);
-    let payload = fields.take("payload").map(|raw| raw.get().as_bytes());
+    let payload = fields.take("payload").map(serde_json::value::RawValue::get);
     if payload.is_none() {
         fields.wrong("payload", "is missing: any JSON value will do");
     }
-    let bytes = payload.map_or(0, <[u8]>::len);
+    let bytes = payload.map_or(0, str::len);
     let is_too_large = bytes > bytes_max;
     if is_too_large {
         fields.wrong("payload", format!("has {bytes} bytes; the limit is {bytes_max}"));
+    } else if let Some(Err(why)) = payload.map(payload::check) {
+        fields.wrong("payload", why);
     }
     let errors = fields.into_errors();
     let (Some(kind), Some(payload), true) = (kind, payload, errors.is_empty()) else {
@@ -103,8 +107,23 @@ fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob,
         attempts_max,
         attempt_timeout,
         backoff,
-        ..NewJob::new(id, kind, payload.to_vec())
+        ..NewJob::new(id, kind, payload.as_bytes().to_vec())
     })
+}
+
+/// Checks what a job asks for against its kind.
+///
+/// # Errors
+/// Names the field that asks for too much.
+pub fn check_ceilings(at: &str, job: &NewJob, kind: &KindSettings) -> Result<(), Problem> {
+    kind.ceilings().check(job).map_err(|over| over_ceiling(at, &job.kind, &over))
+}
+
+/// Says which field asks for more than a kind allows.
+pub(crate) fn over_ceiling(at: &str, kind: &KindName, over: &OverCeiling) -> Problem {
+    let error = FieldError::new(format!("{at}/{}", over.field), &over.why);
+    Problem::of_fields(Code::InvalidField, vec![error])
+        .hint(format!("the limit is `{}` of the kind `{kind}`", over.setting))
 }
 
 /// Says why the store refused the job at a place of the request.

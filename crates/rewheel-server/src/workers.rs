@@ -3,8 +3,12 @@
 mod request;
 
 #[cfg(test)]
-pub(crate) use self::request::{CLAIM_FIELDS, HEARTBEAT_FIELDS, RESULT_FIELDS, SETTLE_FIELDS};
-pub(crate) use self::request::{ClaimRequest, HeartbeatRequest, SettleRequest};
+pub(crate) use self::request::{
+    CLAIM_FIELDS, EXTEND_FIELDS, HEARTBEAT_FIELDS, LEAVE_FIELDS, RESULT_FIELDS, SETTLE_FIELDS,
+};
+pub(crate) use self::request::{
+    ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest,
+};
 
 use rewheel::{Clock, Moment};
 use rewheel_core::{HolderId, KindName};

@@ -42,5 +42,13 @@ macro_rules! attacks {
 }
 
 attacks! {
-    payloads { reach_workers_byte_for_byte }
+    payloads { reach_workers_byte_for_byte, that_parsers_refuse_do_not_get_in }
+    workers {
+        act_only_for_themselves,
+        do_not_act_for_engines,
+        hear_that_they_expired,
+        leave_and_give_back_their_jobs,
+        get_more_time_within_the_ceiling,
+    }
+    submits { are_refused_above_the_ceilings, leave_a_bounded_history }
 }

@@ -36,3 +36,26 @@ pub(crate) async fn reach_workers_byte_for_byte(attack: Attack) {
         }
     }
 }
+
+/// Payloads that some JSON parsers cannot read: in the answer to a claim they would take other jobs with them.
+pub(crate) async fn that_parsers_refuse_do_not_get_in(attack: Attack) {
+    let server = attack.serve(CONFIG).await;
+    let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+    for payload in ["1e999", "[1,-1e999]", r#""\ud800""#, deep.as_str()] {
+        let body = format!(r#"{{"kind":"mail","payload":{payload}}}"#);
+        let refused = server.send("POST", "/v1/jobs", &body).await;
+        refused.assert_problem(422, "invalid_field");
+        assert_eq!(refused.json()["errors"][0]["field"], "/payload", "{refused:?}");
+        let batch = server.send("POST", "/v1/jobs/batch", &format!(r#"{{"jobs":[{body}]}}"#)).await;
+        batch.assert_problem(422, "invalid_field");
+        let id =
+            server.send("POST", "/v1/jobs", r#"{"kind":"mail","payload":1,"delay":"1h"}"#).await;
+        let path = format!("/v1/jobs/{}", id.ok()["id"].as_str().unwrap());
+        let edited = server.send("PATCH", &path, &format!(r#"{{"payload":{payload}}}"#)).await;
+        edited.assert_problem(422, "invalid_field");
+    }
+    let innocent = server.send("POST", "/v1/jobs", r#"{"kind":"mail","payload":"innocent"}"#).await;
+    let claim = json!({"holder": null, "name": "w", "kinds": ["mail"], "max": 10, "wait": "20s"});
+    let claimed = server.send("POST", "/v1/workers/claim", &claim.to_string()).await.ok();
+    assert_eq!(claimed["jobs"][0]["id"], innocent.ok()["id"]);
+}

@@ -120,6 +120,7 @@ fn a_wait_is_explained() {
         failure,
         decision: "retry".to_owned(),
         delay: Some(Duration::from_millis(83)),
+        dropped: 0,
     };
     let shown = JobDocument::new(&waiting, &KindSettings::default(), NOW);
     let shown = serde_json::to_value(shown.with_history(&waiting, &[record], &[])).unwrap();

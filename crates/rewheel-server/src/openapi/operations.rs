@@ -328,6 +328,24 @@ fn workers() -> Vec<Operation> {
         .gives(200, "What became of each result.", "Settled")
         .writes()
         .may(&[Code::HolderExpired]),
+        Operation::new(
+            ("post", "/v1/workers/extend"),
+            ("workers", "extend"),
+            "Asks for more time for one job.",
+        )
+        .takes("Extend")
+        .gives(200, "Whether the worker still has the job, and until when.", "Extended")
+        .writes()
+        .may(&[Code::HolderExpired]),
+        Operation::new(
+            ("post", "/v1/workers/leave"),
+            ("workers", "leave"),
+            "Deregisters a worker and gives back its jobs.",
+        )
+        .takes("Leave")
+        .gives(200, "The worker is gone.", "Left")
+        .writes()
+        .may(&[Code::HolderExpired]),
     ]
 }
 

@@ -22,6 +22,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let claim =
         json!({"holder": null, "name": "py-1", "kinds": ["charge-card"], "max": 10, "wait": "0s"});
     let beat = json!({"holder": ID, "jobs": [ID]});
+    let extend = json!({"holder": ID, "id": ID, "fence": 1, "timeout": "10m"});
+    let leaving = Object::new().has("holder", id()).closed("A worker that stops.");
     let settle = json!({"holder": ID, "results": [{"id": ID, "fence": 1, "verdict": "done"}]});
     vec![
         ("Nothing", example(nothing, json!({}))),
@@ -45,6 +47,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Claim", example(claim_of_work(), claim)),
         ("Heartbeat", example(heartbeat(), beat)),
         ("Settle", example(settling(), settle)),
+        ("Extend", example(extending(), extend)),
+        ("Leave", example(leaving, json!({"holder": ID}))),
         ("Result", result()),
     ]
 }
@@ -166,6 +170,24 @@ fn kind_settings() -> Value {
         .may("attempts_max", between(1, u64::from(u32::MAX)))
         .may("attempt_timeout", duration_asked())
         .may("backoff", about(text(), "`exponential 100ms x2 max 30s jitter full`, or a preset."))
+        .may(
+            "attempts_ceiling",
+            about(
+                or_null(between(1, u64::from(u32::MAX))),
+                "How many attempts one job may ask for.",
+            ),
+        )
+        .may(
+            "attempt_timeout_ceiling",
+            about(or_null(duration_asked()), "How long an attempt timeout one job may ask for."),
+        )
+        .may(
+            "delay_floor",
+            about(
+                or_null(duration_asked()),
+                "How long each job waits at least between two attempts.",
+            ),
+        )
         .may("concurrency_max", or_null(between(1, 1_000_000)))
         .may("rate", or_null(rate()))
         .may("retry_budget", or_null(budget))
@@ -241,6 +263,23 @@ fn heartbeat() -> Value {
             about(some(&id()), "What the worker holds; what it does not list is given back."),
         )
         .closed("A worker that is alive.")
+}
+
+fn extending() -> Value {
+    let mut schema = Object::new()
+        .has("holder", id())
+        .has("id", id())
+        .has("fence", about(count(), "The fence that came with the job."))
+        .has(
+            "timeout",
+            about(
+                duration_asked(),
+                "How much longer the attempt may take, from now on; in total at most attempt_timeout_ceiling.",
+            ),
+        )
+        .closed("A worker that needs more time for a job.");
+    schema["properties"]["fence"]["maximum"] = i64::MAX.into();
+    schema
 }
 
 fn settling() -> Value {

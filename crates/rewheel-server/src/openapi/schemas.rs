@@ -126,6 +126,10 @@ fn job() -> Object {
         .has("finished", or_null(time()))
         .has("failure", or_null(reference("Failure")))
         .may("attempts", list(reference("Attempt")))
+        .may(
+            "attempts_dropped",
+            about(count(), "Records of attempts between the first and the last that were dropped."),
+        )
         .may("audit", list(reference("AuditEntry")))
         .may(
             "duplicate",
@@ -358,7 +362,21 @@ fn work() -> Vec<(&'static str, Value)> {
         ("Claimed", claimed.open("Jobs to run; none if there was none within the wait.")),
         ("Heard", heard.open("How long the lease lasts, and which jobs to stop.")),
         ("Settled", Object::new().has("results", list(result)).open("What became of each result.")),
+        ("Extended", extended()),
+        ("Left", Object::new().has("given_back", count()).open("How many jobs were given back.")),
     ]
+}
+
+fn extended() -> Value {
+    let longer = Object::new()
+        .has("id", id())
+        .has("extended", json!({"const": true}))
+        .has("overdue", about(time(), "When the job is taken from the worker."));
+    let lost = Object::new()
+        .has("id", id())
+        .has("extended", json!({"const": false}))
+        .has("reason", one_of(["fence_lost"]));
+    json!({"anyOf": [longer.open("It has more time."), lost.open("The job is not the worker's any more.")]})
 }
 
 fn a_work() -> Value {

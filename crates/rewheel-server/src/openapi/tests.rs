@@ -62,6 +62,8 @@ fn a_request_has_the_fields_that_are_parsed() {
     check("Claim", &workers::CLAIM_FIELDS);
     check("Heartbeat", &workers::HEARTBEAT_FIELDS);
     check("Settle", &workers::SETTLE_FIELDS);
+    check("Extend", &workers::EXTEND_FIELDS);
+    check("Leave", &workers::LEAVE_FIELDS);
     check("Result", &workers::RESULT_FIELDS);
     check("NewToken", &tokens::FIELDS);
     let settings = kind_document::names();

@@ -8,7 +8,7 @@ use crate::conditions::Conditions;
 use crate::fields::pointer;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
-use crate::submit::{parse, parse_batch, refused};
+use crate::submit::{self, parse, parse_batch, refused};
 use crate::tokens::Caller;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -41,6 +41,7 @@ pub(super) async fn one(
     let mut job = parse(&text, engine.new_id(), bytes_max)?;
     take_key(&mut job, &headers)?;
     bind("", &mut job, &caller)?;
+    check_ceilings(engine, "", &job)?;
     job.traceparent = traceparent(&headers);
     let answers = insert(engine, Insert::new(std::slice::from_ref(&job))).await?;
     match answers.into_iter().next() {
@@ -87,8 +88,11 @@ pub(super) async fn batch(
     let mut entries = parse_batch(&text, || engine.new_id(), engine.settings().payload_bytes_max)?;
     drop(text);
     for (place, entry) in entries.iter_mut().enumerate() {
-        let bound = entry.as_mut().map(|job| bind(&format!("/jobs/{place}"), job, &caller));
-        if let Ok(Err(problem)) = bound {
+        let checked = entry.as_mut().map(|job| {
+            let at = format!("/jobs/{place}");
+            bind(&at, job, &caller).and_then(|()| check_ceilings(engine, &at, job))
+        });
+        if let Ok(Err(problem)) = checked {
             *entry = Err(problem);
         }
     }
@@ -112,6 +116,14 @@ fn bind(at: &str, job: &mut NewJob, caller: &Caller) -> Result<(), Problem> {
         let errors = vec![FieldError::new(pointer(at, "tenant"), &problem.detail)];
         Problem { errors, ..problem }
     })
+}
+
+/// Checks what a job asks for. A kind that this node has not heard of is for the store to judge.
+fn check_ceilings(engine: &Engine, at: &str, job: &NewJob) -> Result<(), Problem> {
+    match engine.kind_settings(&job.kind) {
+        Some(kind) => submit::check_ceilings(at, job, &kind),
+        None => Ok(()),
+    }
 }
 
 /// Stores all entries, or none.

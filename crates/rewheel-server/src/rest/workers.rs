@@ -3,19 +3,19 @@
 use super::body::{self, Body};
 use super::query::Parameters;
 use crate::app::App;
-use crate::job_document::payload;
+use crate::payload;
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use crate::tokens::{Caller, bad_token};
-use crate::workers::{ClaimRequest, HeartbeatRequest, SettleRequest};
+use crate::workers::{ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest};
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use rewheel::{Clock, duration};
-use rewheel_core::store::{Leased, StoreError};
-use rewheel_core::{HolderId, KindName};
-use rewheel_engine::{Engine, RunnerKind, WorkerSettled};
+use rewheel_core::KindName;
+use rewheel_core::store::Leased;
+use rewheel_engine::{Engine, RemoteWorker, RunnerKind, WorkerError, WorkerSettled};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -38,6 +38,14 @@ struct WorkDocument {
     traceparent: Option<String>,
 }
 
+/// The answer to a claim.
+#[derive(Debug, Serialize)]
+struct ClaimedDocument {
+    holder: String,
+    lease_ttl: String,
+    jobs: Vec<WorkDocument>,
+}
+
 /// `POST /v1/workers/claim`
 pub(super) async fn claim(
     State(app): State<Arc<App>>,
@@ -49,18 +57,22 @@ pub(super) async fn claim(
     let engine = app.engine_for_work()?;
     check_kinds(engine, &request.kinds)?;
     app.workers().asks(&request.kinds);
-    let holder = match request.holder {
+    let worker = match request.holder {
         Some(holder) => {
-            live(engine, holder).await?;
-            holder
+            let worker = engine.worker(holder, caller.owner()).await?;
+            renew(&worker).await?;
+            worker
         }
-        None => engine.worker_joins(&request.name).await?,
+        None => engine.worker_joins(&request.name, caller.owner()).await?,
     };
-    let leased = wait(&app, &caller, holder, &request).await?;
-    let jobs: Vec<_> = leased.iter().map(|leased| WorkDocument::new(engine, leased)).collect();
-    let lease_ttl = duration::text(engine.settings().lease_ttl).to_string();
-    Ok(Json(json!({ "holder": holder.to_string(), "lease_ttl": lease_ttl, "jobs": jobs }))
-        .into_response())
+    let leased = wait(&app, &caller, &worker, &request).await?;
+    // Not by way of a JSON value: payloads stay as they are.
+    let document = ClaimedDocument {
+        holder: worker.id().to_string(),
+        lease_ttl: duration::text(engine.settings().lease_ttl).to_string(),
+        jobs: leased.iter().map(|leased| WorkDocument::new(engine, leased)).collect(),
+    };
+    Ok(Json(document).into_response())
 }
 
 /// What a worker says, without parameters beside it.
@@ -73,7 +85,7 @@ async fn text(app: &App, uri: &Uri, body: Body) -> Result<body::Text, Problem> {
 async fn wait(
     app: &App,
     caller: &Caller,
-    holder: HolderId,
+    worker: &RemoteWorker<'_>,
     request: &ClaimRequest,
 ) -> Result<Vec<Leased>, Problem> {
     let engine = app.engine_for_work()?;
@@ -85,14 +97,13 @@ async fn wait(
     let renew_every = engine.settings().lease_ttl / 3;
     let mut renewed = clock.now();
     loop {
-        let leased = engine.worker_claims(holder, &request.kinds, request.max).await;
-        let leased = leased.map_err(|error| expired(holder, error))?;
+        let leased = worker.claim(&request.kinds, request.max).await?;
         let left = until.since(clock.now());
         if !leased.is_empty() || left.is_zero() || *stopping.borrow() {
             return Ok(leased);
         }
         if clock.now().since(renewed) >= renew_every {
-            live(engine, holder).await?;
+            renew(worker).await?;
             renewed = clock.now();
         }
         let rest = left.min(engine.settings().poll).min(renew_every);
@@ -105,17 +116,25 @@ async fn wait(
     }
 }
 
-async fn live(engine: &Engine, holder: HolderId) -> Result<(), Problem> {
-    let lives = engine.worker_lives(holder, &BTreeSet::new(), None).await;
-    lives.map(drop).map_err(|error| expired(holder, error))
+async fn renew(worker: &RemoteWorker<'_>) -> Result<(), WorkerError> {
+    worker.heartbeat(&BTreeSet::new(), None).await.map(drop)
 }
 
-fn expired(holder: HolderId, error: StoreError) -> Problem {
-    if !matches!(error, StoreError::HolderDead(_)) {
-        return error.into();
+impl From<WorkerError> for Problem {
+    fn from(error: WorkerError) -> Problem {
+        let hint = "drop all work, and claim with \"holder\":null";
+        match error {
+            WorkerError::Expired(holder) => {
+                Problem::new(Code::HolderExpired, format!("the holder {holder} has expired"))
+                    .hint(hint)
+            }
+            WorkerError::NotOwner(holder) => {
+                let why = format!("the holder {holder} belongs to another token, or is an engine");
+                Problem::new(Code::Forbidden, why).hint(hint)
+            }
+            WorkerError::Store(error) => error.into(),
+        }
     }
-    Problem::new(Code::HolderExpired, format!("the holder {holder} is not alive"))
-        .hint("drop all work, and claim with \"holder\":null")
 }
 
 fn check_kinds(engine: &Engine, kinds: &[KindName]) -> Result<(), Problem> {
@@ -147,11 +166,12 @@ impl WorkDocument {
     fn new(engine: &Engine, leased: &Leased) -> WorkDocument {
         let job = &leased.job;
         let kind = engine.kind_settings(&job.lane.kind).unwrap_or_default();
-        let timeout = job.attempt_timeout.unwrap_or(kind.attempt_timeout);
+        let own = job.attempt_timeout.map(|own| own.min(kind.ceilings().attempt_timeout()));
+        let timeout = own.unwrap_or(kind.attempt_timeout);
         WorkDocument {
             id: job.id.to_string(),
             kind: job.lane.kind.to_string(),
-            payload: payload(job.payload.as_deref().unwrap_or_default()),
+            payload: payload::raw(job.payload.as_deref().unwrap_or_default()),
             key: job.key.as_ref().map(ToString::to_string),
             tenant: job.lane.tenant.as_ref().map(ToString::to_string),
             attempt: job.attempt + 1,
@@ -166,6 +186,7 @@ impl WorkDocument {
 /// `POST /v1/workers/heartbeat`
 pub(super) async fn heartbeat(
     State(app): State<Arc<App>>,
+    caller: Caller,
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -173,14 +194,12 @@ pub(super) async fn heartbeat(
     let engine = app.engine_for_work()?;
     let lease_ttl = engine.settings().lease_ttl;
     let holder = request.holder;
+    let worker = engine.worker(holder, caller.owner()).await?;
     // What it was given before it last said what it has, it has not got. Where another server heard that, a life is enough.
     let since = app.workers().heartbeat(holder, lease_ttl).unwrap_or(lease_ttl);
     let since = since.max(Duration::from_millis(1));
-    let heard = engine.worker_lives(holder, &request.jobs, Some(since)).await;
-    let heard = heard.map_err(|error| {
-        app.workers().forget(holder);
-        expired(holder, error)
-    })?;
+    let heard = worker.heartbeat(&request.jobs, Some(since)).await;
+    let heard = heard.inspect_err(|_| app.workers().forget(holder))?;
     let cancel: Vec<_> = heard.cancel.iter().map(ToString::to_string).collect();
     let lease_ttl = duration::text(lease_ttl).to_string();
     Ok(Json(json!({ "lease_ttl": lease_ttl, "cancel": cancel })).into_response())
@@ -189,15 +208,16 @@ pub(super) async fn heartbeat(
 /// `POST /v1/workers/settle`
 pub(super) async fn settle(
     State(app): State<Arc<App>>,
+    caller: Caller,
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
     let request = SettleRequest::parse(&text(&app, &uri, body).await?)?;
     // A server that shuts down still takes results: the work is done.
-    let engine = app.engine()?;
+    let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
     let ids: Vec<String> =
         request.results.iter().map(|result| result.lease.job.to_string()).collect();
-    let settled = engine.worker_settles(request.holder, request.results).await?;
+    let settled = worker.settle(request.results).await?;
     let results: Vec<_> = ids
         .iter()
         .zip(settled)
@@ -209,4 +229,37 @@ pub(super) async fn settle(
         })
         .collect();
     Ok(Json(json!({ "results": results })).into_response())
+}
+
+/// `POST /v1/workers/extend`
+pub(super) async fn extend(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    let request = ExtendRequest::parse(&text(&app, &uri, body).await?)?;
+    let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
+    // Whoever asks for more time is alive; an expired worker hears that it is.
+    renew(&worker).await?;
+    let id = request.lease.job.to_string();
+    let document = match worker.extend(request.lease, request.timeout).await? {
+        Some(overdue) => json!({ "id": id, "extended": true, "overdue": rfc3339::text(overdue) }),
+        None => json!({ "id": id, "extended": false, "reason": "fence_lost" }),
+    };
+    Ok(Json(document).into_response())
+}
+
+/// `POST /v1/workers/leave`
+pub(super) async fn leave(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    let request = LeaveRequest::parse(&text(&app, &uri, body).await?)?;
+    let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
+    app.workers().forget(request.holder);
+    let given_back = worker.leave().await?;
+    Ok(Json(json!({ "given_back": given_back })).into_response())
 }

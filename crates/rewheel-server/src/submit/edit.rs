@@ -2,6 +2,7 @@
 
 use super::{at_least_one, priority};
 use crate::fields::Fields;
+use crate::payload;
 use crate::problem::{Code, Problem};
 use crate::rfc3339;
 use rewheel_core::When;
@@ -15,8 +16,9 @@ pub(crate) fn parse_edit(text: &str, bytes_max: usize) -> Result<Edit, Problem> 
     let mut fields = Fields::read(text, "", &FIELDS)?;
     let removes = fields.get("deadline").is_some() && !fields.has("deadline");
     let deadline = fields.text("deadline", rfc3339::parse).map(When::At);
+    let payload = fields.take("payload").map(serde_json::value::RawValue::get);
     let edit = Edit {
-        payload: fields.take("payload").map(|raw| raw.get().as_bytes().to_vec()),
+        payload: payload.map(|payload| payload.as_bytes().to_vec()),
         priority: fields.number("priority", priority),
         due: fields.text("due", rfc3339::parse).map(When::At),
         deadline: if removes { Some(None) } else { deadline.map(Some) },
@@ -26,6 +28,8 @@ pub(crate) fn parse_edit(text: &str, bytes_max: usize) -> Result<Edit, Problem> 
     let is_too_large = bytes > bytes_max;
     if is_too_large {
         fields.wrong("payload", format!("has {bytes} bytes; the limit is {bytes_max}"));
+    } else if let Some(Err(why)) = payload.map(payload::check) {
+        fields.wrong("payload", why);
     }
     let errors = fields.into_errors();
     if !errors.is_empty() {

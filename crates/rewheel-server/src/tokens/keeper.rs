@@ -5,7 +5,9 @@ use crate::problem::{Code, Problem};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use rewheel::{Clock, Moment};
 use rewheel_core::store::{Filter, Store};
-use rewheel_core::{Actor, Job, Tenant, Token, TokenHash, TokenId, TokenRole, TokenRoles};
+use rewheel_core::{
+    Actor, Job, Tenant, Token, TokenHash, TokenId, TokenRole, TokenRoles, WorkerOwner,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -65,6 +67,15 @@ impl Caller {
     /// Returns what the audit log calls it.
     pub(crate) fn who(&self) -> &Actor {
         &self.who
+    }
+
+    /// Returns what workers that it creates are bound to.
+    pub(crate) fn owner(&self) -> WorkerOwner {
+        match self.badge {
+            Badge::None => WorkerOwner::NoToken,
+            Badge::Config => WorkerOwner::Config,
+            Badge::Stored(id) => WorkerOwner::Token(id),
+        }
     }
 
     pub(crate) fn roles(&self) -> &TokenRoles {

@@ -21,6 +21,12 @@ pub(crate) const CLAIM_FIELDS: [&str; 5] = ["holder", "name", "kinds", "max", "w
 /// Every field of a heartbeat.
 pub(crate) const HEARTBEAT_FIELDS: [&str; 2] = ["holder", "jobs"];
 
+/// Every field of a request for more time.
+pub(crate) const EXTEND_FIELDS: [&str; 4] = ["holder", "id", "fence", "timeout"];
+
+/// Every field of a worker's goodbye.
+pub(crate) const LEAVE_FIELDS: [&str; 1] = ["holder"];
+
 /// Every field of what settles.
 pub(crate) const SETTLE_FIELDS: [&str; 2] = ["holder", "results"];
 
@@ -43,6 +49,20 @@ pub(crate) struct ClaimRequest {
 pub(crate) struct HeartbeatRequest {
     pub(crate) holder: HolderId,
     pub(crate) jobs: BTreeSet<JobId>,
+}
+
+/// `POST /v1/workers/extend`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ExtendRequest {
+    pub(crate) holder: HolderId,
+    pub(crate) lease: Lease,
+    pub(crate) timeout: Duration,
+}
+
+/// `POST /v1/workers/leave`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LeaveRequest {
+    pub(crate) holder: HolderId,
 }
 
 /// `POST /v1/workers/settle`
@@ -93,6 +113,41 @@ impl HeartbeatRequest {
     }
 }
 
+impl ExtendRequest {
+    pub(crate) fn parse(text: &str) -> Result<ExtendRequest, Problem> {
+        let mut fields = Fields::read(text, "", &EXTEND_FIELDS)?;
+        let holder = holder(&mut fields);
+        for name in ["id", "fence", "timeout"] {
+            if !fields.has(name) {
+                fields.wrong(name, "is missing");
+            }
+        }
+        let (job, fence) = lease(&mut fields);
+        let timeout = fields.text("timeout", |text| match duration::parse(text) {
+            Ok(timeout) if timeout.is_zero() => Err("must be longer than 0s".to_owned()),
+            Ok(timeout) => Ok(timeout),
+            Err(error) => Err(error.to_string()),
+        });
+        let errors = fields.into_errors();
+        match (holder, job, fence, timeout) {
+            (Some(holder), Some(job), Some(fence), Some(timeout)) if errors.is_empty() => {
+                Ok(ExtendRequest { holder, lease: Lease { job, fence }, timeout })
+            }
+            _ => Err(Problem::of_fields(Code::InvalidField, errors)),
+        }
+    }
+}
+
+impl LeaveRequest {
+    pub(crate) fn parse(text: &str) -> Result<LeaveRequest, Problem> {
+        let mut fields = Fields::read(text, "", &LEAVE_FIELDS)?;
+        match holder(&mut fields) {
+            Some(holder) => finish(fields).map(|()| LeaveRequest { holder }),
+            None => Err(Problem::of_fields(Code::InvalidField, fields.into_errors())),
+        }
+    }
+}
+
 impl SettleRequest {
     pub(crate) fn parse(text: &str) -> Result<SettleRequest, Problem> {
         let mut fields = Fields::read(text, "", &SETTLE_FIELDS)?;
@@ -135,10 +190,7 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
             fields.wrong(name, "is missing");
         }
     }
-    let job = fields.text("id", str::parse::<JobId>);
-    let fence = fields.number("fence", |fence| {
-        u64::try_from(fence).map(Fence::new).map_err(|_| "must not be negative")
-    });
+    let (job, fence) = lease(&mut fields);
     let verdict = fields.text("verdict", |text| Ok::<_, String>(text.to_owned()));
     let after = fields.text("after", duration::parse);
     let category = fields.text("category", str::parse::<Category>).unwrap_or(Category::Unknown);
@@ -182,6 +234,14 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
     })
 }
 
+fn lease(fields: &mut Fields<'_>) -> (Option<JobId>, Option<Fence>) {
+    let job = fields.text("id", str::parse::<JobId>);
+    let fence = fields.number("fence", |fence| {
+        u64::try_from(fence).map(Fence::new).map_err(|_| "must not be negative")
+    });
+    (job, fence)
+}
+
 fn holder(fields: &mut Fields<'_>) -> Option<HolderId> {
     if !fields.has("holder") {
         fields.wrong("holder", "is missing: a claim names it");
@@ -210,7 +270,7 @@ fn finish(fields: Fields<'_>) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimRequest, Code, HeartbeatRequest, SettleRequest};
+    use super::{ClaimRequest, Code, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest};
 
     const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
 
@@ -258,6 +318,15 @@ mod tests {
             (r#"{"kinds":["a"],"holder":"me"}"#, "/holder"),
         ] {
             check(ClaimRequest::parse(claim), field);
+        }
+        check(LeaveRequest::parse("{}"), "/holder");
+        for (extend, field) in [
+            (r#""id":"x","fence":1,"timeout":"1m""#, "/id"),
+            (&format!(r#""id":"{ID}","timeout":"1m""#), "/fence"),
+            (&format!(r#""id":"{ID}","fence":1,"timeout":"0s""#), "/timeout"),
+            (&format!(r#""id":"{ID}","fence":1"#), "/timeout"),
+        ] {
+            check(ExtendRequest::parse(&format!(r#"{{"holder":"{ID}",{extend}}}"#)), field);
         }
         check(HeartbeatRequest::parse("{}"), "/holder");
         check(HeartbeatRequest::parse(&format!(r#"{{"holder":"{ID}","jobs":["x"]}}"#)), "/jobs");

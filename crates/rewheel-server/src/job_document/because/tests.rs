@@ -15,6 +15,7 @@ fn failed(attempt: u32, category: Category, code: Option<&str>, decision: &str) 
         failure: Failure::new(category, code, "no answer"),
         decision: decision.to_owned(),
         delay: None,
+        dropped: 0,
     }
 }
 

@@ -1,0 +1,212 @@
+//! What one job may ask for: the limits that its kind sets for submits.
+
+use crate::settings::{KindSettings, SettingError};
+use rewheel::{Backoff, duration};
+use rewheel_core::{Decision, Limits, NewJob};
+use std::time::Duration;
+
+/// The limits of a kind for the settings of its jobs. What the kind itself says is always allowed.
+///
+/// ```
+/// use rewheel_core::{JobId, KindName, NewJob, Timestamp};
+/// use rewheel_engine::KindSettings;
+///
+/// let kind: KindSettings = serde_json::from_str(r#"{"attempts_ceiling":20}"#)?;
+/// let id = JobId::new(Timestamp::from_millis(0), &rewheel::Random::seeded(1));
+/// let mut job = NewJob::new(id, KindName::parse("charge-card")?, b"{}".to_vec());
+/// job.attempts_max = Some(21);
+/// let error = kind.ceilings().check(&job).unwrap_err();
+/// assert_eq!(error.to_string(), "attempts_max must be 20 or fewer");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ceilings {
+    attempts: u32,
+    attempt_timeout: Duration,
+    delay_floor: Duration,
+}
+
+/// A job asks for more than its kind allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {why}")]
+pub struct OverCeiling {
+    /// The field of the job.
+    pub field: &'static str,
+    /// What the field must be.
+    pub why: String,
+    /// The setting of the kind that allows more.
+    pub setting: &'static str,
+}
+
+impl Ceilings {
+    /// Checks what a job asks for.
+    ///
+    /// # Errors
+    /// Names the first field that asks for too much.
+    pub fn check(&self, job: &NewJob) -> Result<(), OverCeiling> {
+        if let Some(attempts) = job.attempts_max {
+            self.check_attempts(attempts)?;
+        }
+        if job.attempt_timeout.is_some_and(|timeout| timeout > self.attempt_timeout) {
+            return Err(OverCeiling {
+                field: "attempt_timeout",
+                why: format!("must be {} or shorter", duration::text(self.attempt_timeout)),
+                setting: "attempt_timeout_ceiling",
+            });
+        }
+        if job.backoff.is_some_and(|backoff| longest_first_delay(&backoff) < self.delay_floor) {
+            return Err(OverCeiling {
+                field: "backoff",
+                why: format!("must wait {} or longer", duration::text(self.delay_floor)),
+                setting: "delay_floor",
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks the attempts that a job asks for.
+    ///
+    /// # Errors
+    /// Says how many there may be.
+    pub fn check_attempts(&self, attempts: u32) -> Result<(), OverCeiling> {
+        if attempts <= self.attempts {
+            return Ok(());
+        }
+        Err(OverCeiling {
+            field: "attempts_max",
+            why: format!("must be {} or fewer", self.attempts),
+            setting: "attempts_ceiling",
+        })
+    }
+
+    /// Returns how long an attempt, and everything it asks for later, may take in total.
+    pub fn attempt_timeout(&self) -> Duration {
+        self.attempt_timeout
+    }
+
+    pub(crate) fn clamp_attempts(&self, attempts: u32) -> u32 {
+        attempts.min(self.attempts)
+    }
+
+    pub(crate) fn clamp_timeout(&self, timeout: Duration) -> Duration {
+        timeout.min(self.attempt_timeout)
+    }
+
+    /// Makes a decision wait as long as it must: jitter, callees and workers may ask for less.
+    pub(crate) fn clamp_delay(&self, decision: &mut Decision) {
+        match decision {
+            Decision::Retry { after, .. } | Decision::Snooze { after, .. } => {
+                *after = (*after).max(self.delay_floor);
+            }
+            Decision::Succeed
+            | Decision::Dead { .. }
+            | Decision::Fail { .. }
+            | Decision::Pause
+            | Decision::Cancel => {}
+        }
+    }
+}
+
+impl KindSettings {
+    /// Returns what one job of this kind may ask for.
+    pub fn ceilings(&self) -> Ceilings {
+        let attempts = self
+            .attempts_ceiling
+            .unwrap_or(Limits::ATTEMPTS_CEILING_DEFAULT.max(self.attempts_max));
+        let attempt_timeout = self
+            .attempt_timeout_ceiling
+            .unwrap_or(Limits::ATTEMPT_TIMEOUT_CEILING_DEFAULT.max(self.attempt_timeout));
+        let own = longest_first_delay(&self.backoff);
+        let delay_floor = self.delay_floor.unwrap_or(Limits::DELAY_FLOOR_DEFAULT.min(own));
+        Ceilings { attempts, attempt_timeout, delay_floor }
+    }
+
+    /// Checks that a kind keeps its own limits.
+    pub(crate) fn check_ceilings(&self) -> Result<(), SettingError> {
+        let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
+        let Ceilings { attempts, attempt_timeout, delay_floor } = self.ceilings();
+        if attempts < self.attempts_max {
+            return wrong("attempts_ceiling", "must not be lower than attempts_max");
+        }
+        if attempt_timeout < self.attempt_timeout {
+            return wrong("attempt_timeout_ceiling", "must not be shorter than attempt_timeout");
+        }
+        if delay_floor > longest_first_delay(&self.backoff) {
+            return wrong("delay_floor", "must not be longer than the first delay of backoff");
+        }
+        Ok(())
+    }
+}
+
+/// The first wait, as long as jitter can make it: later ones are longer.
+fn longest_first_delay(backoff: &Backoff) -> Duration {
+    *backoff.delay_range(1).end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decision, KindSettings};
+    use rewheel::{Random, millis, seconds};
+    use rewheel_core::{Because, JobId, KindName, NewJob, Timestamp};
+
+    fn kind(settings: &str) -> KindSettings {
+        serde_json::from_str(settings).unwrap()
+    }
+
+    #[track_caller]
+    fn check(settings: &str, field: &str, set: impl FnOnce(&mut NewJob)) {
+        let id = JobId::new(Timestamp::from_millis(0), &Random::seeded(1));
+        let mut job = NewJob::new(id, KindName::parse("mail").unwrap(), b"1".to_vec());
+        set(&mut job);
+        let checked = kind(settings).ceilings().check(&job);
+        assert_eq!(
+            checked.as_ref().map_or_else(|error| error.field, |()| ""),
+            field,
+            "{checked:?}"
+        );
+    }
+
+    #[test]
+    fn a_job_asks_for_as_much_as_its_kind_allows() {
+        check("{}", "", |job| job.attempts_max = Some(1_000));
+        check("{}", "attempts_max", |job| job.attempts_max = Some(u32::MAX));
+        check(r#"{"attempts_max":5000}"#, "", |job| job.attempts_max = Some(5_000));
+        check(r#"{"attempts_ceiling":9}"#, "attempts_max", |job| job.attempts_max = Some(10));
+        check("{}", "", |job| job.attempt_timeout = Some(seconds(3_600)));
+        check("{}", "attempt_timeout", |job| job.attempt_timeout = Some(seconds(3_601)));
+        check(r#"{"attempt_timeout":"2h"}"#, "", |job| job.attempt_timeout = Some(seconds(7_200)));
+        check("{}", "backoff", |job| job.backoff = Some("fixed 0ms".parse().unwrap()));
+        let capped = "exponential 100ms max 1ms";
+        check("{}", "backoff", |job| job.backoff = Some(capped.parse().unwrap()));
+        check("{}", "", |job| job.backoff = Some("fixed 10ms".parse().unwrap()));
+        check(r#"{"backoff":"fixed 0ms"}"#, "", |job| {
+            job.backoff = Some("fixed 0ms".parse().unwrap());
+        });
+        check(r#"{"delay_floor":"50ms"}"#, "backoff", |job| {
+            job.backoff = Some("fixed 10ms".parse().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_kind_keeps_its_own_limits() {
+        for wrong in [
+            r#"{"attempts_max":9,"attempts_ceiling":8}"#,
+            r#"{"attempt_timeout":"2h","attempt_timeout_ceiling":"1h"}"#,
+            r#"{"backoff":"fixed 1s","delay_floor":"2s"}"#,
+        ] {
+            assert!(kind(wrong).check().is_err(), "{wrong}");
+        }
+        assert!(kind(r#"{"attempts_max":4000000000,"backoff":"fixed 0ms"}"#).check().is_ok());
+    }
+
+    #[test]
+    fn a_wait_is_never_shorter_than_the_floor() {
+        let retry = |after| Decision::Retry { after, sticky: true, because: Because::Backoff };
+        let mut decision = retry(millis(0));
+        kind("{}").ceilings().clamp_delay(&mut decision);
+        assert_eq!(decision, retry(millis(10)));
+        let mut longer = retry(millis(11));
+        kind("{}").ceilings().clamp_delay(&mut longer);
+        assert_eq!(longer, retry(millis(11)));
+    }
+}

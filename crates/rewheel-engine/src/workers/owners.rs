@@ -1,0 +1,26 @@
+//! Remembers who owns which worker, so that most requests need not ask the store.
+
+use rewheel_core::{HolderId, WorkerOwner};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Workers that are remembered: more than a fleet has. When there are more, all are forgotten and read again.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// Owners of workers. A worker's owner never changes, so that what is remembered stays true.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(Mutex<HashMap<HolderId, WorkerOwner>>);
+
+impl Owners {
+    pub(super) fn find(&self, worker: HolderId) -> Option<WorkerOwner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&worker).copied()
+    }
+
+    pub(super) fn remember(&self, worker: HolderId, owner: WorkerOwner) {
+        let mut owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if owners.len() >= REMEMBERED_MAX {
+            owners.clear();
+        }
+        owners.insert(worker, owner);
+    }
+}
