@@ -87,6 +87,15 @@ class Worker:
             time.sleep(0.02)
         self.results.put(None)
         settling.join()
+        self.leave()
+
+    def leave(self):
+        """Deregisters this worker: the server need not wait for its lease to expire."""
+        try:
+            if self.holder is not None:
+                self.post("leave", {"holder": self.holder})
+        except (Expired, OSError):
+            pass  # the lease expires by itself
 
     def claim(self, room):
         answer = self.post("claim", {"holder": self.holder, "name": self.name, "kinds": self.kinds, "max": room, "wait": "5s"})

@@ -83,6 +83,8 @@ class JobWorker {
     }
     await settling;
     await heart;
+    // Deregisters this worker. If that fails, its lease expires by itself.
+    if (this.holder !== null) await this.post("leave", { holder: this.holder }).catch(() => {});
   }
 
   async claim(room: number): Promise<void> {

@@ -176,8 +176,6 @@ mod tests {
         check("{}", "attempt_timeout", |job| job.attempt_timeout = Some(seconds(3_601)));
         check(r#"{"attempt_timeout":"2h"}"#, "", |job| job.attempt_timeout = Some(seconds(7_200)));
         check("{}", "backoff", |job| job.backoff = Some("fixed 0ms".parse().unwrap()));
-        let capped = "exponential 100ms max 1ms";
-        check("{}", "backoff", |job| job.backoff = Some(capped.parse().unwrap()));
         check("{}", "", |job| job.backoff = Some("fixed 10ms".parse().unwrap()));
         check(r#"{"backoff":"fixed 0ms"}"#, "", |job| {
             job.backoff = Some("fixed 0ms".parse().unwrap());

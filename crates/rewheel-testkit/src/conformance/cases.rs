@@ -381,7 +381,7 @@ macro_rules! store_conformance {
                 remembers_attempts_across_a_takeover,
                 numbers_a_snooze_like_what_follows,
                 keeps_the_history_of_a_job_that_succeeded,
-                tells_the_latest_of_a_long_history,
+                tells_the_first_and_the_latest_of_a_long_history,
                 logs_who_changed_what,
                 logs_a_redrive,
                 logs_what_an_edit_changed,
