@@ -69,6 +69,10 @@ impl Limits {
     /// long weekend and the question that is asked after it.
     pub const KEEP_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
+    /// The longest time that anything is asked to wait or may take. Sums of a few such durations, and any of them added to a time
+    /// of this century, do not overflow; so every duration from outside is limited to this where it enters.
+    pub const DURATION_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
+
     /// A name of a token or a command.
     pub const ACTOR_BYTES_MAX: usize = 128;
 

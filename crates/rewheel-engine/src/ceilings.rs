@@ -92,11 +92,11 @@ impl Ceilings {
         timeout.min(self.attempt_timeout)
     }
 
-    /// Makes a decision wait as long as it must: jitter, callees and workers may ask for less.
+    /// Makes a decision wait as long as it must, and not for ever: jitter, handlers, callees and workers may ask for anything.
     pub(crate) fn clamp_delay(&self, decision: &mut Decision) {
         match decision {
             Decision::Retry { after, .. } | Decision::Snooze { after, .. } => {
-                *after = (*after).max(self.delay_floor);
+                *after = (*after).max(self.delay_floor).min(Limits::DURATION_MAX);
             }
             Decision::Succeed
             | Decision::Dead { .. }
@@ -145,7 +145,7 @@ fn longest_first_delay(backoff: &Backoff) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Decision, KindSettings};
+    use super::{Decision, Duration, KindSettings, Limits};
     use rewheel::{Random, millis, seconds};
     use rewheel_core::{Because, JobId, KindName, NewJob, Timestamp};
 
@@ -206,5 +206,8 @@ mod tests {
         let mut longer = retry(millis(11));
         kind("{}").ceilings().clamp_delay(&mut longer);
         assert_eq!(longer, retry(millis(11)));
+        let mut endless = retry(Duration::MAX);
+        kind("{}").ceilings().clamp_delay(&mut endless);
+        assert_eq!(endless, retry(Limits::DURATION_MAX));
     }
 }

@@ -157,7 +157,7 @@ impl Shared {
         let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         let mut fresh = BTreeMap::new();
         for kind in kinds {
-            let settings = match serde_json::from_str::<KindSettings>(&kind.settings) {
+            let settings = match read_settings(kind) {
                 Ok(settings) => settings,
                 Err(error) => {
                     tracing::warn!(kind = %kind.name, %error, "settings of a kind cannot be read");
@@ -186,7 +186,7 @@ impl Shared {
 
     /// Takes one kind as the store has it.
     pub(crate) fn learn_one(&self, kind: &Kind) {
-        let Ok(settings) = serde_json::from_str::<KindSettings>(&kind.settings) else { return };
+        let Ok(settings) = read_settings(kind) else { return };
         let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.remove(&kind.name);
         // What was read before another change, and comes after it, is no news.
@@ -324,4 +324,10 @@ impl Shared {
         };
         kinds.values().any(concerns)
     }
+}
+
+fn read_settings(kind: &Kind) -> Result<KindSettings, serde_json::Error> {
+    let mut settings = serde_json::from_str::<KindSettings>(&kind.settings)?;
+    settings.clamp_durations();
+    Ok(settings)
 }

@@ -126,7 +126,25 @@ impl EngineSettings {
         if self.poll.is_zero() || self.housekeeping.is_zero() {
             return wrong("poll", "must be longer than 0s, and so must housekeeping");
         }
-        Ok(())
+        check_durations(&[
+            ("lease_ttl", self.lease_ttl),
+            ("horizon", self.horizon),
+            ("poll", self.poll),
+            ("grace", self.grace),
+            ("statement_timeout", self.statement_timeout),
+            ("housekeeping", self.housekeeping),
+            ("keep_ended", self.keep_ended),
+            ("keep_keys", self.keep_keys),
+            ("keep_audit", self.keep_audit),
+        ])
+    }
+}
+
+/// Refuses durations so long that sums of them overflow.
+fn check_durations(durations: &[(&'static str, Duration)]) -> Result<(), SettingError> {
+    match durations.iter().find(|(_, duration)| *duration > Limits::DURATION_MAX) {
+        Some((name, _)) => Err(SettingError { name, why: "must be 36500d or shorter".into() }),
+        None => Ok(()),
     }
 }
 
@@ -260,6 +278,15 @@ impl KindSettings {
             return wrong("attempt_timeout", "must be longer than 0s");
         }
         self.check_ceilings()?;
+        check_durations(&[
+            ("attempt_timeout", self.attempt_timeout),
+            ("attempt_timeout_ceiling", self.attempt_timeout_ceiling.unwrap_or_default()),
+            ("delay_floor", self.delay_floor.unwrap_or_default()),
+            ("sticky_max", self.sticky_max),
+            ("keep_succeeded", self.keep_succeeded),
+            ("retry_after_max", self.retry_after_max),
+            ("breaker.open_for", self.breaker.unwrap_or_default().open_for),
+        ])?;
         if self.concurrency_max.is_some_and(|most| most > PLACES_MAX) {
             return wrong("concurrency_max", "must be 1000000 or fewer");
         }
@@ -283,6 +310,20 @@ impl KindSettings {
         }
         let routes = self.routes.check().and_then(|()| self.routes.check_waits(&self.policy()));
         routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })
+    }
+
+    /// Shortens durations that [`KindSettings::check`] refuses, for settings that were stored without that check.
+    pub(crate) fn clamp_durations(&mut self) {
+        let limit = |duration: &mut Duration| *duration = (*duration).min(Limits::DURATION_MAX);
+        limit(&mut self.attempt_timeout);
+        limit(&mut self.sticky_max);
+        limit(&mut self.keep_succeeded);
+        limit(&mut self.retry_after_max);
+        self.attempt_timeout_ceiling.as_mut().map(limit);
+        self.delay_floor.as_mut().map(limit);
+        if let Some(breaker) = &mut self.breaker {
+            limit(&mut breaker.open_for);
+        }
     }
 
     /// Returns how a job is retried that has no settings of its own.

@@ -9,7 +9,7 @@ use crate::trace;
 use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
-    Because, Fence, Job, JobId, Key, KindName, NameError, NewJob, Priority, PriorityError,
+    Because, Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError,
     ShardKey, State, Status, Tenant, Timestamp, Version, When,
 };
 use std::future::{Future, IntoFuture};
@@ -103,7 +103,7 @@ impl<'a> Submit<'a> {
     /// Lets it wait first.
     pub fn delay(self, delay: Duration) -> Submit<'a> {
         self.with(|job| {
-            job.due = When::In(delay);
+            job.due = When::In(delay.min(Limits::DURATION_MAX));
             Ok(())
         })
     }
@@ -111,7 +111,7 @@ impl<'a> Submit<'a> {
     /// Says when nobody will want it any more.
     pub fn deadline_in(self, left: Duration) -> Submit<'a> {
         self.with(|job| {
-            job.deadline = Some(When::In(left));
+            job.deadline = Some(When::In(left.min(Limits::DURATION_MAX)));
             Ok(())
         })
     }

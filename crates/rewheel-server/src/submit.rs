@@ -14,7 +14,7 @@ use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use rewheel::{Backoff, duration};
 use rewheel_core::store::Refusal;
-use rewheel_core::{JobId, Key, KindName, NewJob, Priority, ShardKey, Tenant, When};
+use rewheel_core::{JobId, Key, KindName, Limits, NewJob, Priority, ShardKey, Tenant, When};
 use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;
@@ -34,9 +34,6 @@ pub(crate) const FIELDS: [&str; 12] = [
     "attempt_timeout",
     "backoff",
 ];
-
-/// Nobody means to wait longer than this; and the sum with any time of today has a date.
-const DURATION_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 
 /// Reads one job.
 ///
@@ -190,8 +187,8 @@ fn wait(text: &str) -> Result<Duration, String> {
         return Err("must not be negative".to_owned());
     }
     let wait = duration::parse(text).map_err(|error| error.to_string())?;
-    if wait > DURATION_MAX {
-        return Err(format!("must be {} or shorter", duration::text(DURATION_MAX)));
+    if wait > Limits::DURATION_MAX {
+        return Err(format!("must be {} or shorter", duration::text(Limits::DURATION_MAX)));
     }
     Ok(wait)
 }
