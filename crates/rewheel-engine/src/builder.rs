@@ -11,12 +11,14 @@ use crate::housekeeping::{self, Housekeeping};
 use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;
+use crate::retention::Retention;
 use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
 use crate::shards::ShardRouter;
 use crate::shared::{Parts, RunnerSource, Shared};
 use crate::submit::IdTime;
+use crate::takeover::Takeover;
 use crate::tenant_settings::{TenantBook, TenantSettings};
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
@@ -299,7 +301,9 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         spawn(housekeeping::give_back(Arc::clone(&shared), returned)),
         spawn(Settles::new(Arc::clone(&shared), finished).run()),
         spawn(Heartbeat::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(Takeover::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
+        spawn(Retention::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
         spawn(Claims::new(Arc::clone(&shared)).run()),
     ]);

@@ -1,16 +1,15 @@
-//! The loop that does what nobody waits for: sweeps, deadlines, forgotten jobs, retention.
+//! The loop that looks after live jobs: deadlines, leases whose answers were lost, settings that changed.
 
-use crate::caps;
 use crate::shared::{Shared, Waiting};
-use rewheel::{CancelToken, Category, Moment};
-use rewheel_core::store::{Prune, Pruned, StoreError};
-use rewheel_core::{Cause, HolderId, JobEvent, Lease, Limits, State};
+use crate::{caps, takeover};
+use rewheel::{CancelToken, Moment};
+use rewheel_core::store::StoreError;
+use rewheel_core::{HolderId, Lease, Limits};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What can wait is done once in so many rounds: retention, and a look for forgotten jobs.
+/// A look for forgotten jobs can wait: it is taken once in so many rounds.
 const RARELY: u32 = 6;
 
 /// How often to look for lost jobs while a call that was given up may still be carried out.
@@ -44,7 +43,6 @@ impl Housekeeping {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = self.shared.sweep.notified() => next = self.shared.clock.now(),
                 () = self.shared.calls.unsure() => {
                     let time_max = self.shared.settings.statement_timeout + LOOK_EVERY;
                     self.unsure_until = Some(self.shared.clock.now().plus(time_max));
@@ -62,7 +60,7 @@ impl Housekeeping {
         if let Err(error) = &ticked {
             tracing::debug!(%error, "housekeeping failed");
             if !self.is_failing {
-                let text = "housekeeping failed: takeovers and deadlines wait";
+                let text = "housekeeping failed: deadlines wait";
                 self.shared.notify_error("housekeeping", text, error);
             }
         }
@@ -72,21 +70,11 @@ impl Housekeeping {
     async fn tick(&mut self) -> Result<(), StoreError> {
         let store = &self.shared.store;
         self.shared.learn(&store.kinds().await?);
-        sweep(&self.shared, self.shared.holder()).await;
         while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
         caps::give_back_unused(&self.shared).await?;
         let is_rare = self.rounds.is_multiple_of(RARELY);
         self.rounds = self.rounds.wrapping_add(1);
-        if !is_rare {
-            return Ok(());
-        }
-        let prune =
-            Prune { limit: Limits::BATCH_MAX, audit_older_than: self.shared.settings.keep_audit };
-        // A batch that was full may have left some: jobs, or what the log says of those that died.
-        let is_full =
-            |pruned: Pruned| pruned.finished.max(pruned.audit) == Limits::BATCH_MAX as u64;
-        while is_full(store.prune(&prune).await?) {}
-        if self.shared.audits_itself() {
+        if is_rare && self.shared.audits_itself() {
             // Old ones only: the young would be looked at one by one each time.
             self.audit(self.shared.settings.statement_timeout).await?;
         }
@@ -136,47 +124,12 @@ impl Housekeeping {
     }
 }
 
-/// Frees what the dead had. A failure is for the next round to repair.
-async fn sweep(shared: &Shared, by: HolderId) {
-    loop {
-        match shared.store.sweep(by, Limits::BATCH_MAX, shared.keep_ended()).await {
-            Ok(events) => {
-                events.iter().for_each(|event| tell(shared, event));
-                shared.notify_of(&events);
-                shared.events.tell_of(&events);
-                if events.len() < Limits::BATCH_MAX {
-                    return;
-                }
-            }
-            Err(error) => {
-                tracing::debug!(%error, "sweep failed");
-                return;
-            }
-        }
-    }
-}
-
 async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
     // A running attempt is cut at its deadline: what it became is on its way.
     let grace = Duration::from_secs(5).min(shared.settings.grace);
     let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
-    events.iter().for_each(|event| tell(shared, event));
-    shared.notify_of(&events);
-    shared.events.tell_of(&events);
+    takeover::report(shared, &events);
     Ok(events.len())
-}
-
-fn tell(shared: &Shared, event: &JobEvent) {
-    let is_takeover = event.cause == Cause::Takeover;
-    if is_takeover || event.to == State::Dead {
-        let meters = shared.meters.kind(&event.kind);
-        meters.takeovers.fetch_add(u64::from(is_takeover), Ordering::Relaxed);
-        if event.to == State::Dead {
-            meters.died(if is_takeover { Category::Unknown } else { Category::Deadline });
-        }
-    }
-    tracing::info!(job = %event.job, kind = %event.kind, from = %event.from, to = %event.to,
-        cause = ?event.cause, "job changed");
 }
 
 /// Returns jobs to the store that were not started here, until nobody sends any more.

@@ -73,6 +73,19 @@ pub struct Pruned {
 }
 
 impl Pruned {
+    /// Returns whether a batch of this size deleted as much of something as it may: there may be more.
+    ///
+    /// ```
+    /// use rewheel_core::store::Pruned;
+    ///
+    /// assert!(Pruned { keys: 1_000, ..Pruned::default() }.is_full(1_000));
+    /// assert!(!Pruned { keys: 999, ledger: 999, ..Pruned::default() }.is_full(1_000));
+    /// ```
+    pub fn is_full(&self, limit: usize) -> bool {
+        let Pruned { finished, keys, audit, holders, ledger } = *self;
+        [finished, keys, audit, holders, ledger].into_iter().any(|count| count >= limit as u64)
+    }
+
     /// Returns whether there was nothing to delete.
     pub const fn is_nothing(&self) -> bool {
         matches!(self, Pruned { finished: 0, keys: 0, audit: 0, holders: 0, ledger: 0 })

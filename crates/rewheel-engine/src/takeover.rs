@@ -1,0 +1,80 @@
+//! The loop that frees the jobs of dead holders. It does nothing else, so that nothing can delay a takeover.
+
+use crate::shared::Shared;
+use rewheel::{CancelToken, Category};
+use rewheel_core::store::StoreError;
+use rewheel_core::{Cause, JobEvent, Limits, State};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(crate) struct Takeover {
+    shared: Arc<Shared>,
+    /// Whether the last round failed: only the first failure is reported.
+    is_failing: bool,
+}
+
+impl Takeover {
+    pub(crate) fn new(shared: Arc<Shared>) -> Takeover {
+        Takeover { shared, is_failing: false }
+    }
+
+    pub(crate) async fn run(mut self, stop: CancelToken) {
+        while !stop.is_cancelled() {
+            self.tick().await;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.shared.sweep.notified() => {}
+                () = self.shared.clock.sleep(self.shared.settings.housekeeping) => {}
+            }
+        }
+    }
+
+    async fn tick(&mut self) {
+        if self.shared.is_doubtful() {
+            return;
+        }
+        let swept = self.sweep().await;
+        if let Err(error) = &swept {
+            tracing::debug!(%error, "sweep failed");
+            if !self.is_failing {
+                let text = "takeover failed: jobs of dead holders wait";
+                self.shared.notify_error("takeover", text, error);
+            }
+        }
+        self.is_failing = swept.is_err();
+    }
+
+    /// Frees what dead holders had, and what is overdue.
+    async fn sweep(&self) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        loop {
+            let (by, keep) = (shared.holder(), shared.keep_ended());
+            let events = shared.store.sweep(by, Limits::BATCH_MAX, keep).await?;
+            report(shared, &events);
+            if events.len() < Limits::BATCH_MAX {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Counts, logs and publishes what a sweep or a deadline did to jobs.
+pub(crate) fn report(shared: &Shared, events: &[JobEvent]) {
+    events.iter().for_each(|event| count(shared, event));
+    shared.notify_of(events);
+    shared.events.tell_of(events);
+}
+
+fn count(shared: &Shared, event: &JobEvent) {
+    let is_takeover = event.cause == Cause::Takeover;
+    if is_takeover || event.to == State::Dead {
+        let meters = shared.meters.kind(&event.kind);
+        meters.takeovers.fetch_add(u64::from(is_takeover), Ordering::Relaxed);
+        if event.to == State::Dead {
+            meters.died(if is_takeover { Category::Unknown } else { Category::Deadline });
+        }
+    }
+    tracing::info!(job = %event.job, kind = %event.kind, from = %event.from, to = %event.to,
+        cause = ?event.cause, "job changed");
+}
