@@ -144,7 +144,7 @@ impl From<ServeError> for Trouble {
             }
             ServeError::Listen { .. } => Trouble::new(exit::FAILED, error)
                 .hint("another server may have it: choose another with --listen 127.0.0.1:0"),
-            ServeError::Io(_) => Trouble::new(exit::FAILED, error),
+            ServeError::Io(_) | ServeError::Engine(_) => Trouble::new(exit::FAILED, error),
             ServeError::Store(error) => error.into(),
             ServeError::Start(StartError::Store(error)) => error.into(),
             ServeError::Start(error) => Trouble::new(exit::USAGE, error),

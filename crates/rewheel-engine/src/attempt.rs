@@ -6,7 +6,7 @@ use crate::kinds::KindEntry;
 use crate::park::{self, Evidence, Target};
 use crate::runner::{JobContext, Reporting, Runner};
 use crate::shared::{Command, Finished, Places, Shared, Waiting};
-use crate::trace;
+use crate::{supervise, trace};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
 use rewheel_core::{Because, Decision, Failure, History, Job, Keep, Lease, Report};
@@ -29,8 +29,9 @@ pub(crate) async fn run(
     cancel: CancelToken,
 ) {
     let lease = waiting.lease();
+    let unsettled = Unsettled { shared: Arc::clone(&shared), lease: Some(lease) };
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
-        shared.forget(lease);
+        drop(unsettled);
         Pass::undo(places.paid.take());
         shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
         drop(places);
@@ -45,6 +46,7 @@ pub(crate) async fn run(
             let decision = Decision::Snooze { after: wait, because: Because::Snooze };
             let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
             let places = Some(places);
+            unsettled.settles();
             let _ = shared.to_settle.send(Finished { waiting, settlement, places });
             return;
         }
@@ -89,8 +91,32 @@ pub(crate) async fn run(
     trace::decided(&span, &decision, failure.as_ref());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = Ran { started_ago: took, duration: took };
+    unsettled.settles();
     // The other side ends only with the engine.
     let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });
+}
+
+/// An attempt that has not handed in its result. Dropped by a panic in the engine's own code, it lets go of the job, which is
+/// then given back by the search for lost leases.
+struct Unsettled {
+    shared: Arc<Shared>,
+    lease: Option<Lease>,
+}
+
+impl Unsettled {
+    fn settles(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Unsettled {
+    fn drop(&mut self) {
+        let Some(lease) = self.lease else { return };
+        if std::thread::panicking() {
+            tracing::error!(job = %lease.job, "attempt panicked outside of its handler");
+        }
+        self.shared.forget(lease);
+    }
 }
 
 /// Begins the call of an attempt whose kind calls different ones, or says why it is not made.
@@ -261,9 +287,7 @@ impl Drop for Guarded {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let failure = Failure::new(Category::Panic, None, text.unwrap_or("the handler panicked"));
+    let failure = Failure::new(Category::Panic, None, &supervise::message(panic));
     Report::Failed { verdict: Verdict::Retry, failure }
 }
 

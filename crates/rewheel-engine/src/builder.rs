@@ -18,6 +18,7 @@ use crate::settle::Settles;
 use crate::shards::ShardRouter;
 use crate::shared::{Parts, RunnerSource, Shared};
 use crate::submit::IdTime;
+use crate::supervise::{self, Work};
 use crate::takeover::Takeover;
 use crate::tenant_settings::{TenantBook, TenantSettings};
 use rewheel::{CancelToken, Random};
@@ -295,17 +296,26 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let stop = CancelToken::new();
     let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
     let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();
-    loops.extend(gather::flushes(&shared, &stop).map(spawn));
+    let essential =
+        |name, work| spawn(supervise::essential(Arc::clone(&shared), stop.clone(), name, work));
+    loops.extend(gather::flushes(&shared, &stop).map(|work| essential("submit", Box::pin(work))));
+    let dispatch = Dispatch::new(Arc::clone(&shared), commands, returning);
     loops.extend([
-        spawn(Dispatch::new(Arc::clone(&shared), commands, returning).run()),
-        spawn(housekeeping::give_back(Arc::clone(&shared), returned)),
-        spawn(Settles::new(Arc::clone(&shared), finished).run()),
-        spawn(Heartbeat::new(Arc::clone(&shared)).run(stop.clone())),
-        spawn(Takeover::new(Arc::clone(&shared)).run(stop.clone())),
-        spawn(Housekeeping::new(Arc::clone(&shared)).run(stop.clone())),
-        spawn(Retention::new(Arc::clone(&shared)).run(stop.clone())),
-        spawn(Parking::new(Arc::clone(&shared)).run(stop.clone())),
-        spawn(Claims::new(Arc::clone(&shared)).run()),
+        essential("dispatch", Box::pin(dispatch.run())),
+        essential("give_back", Box::pin(housekeeping::give_back(Arc::clone(&shared), returned))),
+        essential("settle", Box::pin(Settles::new(Arc::clone(&shared), finished).run())),
+    ]);
+    let restarting = |name, make: fn(Arc<Shared>, CancelToken) -> Work| {
+        spawn(supervise::restarting(Arc::clone(&shared), stop.clone(), name, make))
+    };
+    loops.extend([
+        restarting("heartbeat", |shared, stop| Box::pin(Heartbeat::new(shared).run(stop))),
+        restarting("takeover", |shared, stop| Box::pin(Takeover::new(shared).run(stop))),
+        restarting("housekeeping", |shared, stop| Box::pin(Housekeeping::new(shared).run(stop))),
+        restarting("retention", |shared, stop| Box::pin(Retention::new(shared).run(stop))),
+        restarting("parking", |shared, stop| Box::pin(Parking::new(shared).run(stop))),
+        // The last one: a shutdown waits for it.
+        restarting("claim", |shared, _| Box::pin(Claims::new(shared).run())),
     ]);
     tracing::info!(%holder, name = shared.settings.name, "engine started");
     Ok(Engine::of(shared, loops, stop))

@@ -4,6 +4,7 @@ mod turns;
 
 use self::turns::{Candidate, Given, Turns};
 use crate::shared::{Command, Shared, Waiting};
+use crate::supervise;
 use rewheel_core::store::{Claim, LaneHead, Leased, StoreError, Visit, Watch};
 use rewheel_core::{KindName, Lane, Limits, State, Tenant};
 use std::collections::BTreeMap;
@@ -68,7 +69,7 @@ impl Claims {
             tokio::select! {
                 biased;
                 Some(claimed) = self.on_the_way.join_next() => {
-                    rest = self.note(claimed.ok()).unwrap_or(rest);
+                    rest = self.note(supervise::pass_on(claimed)).unwrap_or(rest);
                 }
                 () = self.shared.look.notified(), if has_hand => rest = Duration::ZERO,
                 () = self.watch.changed(), if has_hand => rest = Duration::ZERO,

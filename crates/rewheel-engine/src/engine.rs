@@ -9,6 +9,7 @@ use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
 use crate::submit::{self, Submit};
+use crate::supervise::EngineFailure;
 use crate::trace;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
@@ -76,6 +77,8 @@ pub struct EngineStatus {
     pub doubtful: bool,
     /// Whether it shuts down.
     pub stopping: bool,
+    /// The loop whose failure stopped it, see [`Engine::failed`].
+    pub failed: Option<&'static str>,
     /// How many attempts may run.
     pub places: usize,
     /// How many more could.
@@ -261,10 +264,21 @@ impl Engine {
             holder: shared.holder(),
             doubtful: shared.is_doubtful(),
             stopping: shared.is_stopping(),
+            failed: shared.loops.failure().map(|failure| failure.name),
             places: shared.settings.places,
             places_free: shared.places.available_permits(),
             waiting: shared.waiting_count(),
         }
+    }
+
+    /// Returns once the engine has stopped by itself, because one of its loops panicked and could not be restarted. Its jobs
+    /// were given back by then, and others run them. Such an engine does nothing more: end the process, or start another
+    /// engine. Never returns for an engine that works or is shut down.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    pub async fn failed(&self) -> EngineFailure {
+        self.inner.shared.loops.failed().await
     }
 
     /// Returns how often this engine decided what, for each category of failure, since it started.
@@ -291,6 +305,8 @@ impl Engine {
         if shared.is_stopping() {
             return Shutdown::default();
         }
+        // The loops that would settle what still runs are gone.
+        let grace = if shared.loops.failure().is_some() { Duration::ZERO } else { grace };
         let running = shared.running();
         let returned = shared.given_back();
         shared.stop();

@@ -64,6 +64,10 @@ impl Heartbeat {
     /// Renews once. Returns how long to rest: a third of a life, less after a failure.
     async fn tick(&mut self) -> Duration {
         let third = self.shared.settings.lease_ttl / 3;
+        if self.shared.loops.failure().is_some() {
+            // The engine has deregistered, or its lease must expire.
+            return third;
+        }
         let (ticks, now) = (self.shared.ticks(), self.shared.clock.now());
         if ticks != self.ticks || ticks == 0 {
             (self.ticks, self.ticked) = (ticks, now);

@@ -39,6 +39,7 @@ pub mod meters;
 pub mod trace;
 mod events;
 mod heartbeat;
+mod supervise;
 mod takeover;
 mod housekeeping;
 mod retention;
@@ -66,6 +67,7 @@ pub use self::settings::{
 };
 pub use self::shards::ShardRouter;
 pub use self::submit::{Receipt, Submit, SubmitError};
+pub use self::supervise::EngineFailure;
 pub use self::tenant_settings::TenantSettings;
 pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, WorkerSettled};
 

@@ -1,6 +1,7 @@
 //! The loop that settles what attempts became, many at a time.
 
 use crate::shared::{Command, Finished, Shared};
+use crate::supervise;
 use rewheel::{Backoff, Category, Retry, Retryable, millis, seconds};
 use rewheel_core::store::{Outcome, Settled, Settlement, StoreError, halving};
 use rewheel_core::{Decision, Failure, HolderId, Limits, State};
@@ -37,7 +38,7 @@ impl Settles {
             let room = Limits::BATCH_MAX - batch.len();
             tokio::select! {
                 biased;
-                Some(_) = on_the_way.join_next() => {}
+                Some(settled) = on_the_way.join_next() => { supervise::pass_on(settled); }
                 count = self.finished.recv_many(&mut batch, room), if is_open && room > 0 => {
                     is_open = count > 0;
                 }

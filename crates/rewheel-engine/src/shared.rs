@@ -13,6 +13,7 @@ use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shards::{ShardRouter, Shards};
 use crate::submit::IdTime;
+use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
 use crate::tenants::Tenants;
 use crate::workers::Owners;
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) tenants: Tenants,
     pub(crate) caps: Caps,
     pub(crate) owners: Owners,
+    pub(crate) loops: Loops,
     /// Single jobs on their way in.
     pub(crate) gather: Gather,
     pub(crate) living: AtomicUsize,
@@ -192,6 +194,7 @@ impl Shared {
             tenants: Tenants::new(parts.tenants, &Clock::system()),
             caps: Caps::default(),
             owners: Owners::default(),
+            loops: Loops::default(),
             gather: Gather::default(),
             living: AtomicUsize::new(1),
             has_rates: AtomicBool::new(false),

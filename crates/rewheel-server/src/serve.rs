@@ -9,7 +9,7 @@ use crate::tls::{Tls, TlsError};
 use crate::{rest, runners, telemetry};
 use axum::Router;
 use rewheel::CancelToken;
-use rewheel_engine::{Engine, Shutdown, StartError};
+use rewheel_engine::{Engine, EngineFailure, Shutdown, StartError};
 use rewheel_stores::{ConnectError, connect};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -55,6 +55,9 @@ pub enum ServeError {
     /// The network failed.
     #[error("serving failed")]
     Io(#[from] std::io::Error),
+    /// The engine stopped by itself; its jobs were given back.
+    #[error("{0}; its jobs were given back: start the server again, and report this")]
+    Engine(EngineFailure),
     /// Somebody could not wait for the end.
     #[error("interrupted: jobs that were running will be run again")]
     Interrupted,
@@ -149,6 +152,8 @@ impl Server {
             let engine = start(app.config(), demo.as_ref()).await?;
             app.started(engine.clone());
             let telemetry = app.config().telemetry.clone();
+            let mut failure = None;
+            let stop = async { failure = until_failure(&engine, stop).await };
             let stop = telemetry::while_exported(engine.clone(), telemetry, stop);
             say(&Said::Ready(address));
             if let Some(demo) = &demo {
@@ -162,9 +167,9 @@ impl Server {
             say(&Said::Stopping);
             let shutdown = engine.shutdown(app.config().server.shutdown_grace).await;
             say(&Said::Stopped(shutdown));
-            Ok::<Engine, ServeError>(engine)
+            Ok::<_, ServeError>((engine, failure))
         };
-        let engine = tokio::select! {
+        let (engine, failure) = tokio::select! {
             () = &mut serving => return Ok(()),
             worked = working => worked?,
         };
@@ -176,7 +181,16 @@ impl Server {
         if let Err(error) = engine.store().close().await {
             tracing::warn!(%error, "closing the store failed");
         }
-        Ok(())
+        failure.map_or(Ok(()), |failure| Err(ServeError::Engine(failure)))
+    }
+}
+
+/// Waits until the server is asked to stop, or its engine stops by itself: whoever supervises the process starts it anew.
+async fn until_failure(engine: &Engine, stop: impl Future<Output = ()>) -> Option<EngineFailure> {
+    tokio::select! {
+        biased;
+        () = stop => None,
+        failure = engine.failed() => Some(failure),
     }
 }
 
@@ -301,5 +315,39 @@ impl Signals {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::until_failure;
+    use rewheel::{CancelToken, seconds};
+    use rewheel_engine::Engine;
+    use rewheel_stores::MemoryStore;
+    use rewheel_testkit::{FaultyStore, Verb};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_ends_with_its_engine() {
+        let breaks = Arc::new(AtomicBool::new(false));
+        let is_broken = Arc::clone(&breaks);
+        let faulty = FaultyStore::in_weather(Arc::new(MemoryStore::new()), move |verb| {
+            let is_hit = verb == Verb::Lanes && is_broken.load(Ordering::SeqCst);
+            Box::pin(async move {
+                assert!(!is_hit, "a bug in the driver");
+                None
+            })
+        });
+        let builder = Engine::builder(Arc::new(faulty));
+        let builder = builder.raw_handler("work", |_| async { rewheel_core::Report::Done });
+        let engine = builder.start().await.unwrap();
+        breaks.store(true, Ordering::SeqCst);
+        let failure = until_failure(&engine, std::future::pending()).await;
+        assert_eq!(failure.map(|failure| failure.name), Some("claim"));
+        let asked = CancelToken::new();
+        asked.cancel();
+        assert_eq!(until_failure(&engine, asked.cancelled()).await, None);
+        engine.shutdown(seconds(1)).await;
     }
 }

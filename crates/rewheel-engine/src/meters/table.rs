@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
 /// Everything that an engine measures.
-pub static METERS: [Meter; 25] = [
+pub static METERS: [Meter; 27] = [
     Meter {
         name: "rewheel.jobs",
         form: Form::Gauge,
@@ -189,6 +189,25 @@ pub static METERS: [Meter; 25] = [
         labels: &[],
         help: "Whether the lease of this engine ran out, so that it starts nothing new.",
         read: |from| one(u64::from(from.shared.is_doubtful())),
+    },
+    Meter {
+        name: "rewheel.engine.failed",
+        form: Form::Gauge,
+        unit: "{engine}",
+        labels: &[],
+        help: "Whether this engine stopped by itself because one of its loops failed.",
+        read: |from| one(u64::from(from.shared.loops.failure().is_some())),
+    },
+    Meter {
+        name: "rewheel.engine.loop.restarts",
+        form: Form::Counter,
+        unit: "{restart}",
+        labels: &["loop"],
+        help: "Restarts of loops of this engine that panicked.",
+        read: |from| {
+            let restarts = from.shared.loops.restarts().into_iter();
+            restarts.map(|(name, count)| sample([name.into()], Value::Count(count))).collect()
+        },
     },
     Meter {
         name: "rewheel.lease.renewals",

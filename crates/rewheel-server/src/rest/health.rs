@@ -25,7 +25,12 @@ pub(super) async fn livez() -> Response {
 
 /// `GET /readyz`: requests are welcome.
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
-    let store = app.engine_for_work()?.store();
+    let engine = app.engine_for_work()?;
+    if let Some(name) = engine.status().failed {
+        let why = format!("the {name} loop of the engine failed: this server stops");
+        return Err(Problem::new(Code::ShuttingDown, why));
+    }
+    let store = engine.store();
     match tokio::time::timeout(STORE_TIMEOUT, store.now()).await {
         Ok(Ok(_)) => Ok(Json(json!({ "ready": true })).into_response()),
         Ok(Err(error)) => {
@@ -39,10 +44,12 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Prob
 /// `GET /health`: how each part is, for people. 503 if one of them keeps jobs from being run or taken in.
 pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine()?;
-    let (store, lease, places) = (engine.clone(), engine.status(), engine.status());
+    let (store, status, lease) = (engine.clone(), engine.status(), engine.status());
+    let places = engine.status();
     let mut checks = HealthChecks::new()
         .timeout(STORE_TIMEOUT)
         .check("store", move || ask_store(store.clone()))
+        .check("engine", move || ready(engine_health(&status)))
         .check("lease", move || ready(lease_health(&lease)))
         .check("places", move || ready(places_health(&places)));
     let config = app.config();
@@ -65,6 +72,13 @@ async fn ask_store(engine: Engine) -> Health {
             Health::ok(format!("answered within {}ms", clock.now().since(asked).as_millis() + 1))
         }
         Err(error) => Health::down(error.with_causes()),
+    }
+}
+
+fn engine_health(status: &EngineStatus) -> Health {
+    match status.failed {
+        Some(name) => Health::down(format!("the {name} loop failed: this server stops")),
+        None => Health::ok("every loop runs"),
     }
 }
 

@@ -32,7 +32,7 @@ async fn every_part_says_how_it_is() {
     served(config(), async |api| {
         let health = api.get("/health").await;
         assert_eq!((health.status, &health.body["ok"]), (200, &json!(true)));
-        for part in ["store", "lease", "places"] {
+        for part in ["store", "engine", "lease", "places"] {
             let part = &health.body["components"][part];
             assert!(part["ok"] == true && part["message"].is_string(), "{health:?}");
             assert_eq!(part["state"], "ok");

@@ -1,0 +1,166 @@
+//! Watches the loops of an engine: one that panics or ends by itself is restarted, or stops the engine.
+//!
+//! A loop that owns nothing but handles is restarted. A loop that owns a queue of jobs or results cannot be: the engine then
+//! stops renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps the lease of jobs
+//! that it can no longer run.
+
+use crate::housekeeping;
+use crate::shared::Shared;
+use rewheel::{CancelToken, Moment};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How long a loop waits before it is started again: whatever made it panic may pass.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+
+/// Restarts of one loop within [`RESTARTS_WITHIN`] before the engine is taken to be broken.
+const RESTARTS_MAX: usize = 5;
+
+/// Restarts are counted for so long.
+const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
+
+/// Why an engine stopped by itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the {name} loop failed: {why}")]
+pub struct EngineFailure {
+    /// The loop that failed.
+    pub name: &'static str,
+    /// The message of its panic, or that it ended.
+    pub why: String,
+}
+
+/// What is known of the loops of one engine.
+#[derive(Debug, Default)]
+pub(crate) struct Loops {
+    failure: OnceLock<EngineFailure>,
+    failed: CancelToken,
+    restarts: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Loops {
+    pub(crate) fn failure(&self) -> Option<&EngineFailure> {
+        self.failure.get()
+    }
+
+    /// Returns once the engine has failed.
+    pub(crate) async fn failed(&self) -> EngineFailure {
+        self.failed.cancelled().await;
+        let unknown = || EngineFailure { name: "unknown", why: "the engine stopped".to_owned() };
+        self.failure.get().cloned().unwrap_or_else(unknown)
+    }
+
+    /// How often each loop was restarted.
+    pub(crate) fn restarts(&self) -> BTreeMap<&'static str, u64> {
+        self.restarts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_restart(&self, name: &'static str) {
+        let mut restarts = self.restarts.lock().unwrap_or_else(PoisonError::into_inner);
+        *restarts.entry(name).or_default() += 1;
+    }
+}
+
+/// A loop about to be started.
+pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs a loop that can be made again, and restarts it when it ends by itself.
+pub(crate) async fn restarting(
+    shared: Arc<Shared>,
+    stop: CancelToken,
+    name: &'static str,
+    make: impl Fn(Arc<Shared>, CancelToken) -> Work + Send,
+) {
+    let mut restarts: Vec<Moment> = Vec::new();
+    loop {
+        let ended = Caught(make(Arc::clone(&shared), stop.clone())).await;
+        if shared.is_stopping() || stop.is_cancelled() {
+            return;
+        }
+        let why = ended.err().unwrap_or_else(|| "it ended by itself".to_owned());
+        let now = shared.clock.now();
+        restarts.retain(|at| now.since(*at) < RESTARTS_WITHIN);
+        if restarts.len() >= RESTARTS_MAX {
+            return fail(&shared, name, why).await;
+        }
+        restarts.push(now);
+        tracing::error!(name, why, "loop failed: restarting it");
+        shared.notify_error("loop_restarted", &format!("the {name} loop was restarted"), &why);
+        shared.loops.note_restart(name);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = shared.clock.sleep(RESTART_AFTER) => {}
+        }
+    }
+}
+
+/// Runs a loop that cannot be made again. When it ends by itself, the engine fails.
+pub(crate) async fn essential(
+    shared: Arc<Shared>,
+    stop: CancelToken,
+    name: &'static str,
+    work: Work,
+) {
+    let ended = Caught(work).await;
+    if shared.is_stopping() || stop.is_cancelled() {
+        return;
+    }
+    let why = ended.err().unwrap_or_else(|| "it ended by itself".to_owned());
+    fail(&shared, name, why).await;
+}
+
+/// Stops an engine that cannot go on: starts nothing new, gives back what it has, and deregisters.
+async fn fail(shared: &Shared, name: &'static str, why: String) {
+    let failure = EngineFailure { name, why };
+    if shared.loops.failure.set(failure.clone()).is_err() {
+        return;
+    }
+    tracing::error!(name, why = failure.why, "loop failed: this engine stops");
+    shared.notify_error("engine_failed", "an engine stopped by itself", &failure);
+    shared.set_doubtful(true);
+    shared.cancel_all();
+    let holder = shared.holder();
+    if let Err(error) = housekeeping::give_back_all(shared, holder).await {
+        tracing::warn!(%error, "jobs could not be given back: others take them when the lease expires");
+    }
+    if let Err(error) = shared.store.leave(holder).await {
+        tracing::warn!(%error, "deregistration failed: the lease will expire");
+    }
+    shared.loops.failed.cancel();
+}
+
+/// A future whose panic is its result.
+struct Caught(Work);
+
+impl Future for Caught {
+    type Output = Result<(), String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
+            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => Poll::Ready(Err(message(&*panic))),
+        }
+    }
+}
+
+/// Returns what a panic said.
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}
+
+/// Passes on the panic of a task, so that the loop that started the task fails with it.
+pub(crate) fn pass_on<T>(joined: Result<T, tokio::task::JoinError>) -> Option<T> {
+    match joined {
+        Ok(value) => Some(value),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
+    }
+}
