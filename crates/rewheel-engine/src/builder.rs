@@ -290,7 +290,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let (returning, returned) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::new(parts, to_dispatch, to_settle));
     let holder = shared.holder();
-    shared.learn(&shared.store.kinds().await?);
+    shared.read_kinds().await?;
     let joined = shared.store.join(&new_holder(holder, &shared)).await?;
     shared.meters.store_time(joined, shared.clock.now());
     let stop = CancelToken::new();

@@ -176,7 +176,7 @@ impl Engine {
     ) -> Answer<()> {
         let shared = &self.inner.shared;
         shared.store.put_kinds(&[new_kind(kind, settings)], by).await?;
-        shared.learn(&shared.store.kinds().await?);
+        shared.read_kinds().await?;
         shared.look.notify_one();
         Ok(())
     }
@@ -206,9 +206,10 @@ impl Engine {
         by: &Actor,
     ) -> Answer<KindChanged> {
         let shared = &self.inner.shared;
+        let asked = shared.clock.now();
         let changed = shared.store.change_kind(kind, change, by).await?;
         if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = &changed {
-            shared.learn_one(kind);
+            shared.learn_one(kind, asked);
         }
         shared.look.notify_one();
         Ok(changed)

@@ -68,8 +68,7 @@ impl Housekeeping {
     }
 
     async fn tick(&mut self) -> Result<(), StoreError> {
-        let store = &self.shared.store;
-        self.shared.learn(&store.kinds().await?);
+        self.shared.read_kinds().await?;
         while deadlines(&self.shared).await? == Limits::BATCH_MAX {}
         caps::give_back_unused(&self.shared).await?;
         let is_rare = self.rounds.is_multiple_of(RARELY);

@@ -9,6 +9,7 @@ use crate::runner::Runner;
 use crate::settings::{KindSettings, RunnerKind};
 use crate::shared::{Command, Shared};
 use rewheel::{BreakerState, Moment};
+use rewheel_core::store::Answer;
 use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,8 @@ pub(crate) struct KindEntry {
     /// Whether a person decided that it is parked, or that it is not.
     pub(crate) forced: bool,
     pub(crate) generation: u64,
+    /// When this engine heard of this generation.
+    heard: Moment,
     /// Places of this kind alone.
     pub(crate) places: Option<Arc<Semaphore>>,
     /// What this engine's own attempts say, where it has a breaker. Most ask [`judged`](KindEntry::judged).
@@ -45,6 +48,13 @@ impl KindEntry {
         self.settings == *settings
             && (self.paused, &self.parked, self.forced, self.generation)
                 == (kind.paused, &kind.parked, kind.forced, kind.generation)
+    }
+
+    /// Returns whether what the store was asked for at a moment is older than this. An answer that was asked for before this
+    /// was heard may be. One that was asked for later is true, also where its generation is smaller: the store was restored
+    /// from a backup, or failed over to a server that lagged behind.
+    fn is_newer(&self, kind: &Kind, asked: Moment) -> bool {
+        self.generation > kind.generation && asked < self.heard
     }
 
     /// Returns what this engine's own attempts say, unless a person has decided.
@@ -151,9 +161,17 @@ impl Shared {
             .collect()
     }
 
-    /// Takes the kinds as the store has them. Settings that this version cannot read leave the kind
+    /// Reads the kinds from the store.
+    pub(crate) async fn read_kinds(&self) -> Answer<()> {
+        let asked = self.clock.now();
+        let kinds = self.store.kinds().await?;
+        self.learn(&kinds, asked);
+        Ok(())
+    }
+
+    /// Takes the kinds as the store has them, asked at a moment. Settings that this version cannot read leave the kind
     /// without a runner here: another version may know better.
-    pub(crate) fn learn(&self, kinds: &[Kind]) {
+    fn learn(&self, kinds: &[Kind], asked: Moment) {
         let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         let mut fresh = BTreeMap::new();
         for kind in kinds {
@@ -165,8 +183,7 @@ impl Shared {
                 }
             };
             let before = known.remove(&kind.name);
-            // What was read before another change, and comes after it, is no news.
-            let newer = before.as_ref().filter(|known| known.generation > kind.generation);
+            let newer = before.as_ref().filter(|known| known.is_newer(kind, asked));
             let entry = match newer {
                 Some(newer) => Arc::clone(newer),
                 None => self.entry(kind, settings, before),
@@ -184,13 +201,12 @@ impl Shared {
         *known = fresh;
     }
 
-    /// Takes one kind as the store has it.
-    pub(crate) fn learn_one(&self, kind: &Kind) {
+    /// Takes one kind as the store has it, asked at a moment.
+    pub(crate) fn learn_one(&self, kind: &Kind, asked: Moment) {
         let Ok(settings) = read_settings(kind) else { return };
         let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.remove(&kind.name);
-        // What was read before another change, and comes after it, is no news.
-        if let Some(newer) = before.as_ref().filter(|known| known.generation > kind.generation) {
+        if let Some(newer) = before.as_ref().filter(|known| known.is_newer(kind, asked)) {
             known.insert(kind.name.clone(), Arc::clone(newer));
             return;
         }
@@ -270,6 +286,7 @@ impl Shared {
             parked: kind.parked.clone(),
             forced: kind.forced,
             generation: kind.generation,
+            heard: self.clock.now(),
             places,
             health,
             targets,
@@ -330,4 +347,51 @@ fn read_settings(kind: &Kind) -> Result<KindSettings, serde_json::Error> {
     let mut settings = serde_json::from_str::<KindSettings>(&kind.settings)?;
     settings.clamp_durations();
     Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+    use rewheel::{Moment, millis};
+    use rewheel_core::store::KindStore;
+    use rewheel_core::{Kind, KindName, Report};
+    use rewheel_stores::MemoryStore;
+    use std::sync::Arc;
+
+    /// An engine that knows a kind at generation 7, with moments before and after it heard of that.
+    async fn engine() -> (Engine, Kind, [Moment; 2]) {
+        let store = MemoryStore::new();
+        let builder = Engine::builder(Arc::new(store.clone()));
+        let builder = builder.raw_handler("work", |_| async { Report::Done });
+        let engine = builder.start().await.unwrap();
+        let kind = store.kinds().await.unwrap().remove(0);
+        let kind = Kind { generation: 7, paused: true, ..kind };
+        let before = engine.shared().clock.now();
+        tokio::time::sleep(millis(5)).await;
+        engine.shared().learn_one(&kind, before);
+        tokio::time::sleep(millis(5)).await;
+        let after = engine.shared().clock.now();
+        (engine, kind, [before, after])
+    }
+
+    fn is_paused(engine: &Engine) -> bool {
+        engine.shared().kind(&KindName::parse("work").unwrap()).unwrap().paused
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_was_overtaken_is_not_news() {
+        let (engine, kind, [before, _]) = engine().await;
+        let late = Kind { generation: 6, paused: false, ..kind };
+        engine.shared().learn_one(&late, before);
+        engine.shared().learn(std::slice::from_ref(&late), before);
+        assert!(is_paused(&engine));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_was_restored_is_believed() {
+        let (engine, kind, [_, after]) = engine().await;
+        let restored = Kind { generation: 2, paused: false, ..kind };
+        engine.shared().learn(std::slice::from_ref(&restored), after);
+        assert!(!is_paused(&engine), "the store knows what it knows, whatever the number");
+    }
 }

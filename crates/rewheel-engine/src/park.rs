@@ -219,7 +219,7 @@ impl Parking {
             self.shared.forget_first_probed();
         }
         if self.shared.has_parked() {
-            self.shared.learn(&self.shared.store.kinds().await?);
+            self.shared.read_kinds().await?;
         }
         for (name, kind) in self.shared.kinds() {
             if kind.runner.is_none() {
@@ -238,12 +238,13 @@ impl Parking {
             return Ok(());
         }
         let change = KindChange::Unpark { generation: kind.generation };
+        let asked = self.shared.clock.now();
         let changed = self.shared.store.change_kind(name, &change, &self.by).await?;
         if let KindChanged::Applied(_) = &changed {
             tracing::info!(kind = %name, "workers run the kind now: it is not parked any more");
         }
         if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
-            self.shared.learn_one(&kind);
+            self.shared.learn_one(&kind, asked);
         }
         Ok(())
     }
@@ -341,12 +342,13 @@ impl Parking {
     }
 
     async fn change(&self, name: &KindName, change: KindChange) -> Result<(), StoreError> {
+        let asked = self.shared.clock.now();
         let changed = self.shared.store.change_kind(name, &change, &self.by).await?;
         if let KindChanged::Applied(kind) = &changed {
             self.tell(&change, kind);
         }
         if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
-            self.shared.learn_one(&kind);
+            self.shared.learn_one(&kind, asked);
         }
         Ok(())
     }

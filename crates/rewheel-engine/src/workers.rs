@@ -184,7 +184,7 @@ impl RemoteWorker<'_> {
     async fn known_kind(&self, name: &KindName) -> Answer<Arc<KindEntry>> {
         let shared = self.shared();
         if shared.kind(name).is_none() {
-            shared.learn(&shared.store.kinds().await?);
+            shared.read_kinds().await?;
         }
         shared.kind(name).ok_or_else(|| StoreError::Broken {
             what: format!("there are jobs of the kind `{name}`, but no such kind: name it again"),
