@@ -14,6 +14,7 @@ mod conditions;
 mod signature;
 mod metrics;
 pub mod telemetry;
+mod log_fields;
 mod bulk;
 pub mod submit;
 pub mod job_document;
@@ -32,5 +33,6 @@ mod connections;
 pub mod demo;
 mod serve;
 
+pub use self::log_fields::log_fields;
 pub use self::serve::{Said, ServeError, Server, Show, serve};
 pub use self::tls::TlsError;
