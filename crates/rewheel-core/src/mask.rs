@@ -102,7 +102,10 @@ mod tests {
             ("https://pay.example/hook?key=pw&a=1", "https://pay.example/hook?***"),
             ("https://pay.example/hook?pw", "https://pay.example/hook?***"),
             ("https://pay.example/hook?", "https://pay.example/hook?"),
-            ("https://pay.example?key=${A}&o={payload.o}", "https://pay.example?key=${A}&o={payload.o}"),
+            (
+                "https://pay.example?key=${A}&o={payload.o}",
+                "https://pay.example?key=${A}&o={payload.o}",
+            ),
             ("https://pay.example?key=${A}pw", "https://pay.example?***"),
             ("https://pay.example?key=Bearer", "https://pay.example?***"),
             ("https://a:p@w@pay.example/x@y", "https://***@pay.example/x@y"),

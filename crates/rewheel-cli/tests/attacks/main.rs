@@ -43,4 +43,11 @@ macro_rules! attacks {
 
 attacks! {
     payloads { reach_workers_byte_for_byte }
+    output {
+        database_files_are_private,
+        text_of_callees_is_only_text,
+        secrets_of_urls_reach_only_the_callee,
+        kinds_of_rest_stay_below_the_ceiling,
+        retries_of_a_notice_keep_their_id,
+    }
 }
