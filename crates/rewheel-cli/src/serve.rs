@@ -46,6 +46,7 @@ pub(crate) fn log(telemetry: Option<Box<dyn Layer<Registry> + Send + Sync>>) {
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        .fmt_fields(rewheel_server::log_fields())
         // It would complain to stderr that stderr is closed, and panic inside of whatever had something to say.
         .log_internal_errors(false)
         .with_filter(filter);

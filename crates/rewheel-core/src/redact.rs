@@ -3,8 +3,7 @@
 //! Errors quote what failed: a URL with its password, a header with its token. What looks like one
 //! of these is hidden. It is a net, not a wall: who logs secrets in a form of their own must not.
 
-/// What stands for a secret.
-const HIDDEN: &str = "***";
+use crate::mask::{MASKED as HIDDEN, masked_secret, masked_url};
 
 /// Names of values that nobody else should read, wherever they are part of a longer name.
 const NAMES: [&str; 15] = [
@@ -169,9 +168,33 @@ fn span(text: &str, like: impl Fn(char) -> bool) -> usize {
     text.find(|c| !like(c)).unwrap_or(text.len())
 }
 
-/// Returns the settings of a kind, as JSON, without what proves who sends: the values of `headers` and `secrets`, unless they
-/// only name a variable of the environment.
+/// Returns the settings of a kind, as JSON, without what proves who sends: the values of `headers` and `secrets`, and the
+/// queries of URLs, unless they only name variables of the environment.
 pub(crate) fn without_proofs(settings: &str) -> String {
+    without_queries(&without_headers(settings))
+}
+
+/// Masks every string that is a URL.
+fn without_queries(settings: &str) -> String {
+    let mut kept = String::with_capacity(settings.len());
+    let mut rest = settings;
+    while let Some(at) = rest.find('"') {
+        let length = quoted(&rest[at + 1..], '"');
+        let (before, text) = (&rest[..=at], &rest[at + 1..=at + length]);
+        kept.push_str(before);
+        let is_url = text.contains("://") || text.starts_with("${");
+        kept.push_str(&if is_url { masked_url(text) } else { text.to_owned() });
+        rest = &rest[at + 1 + length..];
+        if let Some(after) = rest.strip_prefix('"') {
+            kept.push('"');
+            rest = after;
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
+fn without_headers(settings: &str) -> String {
     let mut kept = String::with_capacity(settings.len());
     let mut rest = settings;
     while let Some((at, close)) = proofs(rest) {
@@ -187,9 +210,8 @@ pub(crate) fn without_proofs(settings: &str) -> String {
             }
             let length = quoted(&rest[1..], '"');
             let text = &rest[1..=length];
-            let is_hidden = is_value && !text.contains("${");
             kept.push('"');
-            kept.push_str(if is_hidden { HIDDEN } else { text });
+            kept.push_str(if is_value { masked_secret(text) } else { text });
             rest = &rest[length + 1..];
             if let Some(after) = rest.strip_prefix('"') {
                 kept.push('"');
@@ -258,6 +280,9 @@ mod tests {
     fn what_proves_who_sends_is_not_in_settings() {
         let settings = r#"{"a":1,"callback":{"headers":{"x-key":"hunt\"er2","auth":"Bearer ${T}"},"secrets":["s1","${S}"],"url":"https://x"}}"#;
         let hidden = r#"{"a":1,"callback":{"headers":{"x-key":"***","auth":"Bearer ${T}"},"secrets":["***","${S}"],"url":"https://x"}}"#;
+        assert_eq!(without_proofs(settings), hidden);
+        let settings = r#"{"callback":{"failover":["https://b/?k=pw",{"region":"eu","url":"${C}?k=pw"}],"url":"https://a/?k=\"pw"}}"#;
+        let hidden = r#"{"callback":{"failover":["https://b/?***",{"region":"eu","url":"${C}?***"}],"url":"https://a/?***"}}"#;
         assert_eq!(without_proofs(settings), hidden);
         for odd in ["", "{}", r#"{"headers":{}}"#, r#"{"secrets":["#, r#"{"headers":{"a"#] {
             assert!(without_proofs(odd).len() >= odd.len().min(3), "{odd}");

@@ -17,6 +17,7 @@ pub use self::show::InForce;
 
 use self::environment::Overrides;
 use self::place::File;
+use crate::callback::Ceiling;
 use crate::notify::NotifyConfig;
 use crate::runners;
 use crate::telemetry::{TelemetryError, TelemetrySettings};
@@ -79,6 +80,8 @@ pub struct ServerSettings {
     pub tls: Option<TlsFiles>,
     /// Variables of the environment that kinds may name which are not in this file: `${NAME}`.
     pub callback_env: Vec<String>,
+    /// Networks that kinds may list in `callback.allow` which are not in this file.
+    pub callback_allow: Ceiling,
 }
 
 impl ServerSettings {
@@ -98,6 +101,7 @@ impl Default for ServerSettings {
             admin_token_file: None,
             tls: None,
             callback_env: Vec::new(),
+            callback_allow: Ceiling::default(),
             limits: LimitSettings::default(),
             disk_free_bytes_min: 512 * 1024 * 1024,
         }

@@ -15,6 +15,7 @@ mod payload;
 mod signature;
 mod metrics;
 pub mod telemetry;
+mod log_fields;
 mod bulk;
 pub mod submit;
 pub mod job_document;
@@ -33,5 +34,6 @@ mod connections;
 pub mod demo;
 mod serve;
 
+pub use self::log_fields::log_fields;
 pub use self::serve::{Said, ServeError, Server, Show, serve};
 pub use self::tls::TlsError;

@@ -3,6 +3,7 @@
 //! [`NotifyConfig`] is what an operator says, [`build`] makes notifiers of it, [`try_out`] sends a
 //! test through each.
 
+mod secret_text;
 mod settings;
 mod document;
 mod message;
@@ -13,6 +14,7 @@ mod judge;
 
 pub use self::http::HttpNotifier;
 pub use self::log::LogNotifier;
+pub use self::secret_text::SecretText;
 pub use self::settings::{NotifyConfig, RouteConfig, RouteError, To};
 
 use crate::callback::{Allow, Clients};

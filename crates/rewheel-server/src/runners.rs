@@ -1,7 +1,7 @@
 //! Finds who runs the jobs of a kind that no handler runs.
 
-use crate::callback::{Callback, CallbackRunner, Clients};
-use crate::config::Config;
+use crate::callback::{Callback, CallbackRunner, Ceiling, Clients, names};
+use crate::config::{Config, ServerSettings};
 use crate::fields::pointer;
 use crate::problem::FieldError;
 use rewheel_core::KindName;
@@ -27,18 +27,23 @@ pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
     }
 }
 
-/// Says which variable of the environment a kind must not name, if there is one. Whoever may say what a
-/// kind is decides where its requests go to, and must not send along whatever the server knows.
-pub(crate) fn check_reach(settings: &str, listed: &[String]) -> Option<FieldError> {
+/// Says what a kind that is set over REST must not reach, if there is anything: a variable of the environment that
+/// `server.callback_env` does not list, or an address that `server.callback_allow` does not cover. A client that may set a
+/// kind decides where its requests go, and must not send along what the server knows, or read what only the server sees.
+pub(crate) fn check_reach(settings: &str, server: &ServerSettings) -> Option<FieldError> {
     let settings: Value = serde_json::from_str(settings).ok()?;
-    beyond_reach(settings.get("callback")?, "/callback", listed)
+    let callback = settings.get("callback")?;
+    beyond_reach(callback, "/callback", &server.callback_env).or_else(|| {
+        let error = Callback::beyond(callback, &server.callback_allow)?;
+        Some(FieldError::new(format!("/callback{}", error.pointer()), error.message()))
+    })
 }
 
 fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError> {
     match value {
         Value::String(text) => {
-            let mut names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-            let (name, _) = names.find(|(name, _)| !listed.iter().any(|known| known == name))?;
+            let is_unlisted = |name: &&str| !listed.iter().any(|known| known == name);
+            let name = names(text).into_iter().find(is_unlisted)?;
             let why = format!(
                 "must not name the variable `{name}`: list it as server.callback_env in the \
                  server's config, or name the kind there"
@@ -56,19 +61,33 @@ fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError
     }
 }
 
-/// Makes runners over connections that all of them share. Kinds that the config names may name every
-/// variable of the environment, others those that are listed. Of several URLs those of this node's region are preferred.
+/// What limits a kind that the config file does not name.
+struct Limits {
+    /// Variables of the environment that it may name.
+    variables: Vec<String>,
+    /// Private addresses that it may reach.
+    addresses: Ceiling,
+}
+
+/// Makes runners over connections that all of them share. Kinds that the config names may name every variable of the
+/// environment and reach every address that they allow; others are limited, also those that were stored when the limits
+/// were wider. `demo` are kinds of this process that call this machine. Of several URLs those of this node's region are
+/// preferred.
 pub(crate) fn source(
     config: &Config,
+    demo: BTreeSet<KindName>,
 ) -> impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + use<> {
     let (clients, region) = (Clients::new(), config.engine.region.clone());
     let trusted: BTreeSet<KindName> = config.kinds.keys().cloned().collect();
-    let listed = config.server.callback_env.clone();
+    let ServerSettings { callback_env, callback_allow, .. } = &config.server;
+    let of_rest = Limits { variables: callback_env.clone(), addresses: callback_allow.clone() };
+    let of_demo = Limits { variables: Vec::new(), addresses: Ceiling::loopback() };
     move |kind, settings| match settings.runner {
         RunnerKind::Handler | RunnerKind::Worker => None,
         RunnerKind::Callback => {
-            let listed = (!trusted.contains(kind)).then_some(listed.as_slice());
-            let runner = of_callback(kind, settings, listed, &clients, region.as_deref());
+            let limits = if demo.contains(kind) { &of_demo } else { &of_rest };
+            let limits = (!trusted.contains(kind)).then_some(limits);
+            let runner = of_callback(kind, settings, limits, &clients, region.as_deref());
             runner
                 .map_err(|error| {
                     // Written by another release, or with a variable that only others have: its
@@ -83,14 +102,19 @@ pub(crate) fn source(
 fn of_callback(
     kind: &KindName,
     settings: &KindSettings,
-    listed: Option<&[String]>,
+    limits: Option<&Limits>,
     clients: &Clients,
     region: Option<&str>,
 ) -> Result<Arc<dyn Runner>, Box<dyn std::error::Error>> {
     let callback = settings.callback.as_ref().ok_or("its callback is missing")?;
-    if let Some(error) = listed.and_then(|listed| beyond_reach(callback, "/callback", listed)) {
+    let unlisted = limits.and_then(|limits| beyond_reach(callback, "/callback", &limits.variables));
+    if let Some(error) = unlisted {
         return Err(format!("{} {}", error.field, error.message).into());
     }
-    let callback = Callback::parse(callback)?.near(region);
+    let mut callback = Callback::parse(callback)?.near(region);
+    if let Some(limits) = limits {
+        // An address beyond the ceiling fails the attempt, which says so: jobs do not wait for nothing.
+        callback = callback.within(&limits.addresses);
+    }
     Ok(Arc::new(CallbackRunner::new(kind.clone(), callback, clients)?))
 }

@@ -227,8 +227,10 @@ fn answer(
 /// Opens the store, and begins to work.
 async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeError> {
     let store = connect(&config.store_url()).await?;
-    let mut builder =
-        Engine::builder(store).settings(config.engine.clone()).runners(runners::source(config));
+    let shown = demo.iter().flat_map(|demo| &demo.kinds).map(|(name, _)| name.clone()).collect();
+    let mut builder = Engine::builder(store)
+        .settings(config.engine.clone())
+        .runners(runners::source(config, shown));
     builder = builder.notify_settings(config.notify.settings());
     for built in notify::build(&config.notify)? {
         builder = builder.notifier(&built.name, built.route, built.notifier);

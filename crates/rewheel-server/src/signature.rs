@@ -1,9 +1,11 @@
 //! Signs what is sent, as Standard Webhooks has it.
 
+use crate::callback::substitute;
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use hyper::header::HeaderValue;
 use sha2::Sha256;
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +15,45 @@ const SEED_BYTES: usize = 32;
 
 /// Secrets shorter than this can be guessed.
 const SECRET_BYTES_MIN: usize = 16;
+
+/// The old one and the new one while they are exchanged, and some more.
+const SECRETS_MAX: usize = 8;
+
+/// What signs messages: every secret signs each message, so that a receiver may replace its own at any time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Secrets(Vec<Secret>);
+
+/// Secrets that cannot be used: which of them, unless it is their number, and why.
+#[derive(Debug)]
+pub(crate) struct SecretsError {
+    pub(crate) index: Option<usize>,
+    pub(crate) why: String,
+}
+
+impl Secrets {
+    /// Reads secrets; `${NAME}` is a variable of the environment.
+    pub(crate) fn parse(
+        texts: &[String],
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Secrets, SecretsError> {
+        if texts.len() > SECRETS_MAX {
+            let why = format!("must be at most {SECRETS_MAX}");
+            return Err(SecretsError { index: None, why });
+        }
+        let parse = |(index, text): (usize, &String)| {
+            let secret = substitute(text, variable).and_then(|text| Secret::parse(&text));
+            secret.map_err(|why| SecretsError { index: Some(index), why })
+        };
+        Ok(Secrets(texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?))
+    }
+
+    /// Returns the value of `webhook-signature`; nothing where no secret signs.
+    pub(crate) fn sign(&self, id: &str, unix_seconds: i64, body: &[u8]) -> Option<HeaderValue> {
+        let signed: Vec<String> =
+            self.0.iter().map(|secret| secret.sign(id, unix_seconds, body)).collect();
+        if signed.is_empty() { None } else { HeaderValue::try_from(signed.join(" ")).ok() }
+    }
+}
 
 /// What proves that a message is ours.
 #[derive(Clone)]

@@ -234,7 +234,7 @@ async fn a_redirect_is_not_followed() {
     assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected));
     assert_eq!(failure.code(), Some("302"));
     let told = format!(
-        "302 Found: it leads to http://{}/there?REDACTED, and is not followed",
+        "302 Found: it leads to http://{}/there?***, and is not followed",
         elsewhere.address
     );
     assert!(failure.message().starts_with(&told), "{failure}");

@@ -156,7 +156,7 @@ async fn nobody_there_is_told_without_the_path() {
 #[tokio::test]
 async fn a_url_and_a_secret_may_come_from_the_environment() {
     let receiver = Receiver::answering(|_| r#"{"code":0}"#).await;
-    let text = "[[route]]\nto = \"feishu\"\nurl = \"http://${HOST}/x\"\nsecret = \"${SECRET}\"";
+    let text = "[[route]]\nto = \"feishu\"\nurl = \"http://${HOST}/x\"\nsecrets = [\"${SECRET}\"]";
     let config: NotifyConfig = toml::from_str(text).unwrap();
     let host = receiver.address.to_string();
     let built = build_with(&config, &|name| match name {
@@ -170,6 +170,19 @@ async fn a_url_and_a_secret_may_come_from_the_environment() {
     assert!(!format!("{built:?}").contains("hunter2"));
     let error = build_with(&config, &|_| None).unwrap_err().to_string();
     assert_eq!(error, "notify.route.0.url: environment variable `HOST` is not set");
+}
+
+#[tokio::test]
+async fn what_an_answer_repeats_of_the_url_is_masked_and_on_one_line() {
+    let repeats =
+        Receiver::answering(|_| (StatusCode::NOT_FOUND, "no /hook/s3cret-path\n\x1b[2J")).await;
+    let url = format!("http://{}/hook/s3cret-path", repeats.address);
+    let text = format!("[[route]]\nto = \"slack\"\nurl = \"{url}\"");
+    let config: NotifyConfig = toml::from_str(&text).unwrap();
+    assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+    let built = build_with(&config, &|_| None).unwrap().remove(0);
+    let told = built.notifier.notify(&Notice::test(Timestamp::from_millis(0))).await;
+    check(told, Verdict::Stop, r"404 Not Found: no /hook/***\n\u{1b}[2J");
 }
 
 /// From a job to the wire, over an answer that says to come again.
@@ -197,6 +210,8 @@ async fn a_dead_letter_arrives_though_the_first_try_fails() {
     engine.shutdown(seconds(1)).await;
     let seen = receiver.seen();
     assert_eq!((seen.len(), &seen[0].body), (2, &seen[1].body));
+    let ids = [0, 1].map(|attempt: usize| &seen[attempt].headers["webhook-id"]);
+    assert_eq!(ids[0], ids[1], "a receiver must see that it is the same message");
     assert_eq!(seen[1].body["job"], job.to_string());
     assert_eq!(seen[1].body["reason"], "not_retryable");
     assert_eq!(seen[1].body["error"], "rejected 404: no such user");

@@ -83,6 +83,7 @@ impl Synchronous {
 }
 
 struct Shared {
+    files: Files,
     writes: Queue,
     reads: Queue,
     woken: Wakeup,
@@ -107,6 +108,7 @@ impl SqliteStore {
     pub async fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Answer<SqliteStore> {
         let files = Files::new(path.as_ref().to_owned(), &options);
         let shared = Arc::new(Shared {
+            files: files.clone(),
             writes: Queue::new(),
             reads: Queue::new(),
             woken: Wakeup::default(),

@@ -51,4 +51,11 @@ attacks! {
         get_more_time_within_the_ceiling,
     }
     submits { are_refused_above_the_ceilings, leave_a_bounded_history }
+    output {
+        database_files_are_private,
+        text_of_callees_is_only_text,
+        secrets_of_urls_reach_only_the_callee,
+        kinds_of_rest_stay_below_the_ceiling,
+        retries_of_a_notice_keep_their_id,
+    }
 }

@@ -3,22 +3,29 @@
 //! Whoever may name a URL could otherwise reach what only this machine can: its own services, the
 //! neighbours' and the cloud's metadata.
 
+use super::ceiling::{Ceiling, is_reserved};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Url;
 
 /// The addresses that a kind may reach although they are not public.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Allow(Vec<IpNet>);
+pub struct Allow {
+    networks: Vec<IpNet>,
+    /// What bounds them: nothing where the config file has the kind.
+    ceiling: Option<Ceiling>,
+}
 
 /// An address that is not public, and not allowed either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{address} is refused ({what}): list it in `allow` if it is meant")]
+#[error("{address} is refused ({what}): {hint}")]
 pub struct RefusedAddress {
     /// Which address.
     pub address: IpAddr,
     /// What sort of address it is.
     pub what: &'static str,
+    /// What lets it through.
+    pub hint: &'static str,
 }
 
 impl Allow {
@@ -28,7 +35,13 @@ impl Allow {
             networks.into_iter().map(|network| network.trunc()).collect();
         networks.sort_unstable();
         networks.dedup();
-        Allow(networks)
+        Allow { networks, ceiling: None }
+    }
+
+    /// Bounds it by a ceiling: an address must be in both.
+    #[must_use]
+    pub fn within(self, ceiling: &Ceiling) -> Allow {
+        Allow { ceiling: Some(ceiling.clone()), ..self }
     }
 
     /// Lets an address through that is public or listed.
@@ -49,21 +62,31 @@ impl Allow {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check(&self, address: IpAddr) -> Result<(), RefusedAddress> {
-        match not_public(address) {
-            Some(what) if !self.lists(address) => Err(RefusedAddress { address, what }),
+        let Some(what) = not_public(address) else { return Ok(()) };
+        let refused = |hint| Err(RefusedAddress { address, what, hint });
+        match &self.ceiling {
+            _ if !self.lists(address) => refused("list it in `allow` if it is meant"),
+            Some(_) if is_reserved(address) => {
+                refused("only a kind in the server's config file may reach it")
+            }
+            Some(ceiling) if !ceiling.covers(address) => {
+                refused("it is not within server.callback_allow of the server's config")
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     /// Whether it lets every address of a family through.
     pub(crate) fn is_everything(&self) -> bool {
-        self.0.iter().any(|network| network.prefix_len() == 0)
+        self.networks.iter().any(|network| network.prefix_len() == 0)
     }
 
     /// A mapped address is the IPv4 address as far as the connection goes, so either form lists it.
     fn lists(&self, address: IpAddr) -> bool {
         let canonical = address.to_canonical();
-        self.0.iter().any(|network| network.contains(&address) || network.contains(&canonical))
+        self.networks
+            .iter()
+            .any(|network| network.contains(&address) || network.contains(&canonical))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Judges what a callee answered.
 
 use super::address::RefusedAddress;
+use super::callee_url::CalleeUrl;
 use super::client::{ConnectTimeout, Unresolved};
-use super::settings::{Callback, MASKED};
-use super::span::shown;
+use super::settings::Callback;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
@@ -15,7 +15,6 @@ use std::error::Error;
 use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
-use url::Url;
 
 /// What a person needs to see of an answer.
 const BODY_SHOWN_BYTES_MAX: usize = 1_000;
@@ -31,7 +30,7 @@ const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn judge(
     callback: &Callback,
     mut response: Response<Incoming>,
-    url: &Url,
+    url: &CalleeUrl,
     at: SystemTime,
     left: Duration,
 ) -> Report {
@@ -47,10 +46,10 @@ pub(super) async fn judge(
                 ),
                 None => message(status, &body),
             };
-            message = masked(&callback.headers, message);
+            message = callback.echo.masked(message);
             if callback.urls.has_failover() {
                 // Which of them said so.
-                message = format!("{}: {message}", origin(url));
+                message = format!("{}: {message}", url.origin());
             }
             let failure = Failure::of(&class, &message);
             Report::Failed { verdict, failure }
@@ -102,11 +101,10 @@ pub(crate) async fn read_body(body: &mut Incoming, most: Duration) -> Vec<u8> {
     shown
 }
 
-/// Where a redirect leads, without what may be secret in it.
-fn leads_to(response: &Response<Incoming>, url: &Url) -> Option<Url> {
+/// Where a redirect leads.
+fn leads_to(response: &Response<Incoming>, url: &CalleeUrl) -> Option<CalleeUrl> {
     let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
-    let to = url.join(location?.to_str().ok()?).ok()?;
-    Some(shown(&to))
+    url.join(location?.to_str().ok()?)
 }
 
 fn message(status: StatusCode, body: &[u8]) -> String {
@@ -117,30 +115,9 @@ fn message(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
-/// Shorter words of a header are no secrets, and would be found everywhere.
-const SECRET_BYTES_MIN: usize = 8;
-
-/// Hides what proves who sends, where a callee says it back: history and logs are read by more people than may send.
-fn masked(headers: &HeaderMap, mut message: String) -> String {
-    let values = headers.values().filter_map(|value| value.to_str().ok());
-    let words =
-        values.flat_map(str::split_whitespace).filter(|word| word.len() >= SECRET_BYTES_MIN);
-    for secret in words {
-        message = message.replace(secret, MASKED);
-        // The beginning of one, where the answer was cut.
-        let begins =
-            |bytes: &usize| secret.get(..*bytes).is_some_and(|head| message.ends_with(head));
-        if let Some(bytes) = (SECRET_BYTES_MIN / 2..secret.len()).rev().find(begins) {
-            message.truncate(message.len() - bytes);
-            message.push_str(MASKED);
-        }
-    }
-    message
-}
-
 /// Judges a call that got no answer.
-pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Url) -> Report {
-    let origin = origin(url);
+pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &CalleeUrl) -> Report {
+    let origin = url.origin();
     if let Some(refused) = cause::<RefusedAddress>(error) {
         let failure = Failure::new(Category::Rejected, None, &format!("{origin}: {refused}"));
         return Report::Failed { verdict: Verdict::Stop, failure };
@@ -155,8 +132,7 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Url)
         let code = code(error, io);
         let category = if is_late { Category::Timeout } else { Category::Io };
         // HTTP/2 lets a callee say why it leaves, in its own words.
-        let message =
-            format!("no answer from {origin}: {}", masked(&callback.headers, reason(error)));
+        let message = format!("no answer from {origin}: {}", callback.echo.masked(reason(error)));
         Failure::new(category, code.as_deref(), &message)
     };
     Report::Failed { verdict: Verdict::Retry, failure }
@@ -181,15 +157,10 @@ fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 /// Judges a call that nobody answered while the attempt lasted.
-pub(super) fn none_within(ends_in: Duration, url: &Url) -> Report {
-    let message = format!("no answer from {} within {}", origin(url), duration::text(ends_in));
+pub(super) fn none_within(ends_in: Duration, url: &CalleeUrl) -> Report {
+    let message = format!("no answer from {} within {}", url.origin(), duration::text(ends_in));
     let failure = Failure::new(Category::Timeout, None, &message);
     Report::Failed { verdict: Verdict::Retry, failure }
-}
-
-/// What of a URL may be shown.
-fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
 }
 
 /// Finds an error of one type among the causes of another.
@@ -215,27 +186,4 @@ pub(crate) fn reason(error: &legacy::Error) -> String {
         let _ = write!(line, "{separator}{text}");
     }
     line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::masked;
-    use hyper::header::{HeaderMap, HeaderValue};
-
-    #[track_caller]
-    fn check(message: &str, expected: &str) {
-        let mut headers = HeaderMap::new();
-        headers.insert("authorization", HeaderValue::from_static("Bearer s3cret-t0ken"));
-        headers.insert("x-team", HeaderValue::from_static("pay"));
-        assert_eq!(masked(&headers, message.to_owned()), expected);
-    }
-
-    #[test]
-    fn what_proves_who_sends_is_not_kept() {
-        check("401: no such token: s3cret-t0ken", "401: no such token: ***");
-        check("{\"authorization\":\"Bearer s3cret-t0ken\"}", "{\"authorization\":\"Bearer ***\"}");
-        check("cut off: s3cret-t0", "cut off: ***");
-        check("the team pay is not known, Bearer", "the team pay is not known, Bearer");
-        check("this is s3c", "this is s3c");
-    }
 }

@@ -1,17 +1,16 @@
 //! Makes the HTTP request of one attempt.
 
-use super::address;
+use super::callee_url::CalleeUrl;
 use super::settings::Callback;
 use super::template::{NoUrl, UrlTemplate};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request};
 use rewheel::Category;
 use rewheel_core::{Failure, Job, Timestamp};
 use std::fmt::Display;
 use std::time::SystemTime;
-use url::Url;
 
 /// What an attempt brings to a request.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +23,7 @@ pub(super) struct Now {
 
 /// A request, and where it goes.
 pub(super) struct Call {
-    pub(super) url: Url,
+    pub(super) url: CalleeUrl,
     pub(super) request: Request<Full<Bytes>>,
 }
 
@@ -40,13 +39,13 @@ pub(super) fn request(
         NoUrl::Rejected(why) => Failure::new(Category::Rejected, None, &why),
     })?;
     // A name is checked when it is resolved; an address never is.
-    if let Some(address) = address::of_host(&url) {
+    if let Some(address) = url.address() {
         callback
             .allow
             .check(address)
             .map_err(|refused| Failure::new(Category::Rejected, None, &refused.to_string()))?;
     }
-    let uri = Uri::try_from(url.as_str()).map_err(|error| {
+    let uri = url.to_uri().map_err(|error| {
         Failure::new(
             Category::Rejected,
             None,
@@ -61,14 +60,9 @@ pub(super) fn request(
         headers.entry(CONTENT_TYPE).or_insert(json);
         body = job.payload.clone().unwrap_or_default().into();
     }
-    if !callback.secrets.is_empty() {
-        let (id, seconds) = (job.id.to_string(), unix_seconds(now.at));
-        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let signed: Vec<String> =
-            callback.secrets.iter().map(|secret| secret.sign(&id, seconds, &body)).collect();
-        if let Ok(value) = HeaderValue::try_from(signed.join(" ")) {
-            headers.insert(HeaderName::from_static("webhook-signature"), value);
-        }
+    let seconds = i64::try_from(unix_seconds(now.at)).unwrap_or(i64::MAX);
+    if let Some(signature) = callback.secrets.sign(&job.id.to_string(), seconds, &body) {
+        headers.insert(HeaderName::from_static("webhook-signature"), signature);
     }
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = callback.method.clone();

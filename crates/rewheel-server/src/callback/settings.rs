@@ -5,17 +5,21 @@ mod failover;
 pub(super) use self::failover::Urls;
 
 use super::address::Allow;
+use super::ceiling::{Ceiling, parse_network};
 use super::client::Authority;
-use crate::signature::Secret;
+use super::echo::Echo;
+use super::variables::substitute;
+use crate::signature::Secrets;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use rewheel::{StatusSet, duration};
+pub(crate) use rewheel_core::MASKED;
+use rewheel_core::{masked_secret, masked_url};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// More headers than any callee asks for, fewer than any server refuses.
@@ -23,15 +27,6 @@ const HEADERS_MAX: usize = 32;
 
 /// A few networks; more is a firewall's work.
 const ALLOW_MAX: usize = 32;
-
-/// The old one and the new one while they are exchanged, and some more.
-const SECRETS_MAX: usize = 8;
-
-/// What the names of the server's own variables begin with.
-const OWN_PREFIX: &str = "REWHEEL__";
-
-/// What stands for a value that is not shown.
-pub(crate) const MASKED: &str = "***";
 
 /// The methods that carry work to somebody.
 const METHODS: [Method; 5] =
@@ -73,9 +68,10 @@ pub struct Callback {
     pub(super) success: StatusSet,
     pub(super) allow: Allow,
     pub(super) retry_after_max: Option<Duration>,
-    /// Each of them signs.
-    pub(super) secrets: Vec<Secret>,
+    pub(super) secrets: Secrets,
     pub(super) ca: Option<Authority>,
+    /// What a callee must not repeat.
+    pub(super) echo: Echo,
 }
 
 /// The names of the wire, before any of the values is looked at: an error inside a value can then
@@ -96,7 +92,7 @@ struct Fields {
 }
 
 impl Callback {
-    /// Reads the `callback` of a kind's settings. `${NAME}` in a header is a variable of this
+    /// Reads the `callback` of a kind's settings. `${NAME}` in a URL, a header or a secret is a variable of this
     /// process's environment.
     ///
     /// # Errors
@@ -118,17 +114,17 @@ impl Callback {
             Some(allow) => parse_allow(&typed::<Vec<String>>("allow", allow)?)?,
             None => Allow::default(),
         };
+        let urls = failover::parse(&fields, &allow, variable)?;
+        let headers = match &fields.headers {
+            Some(headers) => {
+                parse_headers(&unquoted("headers", headers, "an object of strings")?, variable)?
+            }
+            None => HeaderMap::new(),
+        };
         Ok(Callback {
-            urls: failover::parse(&fields, &allow)?,
             method: match &fields.method {
                 Some(method) => parse_method(&typed::<String>("method", method)?)?,
                 None => Method::POST,
-            },
-            headers: match &fields.headers {
-                Some(headers) => {
-                    parse_headers(&unquoted("headers", headers, "an object of strings")?, variable)?
-                }
-                None => HeaderMap::new(),
             },
             success: match &fields.success {
                 Some(success) => parse_success(&typed::<Vec<String>>("success", success)?)?,
@@ -146,7 +142,7 @@ impl Callback {
                     &unquoted::<Vec<String>>("secrets", secrets, "a list of strings")?,
                     variable,
                 )?,
-                None => Vec::new(),
+                None => Secrets::default(),
             },
             ca: match &fields.ca {
                 Some(ca) => {
@@ -155,6 +151,9 @@ impl Callback {
                 }
                 None => None,
             },
+            echo: Echo::new(words(&headers).chain(urls.secrets())),
+            urls,
+            headers,
         })
     }
 
@@ -175,31 +174,68 @@ impl Callback {
         &self.allow
     }
 
+    /// Bounds the private addresses that it may reach.
+    #[must_use]
+    pub fn within(mut self, ceiling: &Ceiling) -> Callback {
+        self.allow = self.allow.within(ceiling);
+        self
+    }
+
+    /// Says what a kind that is set over REST must not allow itself, if there is anything.
+    pub(crate) fn beyond(settings: &Value, ceiling: &Ceiling) -> Option<CallbackError> {
+        let allow = settings.get("allow").and_then(Value::as_array);
+        let networks = allow.into_iter().flatten().filter_map(Value::as_str);
+        for network in networks.filter_map(|text| parse_network(text).ok()) {
+            if let Err(why) = ceiling.check(&network) {
+                return Some(CallbackError::of("allow", why));
+            }
+        }
+        // What cannot be read is reported by the code that reads it.
+        let callback = Callback::parse(settings).ok()?.within(ceiling);
+        callback.urls.refused(&callback.allow)
+    }
+
     /// Returns the only ones that may vouch for the callee, where it says so.
     pub(crate) fn ca(&self) -> Option<&Authority> {
         self.ca.as_ref()
     }
 }
 
-/// Hides what proves who sends: secrets, and headers that are not taken from the environment.
+/// Masks what others must not see in the settings of a callback: `secrets`, the values of `headers`, and user, password
+/// and query of `url` and `failover`. What only names variables of the environment stays.
 pub(crate) fn masked(settings: &mut Value) {
-    let hide = |value: &mut Value| {
-        if value.as_str().is_some_and(|text| !text.contains("${")) {
-            *value = Value::from(MASKED);
+    let mask = |value: &mut Value, masked: &dyn Fn(&str) -> String| {
+        if let Some(text) = value.as_str() {
+            *value = Value::from(masked(text));
         }
     };
+    let secret = |text: &str| masked_secret(text).to_owned();
     let secrets = settings.get_mut("secrets").and_then(Value::as_array_mut);
-    secrets.into_iter().flatten().for_each(hide);
+    secrets.into_iter().flatten().for_each(|value| mask(value, &secret));
     let headers = settings.get_mut("headers").and_then(Value::as_object_mut);
-    headers.into_iter().flatten().for_each(|(_, value)| hide(value));
+    headers.into_iter().flatten().for_each(|(_, value)| mask(value, &secret));
+    settings.get_mut("url").into_iter().for_each(|url| mask(url, &masked_url));
+    let failover = settings.get_mut("failover").and_then(Value::as_array_mut);
+    for entry in failover.into_iter().flatten() {
+        mask(entry, &masked_url);
+        entry.get_mut("url").into_iter().for_each(|url| mask(url, &masked_url));
+    }
 }
 
-/// Finds the field that nobody knows: serde only tells its name.
+/// Returns the words of all headers.
+fn words(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    let values = headers.values().filter_map(|value| value.to_str().ok());
+    values.flat_map(str::split_whitespace).map(str::to_owned)
+}
+
+/// Finds the field that nobody knows: serde only tells its name. A value is not quoted: it may be a URL with a secret.
 fn not_fields(settings: &Value, error: &serde_json::Error) -> CallbackError {
+    let Some(fields) = settings.as_object() else {
+        return CallbackError { path: Vec::new(), message: "must be an object".to_owned() };
+    };
     let message = error.to_string();
     let is_blamed = |name: &&String| message.starts_with(&format!("unknown field `{name}`"));
-    let path = settings.as_object().and_then(|fields| fields.keys().find(is_blamed));
-    CallbackError { path: path.cloned().into_iter().collect(), message }
+    CallbackError { path: fields.keys().find(is_blamed).cloned().into_iter().collect(), message }
 }
 
 fn typed<T: for<'de> Deserialize<'de>>(
@@ -260,29 +296,6 @@ fn is_taken(name: &HeaderName) -> bool {
     HEADERS_TAKEN.contains(&name) || name.starts_with("webhook-") || name.starts_with("rewheel-")
 }
 
-/// Replaces each `${NAME}` by the variable of that name.
-pub(crate) fn substitute(
-    text: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, String> {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (name, tail) = after.split_once('}').ok_or("has a `${` without its `}`")?;
-        if name.starts_with(OWN_PREFIX) {
-            // Whoever may name a kind must not learn the password of the store.
-            return Err(format!("environment variable `{name}` is the server's own"));
-        }
-        let value =
-            variable(name).ok_or_else(|| format!("environment variable `{name}` is not set"))?;
-        result.push_str(before);
-        result.push_str(&value);
-        rest = tail;
-    }
-    result.push_str(rest);
-    Ok(result)
-}
-
 fn parse_success(statuses: &[String]) -> Result<StatusSet, CallbackError> {
     let mut success = StatusSet::EMPTY;
     for (index, text) in statuses.iter().enumerate() {
@@ -300,11 +313,7 @@ fn parse_allow(networks: &[String]) -> Result<Allow, CallbackError> {
         return Err(CallbackError::of("allow", format!("must be at most {ALLOW_MAX}")));
     }
     let parse = |(index, text): (usize, &String)| {
-        let alone = || text.parse::<IpAddr>().map(IpNet::from).ok();
-        text.parse::<IpNet>().ok().or_else(alone).ok_or_else(|| {
-            let why = format!("`{text}` is not a network such as 10.0.0.0/8, nor an address");
-            CallbackError::within("allow", index, why)
-        })
+        parse_network(text).map_err(|why| CallbackError::within("allow", index, why))
     };
     let networks: Result<Vec<IpNet>, CallbackError> =
         networks.iter().enumerate().map(parse).collect();
@@ -314,15 +323,11 @@ fn parse_allow(networks: &[String]) -> Result<Allow, CallbackError> {
 fn parse_secrets(
     secrets: &[String],
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Secret>, CallbackError> {
-    if secrets.len() > SECRETS_MAX {
-        return Err(CallbackError::of("secrets", format!("must be at most {SECRETS_MAX}")));
-    }
-    let parse = |(index, text): (usize, &String)| {
-        let secret = substitute(text, variable).and_then(|text| Secret::parse(&text));
-        secret.map_err(|why| CallbackError::within("secrets", index, why))
-    };
-    secrets.iter().enumerate().map(parse).collect()
+) -> Result<Secrets, CallbackError> {
+    Secrets::parse(secrets, variable).map_err(|error| match error.index {
+        Some(index) => CallbackError::within("secrets", index, error.why),
+        None => CallbackError::of("secrets", error.why),
+    })
 }
 
 fn parse_retry_after_max(text: &str) -> Result<Duration, CallbackError> {

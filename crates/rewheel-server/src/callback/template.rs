@@ -1,11 +1,12 @@
 //! Makes a job's URL from a template.
 
-use super::address;
-use rewheel_core::Job;
+use super::callee_url::{CalleeUrl, Path};
+use super::variables::{Piece, pieces};
+use rewheel_core::{Job, MASKED, masked_url};
 use serde_json::Value;
 use std::fmt::{self, Write};
 use std::net::IpAddr;
-use url::Url;
+use url::{Url, form_urlencoded};
 
 /// Longer than any URL that servers accept without being told to.
 const URL_BYTES_MAX: usize = 8 * 1024;
@@ -16,20 +17,28 @@ const SAMPLE: &str = "x";
 /// Another, to see where it would lead elsewhere.
 const OTHER: &str = "y";
 
-/// A URL with places that each job fills in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Stands for a value of a job while the words of a template are read: no URL has it.
+const GAP: &str = "\0";
+
+/// A URL with places that each job fills in, and values of variables.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct UrlTemplate {
+    /// As it is written, without the values of variables.
+    source: String,
     parts: Vec<Part>,
     /// The URL itself, where jobs fill in nothing.
-    fixed: Option<Url>,
+    fixed: Option<CalleeUrl>,
     address: Option<IpAddr>,
+    path: Path,
     /// Whether jobs fill in where it leads to.
     has_hosts: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
+    /// The value of a variable of the environment, taken as it is.
+    Variable(String),
     Place(Place),
 }
 
@@ -52,18 +61,56 @@ pub(super) enum NoUrl {
 }
 
 impl UrlTemplate {
-    /// Reads a template; says what is wrong with it.
-    pub(super) fn parse(text: &str) -> Result<UrlTemplate, String> {
-        let parts = parse_parts(text)?;
-        let is_fixed = parts.iter().all(|part| matches!(part, Part::Text(_)));
-        let mut template = UrlTemplate { parts, fixed: None, address: None, has_hosts: false };
+    /// Reads a template; says what is wrong with it. `${NAME}` is a variable of the environment.
+    pub(super) fn parse(
+        text: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<UrlTemplate, String> {
+        if text.contains(MASKED) {
+            return Err(
+                "is masked in answers: write the whole URL, or take secrets from `${NAME}`"
+                    .to_owned(),
+            );
+        }
+        let parts = parse_parts(text, variable)?;
+        let is_fixed = !parts.iter().any(|part| matches!(part, Part::Place(_)));
+        let mut template = UrlTemplate {
+            source: text.to_owned(),
+            path: if has_variable_in_path(&parts) { Path::Secret } else { Path::Shown },
+            parts,
+            fixed: None,
+            address: None,
+            has_hosts: false,
+        };
         let sample = template.fill(|_| Ok::<_, String>(SAMPLE.to_owned()))?;
-        let url = parse_url(&sample)?;
-        template.address = address::of_host(&url);
+        let url = CalleeUrl::parse(&sample, template.path)?;
+        template.address = url.address();
         let other = template.fill(|_| Ok::<_, String>(OTHER.to_owned()))?;
-        template.has_hosts = parse_url(&other).is_ok_and(|other| other.origin() != url.origin());
+        template.has_hosts = CalleeUrl::parse(&other, template.path)
+            .is_ok_and(|other| other.origin() != url.origin());
         template.fixed = is_fixed.then_some(url);
         Ok(template)
+    }
+
+    /// Returns the words of it that only the callee may see: the values of its query, and of variables in its path.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let piece = |part: &'_ Part| match part {
+            Part::Text(text) | Part::Variable(text) => text.clone(),
+            Part::Place(_) => GAP.to_owned(),
+        };
+        let filled: String = self.parts.iter().map(piece).collect();
+        let (place, query) = filled.split_once('?').unwrap_or((&filled, ""));
+        let values =
+            query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+        let mut words: Vec<&str> = values.flat_map(|value| value.split(GAP)).collect();
+        if self.path == Path::Secret {
+            words.extend(place[authority_end(place)..].split(['/', '\0']));
+        }
+        let decoded = |word: &str| {
+            let pair = format!("word={word}");
+            form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).collect()
+        };
+        words.into_iter().flat_map(|word| [word.to_owned(), decoded(word)]).collect()
     }
 
     /// Returns the host that a job goes to, where jobs go to different ones.
@@ -75,7 +122,7 @@ impl UrlTemplate {
     pub(super) fn host(&self, job: &Job) -> Option<String> {
         let url = self.render(job).ok()?;
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        Some(format!("{}{port}", url.host_str()?))
+        Some(format!("{}{port}", url.host()))
     }
 
     /// Returns the address that every job goes to, where the template spells one out.
@@ -84,7 +131,7 @@ impl UrlTemplate {
     }
 
     /// Makes the URL of one job.
-    pub(super) fn render(&self, job: &Job) -> Result<Url, NoUrl> {
+    pub(super) fn render(&self, job: &Job) -> Result<CalleeUrl, NoUrl> {
         if let Some(url) = &self.fixed {
             return Ok(url.clone());
         }
@@ -105,15 +152,16 @@ impl UrlTemplate {
                     .map_err(|why| bad_payload(pointer, &why))
             }
         })?;
-        parse_url(&text).map_err(|why| NoUrl::Rejected(format!("the url of this job {why}")))
+        CalleeUrl::parse(&text, self.path)
+            .map_err(|why| NoUrl::Rejected(format!("the url of this job {why}")))
     }
 
-    /// Puts the parts together: text as it is, values percent-encoded.
+    /// Puts the parts together: text and variables as they are, values of jobs percent-encoded.
     fn fill<E>(&self, mut value: impl FnMut(&Place) -> Result<String, E>) -> Result<String, E> {
         let mut url = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => url.push_str(text),
+                Part::Text(text) | Part::Variable(text) => url.push_str(text),
                 Part::Place(place) => push_encoded(&mut url, &value(place)?),
             }
         }
@@ -121,8 +169,49 @@ impl UrlTemplate {
     }
 }
 
-fn parse_parts(text: &str) -> Result<Vec<Part>, String> {
+impl fmt::Debug for UrlTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UrlTemplate({:?})", masked_url(&self.source))
+    }
+}
+
+/// Whether a variable fills in a part of the path. Its value is then not shown, since paths of URLs are.
+fn has_variable_in_path(parts: &[Part]) -> bool {
+    let mut text = String::new();
+    let mut variables = Vec::new();
+    for part in parts {
+        let start = text.len();
+        match part {
+            Part::Text(literal) => text.push_str(literal),
+            Part::Variable(value) => {
+                text.push_str(value);
+                variables.push(start..text.len());
+            }
+            Part::Place(_) => text.push_str(SAMPLE),
+        }
+    }
+    let path = authority_end(&text)..text.find(['?', '#']).unwrap_or(text.len());
+    variables.iter().any(|value| value.start < path.end && value.end > path.start)
+}
+
+/// Returns where the path of a URL begins.
+fn authority_end(url: &str) -> usize {
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    url[start..].find(['/', '\\', '?', '#']).map_or(url.len(), |at| start + at)
+}
+
+fn parse_parts(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
+    for piece in pieces(text, variable)? {
+        match piece {
+            Piece::Variable(value) => parts.push(Part::Variable(value)),
+            Piece::Text(text) => parse_places(text, &mut parts)?,
+        }
+    }
+    Ok(parts)
+}
+
+fn parse_places(text: &str, parts: &mut Vec<Part>) -> Result<(), String> {
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
         let (before, after) = rest.split_at(at);
@@ -137,7 +226,7 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, String> {
     if !rest.is_empty() {
         parts.push(Part::Text(rest.to_owned()));
     }
-    Ok(parts)
+    Ok(())
 }
 
 fn parse_place(name: &str) -> Result<Place, String> {
@@ -157,7 +246,7 @@ fn parse_place(name: &str) -> Result<Place, String> {
 }
 
 /// Reads a URL that somebody may be called at.
-pub(crate) fn parse_url(text: &str) -> Result<Url, String> {
+pub(super) fn parse_url(text: &str) -> Result<Url, String> {
     if text.len() > URL_BYTES_MAX {
         return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
     }

@@ -36,6 +36,11 @@ impl Config {
             let why = "a client that submits again after its job has ended makes a second one";
             doubt("retention.keep_keys".to_owned(), why);
         }
+        if self.server.callback_allow.is_everything() {
+            let why =
+                "lets every token with the role `admin` reach every address of the inner network";
+            doubt("server.callback_allow".to_owned(), why);
+        }
         for (kind, settings) in &self.kinds {
             let callback = settings.callback.as_ref();
             let Some(Ok(callback)) = callback.map(Callback::parse) else { continue };
@@ -56,6 +61,7 @@ mod tests {
     fn what_is_unsafe_is_named_by_its_key() {
         let text = r#"
             [server]
+            callback_allow = ["10.0.0.0/8", "0.0.0.0/0"]
             [store]
             url = "postgres://shop@db/shop"
             [engine]
@@ -71,7 +77,12 @@ mod tests {
         "#;
         let keys: Vec<String> =
             load(text, &[]).unwrap().doubts().into_iter().map(|doubt| doubt.key).collect();
-        let wanted = ["engine.lease_ttl", "retention.keep_keys", "kinds.open.callback.allow"];
+        let wanted = [
+            "engine.lease_ttl",
+            "retention.keep_keys",
+            "server.callback_allow",
+            "kinds.open.callback.allow",
+        ];
         assert_eq!(keys, wanted);
     }
 }

@@ -112,7 +112,7 @@ impl File {
         };
         let table = DeTable::parse(&self.text).ok();
         let key = span.zip(table).and_then(|(span, table)| key_at(table.get_ref(), &span));
-        let why = error.message().replace("unknown field", "unknown key");
+        let why = unquoted(error.message());
         self.at_rule(ConfigError { place: Some(place), key: key.unwrap_or_default(), why })
     }
 
@@ -143,8 +143,17 @@ impl File {
 
 /// Reads sections from a table that has no lines.
 pub(super) fn sections(table: Table) -> Result<Sections, String> {
-    Sections::deserialize(table)
-        .map_err(|error| error.message().replace("unknown field", "unknown key"))
+    Sections::deserialize(table).map_err(|error| unquoted(error.message()))
+}
+
+/// Returns what is wrong without the text that is: it may be a secret in the wrong place. Numbers may be quoted.
+fn unquoted(why: &str) -> String {
+    let why = why.replace("unknown field", "unknown key");
+    let quote = why.find(": string \"").map(|at| at + ": string".len());
+    match quote.zip(why.rfind("\", expected ")) {
+        Some((start, end)) if start < end => format!("{}{}", &why[..start], &why[end + 1..]),
+        Some(_) | None => why,
+    }
 }
 
 /// Returns where a key is in the text.

@@ -77,6 +77,7 @@ pub const SETTINGS: &[Setting] = &[
     unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "What the server proves itself with; without it, it speaks plain HTTP."),
     is("server", "disk_free_bytes_min", "536_870_912", "`/health` says that the disk is degraded when less is free where the SQLite file is."),
     is("server", "callback_env", "[]", "Variables of the environment that kinds may name which are not in this file: `${NAME}`."),
+    is("server", "callback_allow", "[]", "Networks that kinds which are not in this file may list in `callback.allow`. Link-local addresses and cloud metadata are never among them."),
 
     is("server.limits", "connections_max", "4_096", "Connections at a time. One more takes the place of whoever has waited longest without a request; where nobody waits, it is refused."),
     is("server.limits", "requests_max", "1_024", "Requests being answered at a time, apart from health, events and workers that wait for jobs."),
@@ -127,14 +128,14 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "When its dependency is taken to be down, so that it is parked."),
     unset("kinds.*", "routes", "[{ when = { status = \"409\" }, then = \"dead\" }]", "What is done about failures that deserve something else than a retry: the first rule that fits."),
 
-    unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "Where to, with `{id}`, `{kind}`, `{tenant}` and `{payload.order}` filled in. Required."),
+    unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "Where to, with `{id}`, `{kind}`, `{tenant}` and `{payload.order}` filled in; `${NAME}` is a variable of the environment. Required."),
     unset("kinds.*.callback", "region", "\"eu\"", "Where that is: nodes of the same region prefer it."),
     is("kinds.*.callback", "failover", "[]", "Further URLs, in order, each with its breaker: `\"https://…\"` or `{ url = \"https://…\", region = \"us\" }`."),
     is("kinds.*.callback", "method", "\"POST\"", "How."),
     unset("kinds.*.callback", "headers", "{ x-shop = \"north\" }", "Further headers; `${NAME}` in a value is a variable of the environment."),
     is("kinds.*.callback", "success", "[\"2xx\"]", "Which answers mean that it is done."),
     unset("kinds.*.callback", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "What signs the request, each of them: several while one is replaced."),
-    unset("kinds.*.callback", "allow", "[\"127.0.0.0/8\"]", "Addresses that it may reach although they are not public."),
+    unset("kinds.*.callback", "allow", "[\"127.0.0.0/8\"]", "Addresses that it may reach although they are not public. For a kind that is not in this file, server.callback_allow limits them."),
     unset("kinds.*.callback", "ca", "\"-----BEGIN CERTIFICATE-----…\"", "The only certificates that may vouch for the callee, as PEM; those that this machine trusts if not set."),
     unset("kinds.*.callback", "retry_after_max", "\"1h\"", "How long this callee may make a job wait; that of the kind if not set."),
 
@@ -159,7 +160,7 @@ pub const SETTINGS: &[Setting] = &[
 
     unset("notify.route.*", "to", "\"webhook\"", "Where to: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),
     unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "To which URL; `${NAME}` is a variable of the environment."),
-    unset("notify.route.*", "secret", "\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"", "What signs it; `${NAME}` is a variable of the environment."),
+    unset("notify.route.*", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "What signs it, each of them: several while one is replaced. `feishu` and `dingtalk` take one. `${NAME}` is a variable of the environment."),
     is("notify.route.*", "events", "[]", "Of which events; all if there is none."),
     is("notify.route.*", "kinds", "[]", "Of which kinds; all if there is none."),
     is("notify.route.*", "tenants", "[]", "On whose behalf; all if there is none."),

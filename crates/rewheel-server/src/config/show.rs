@@ -4,14 +4,11 @@ use super::environment::Overrides;
 use super::place::{ConfigError, File};
 use super::reference::{SETTINGS, Setting, Unless};
 use super::{Config, Sections};
-use crate::callback::masked;
-use rewheel_core::redact;
+use crate::callback::{MASKED, masked};
+use rewheel_core::{masked_secret, masked_url, redact};
 use serde::Serialize;
 use std::path::Path;
 use toml::{Table, Value};
-
-/// What stands for what nobody else should read.
-const HIDDEN: &str = "***";
 
 /// A setting that is in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -132,21 +129,35 @@ fn parsed(text: &str) -> Option<Value> {
 /// Hides what proves who one is, unless it is taken from the environment.
 fn hidden(setting: &Setting, value: Value) -> Value {
     match (setting.section, setting.name) {
-        ("kinds.*.callback", name @ ("headers" | "secrets")) => {
-            let Ok(inner) = serde_json::to_value(value) else { return Value::from(HIDDEN) };
+        ("kinds.*.callback", name @ ("headers" | "secrets" | "url" | "failover")) => {
+            let Ok(inner) = serde_json::to_value(value) else { return Value::from(MASKED) };
             let mut whole = serde_json::json!({ name: inner });
             masked(&mut whole);
-            Value::try_from(whole[name].take()).unwrap_or_else(|_| Value::from(HIDDEN))
+            Value::try_from(whole[name].take()).unwrap_or_else(|_| Value::from(MASKED))
         }
-        ("server", "admin_token") => Value::from(HIDDEN),
+        ("server", "admin_token") => Value::from(MASKED),
         // The URL of a chat's webhook is its password.
-        ("notify.route.*", "url" | "secret") => match value.as_str() {
-            Some(text) if text.contains("${") => value,
-            _ => Value::from(HIDDEN),
+        ("notify.route.*", "url" | "secrets") => each_masked(value),
+        ("telemetry", "otlp") => match value.as_str() {
+            Some(text) => Value::String(masked_url(text)),
+            None => value,
         },
         _ => match value.as_str() {
             Some(text) => Value::String(redact(text)),
             None => value,
         },
+    }
+}
+
+/// Masks a text, or each text of a list, unless it only names variables of the environment.
+fn each_masked(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(masked_secret(&text)),
+        Value::Array(parts) => Value::Array(parts.into_iter().map(each_masked).collect()),
+        Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_)
+        | Value::Table(_) => Value::from(MASKED),
     }
 }

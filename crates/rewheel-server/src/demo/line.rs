@@ -2,7 +2,7 @@
 
 use rewheel::duration;
 use rewheel_core::store::{AttemptRecord, Books};
-use rewheel_core::{Because, Failure, Job, Status, Timestamp};
+use rewheel_core::{Because, Failure, Job, Status, Timestamp, printable};
 use std::fmt;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn clock(elapsed: Duration) -> String {
 /// Returns what a person would call a job: its key, or the end of its id, which is the random part.
 fn label(job: &Job) -> String {
     let name = match &job.key {
-        Some(key) => key.to_string(),
+        Some(key) => printable(key.as_str()).into_owned(),
         None => job.id.to_string().split_off(24),
     };
     if name.chars().count() <= LABEL_MAX {
@@ -115,7 +115,7 @@ fn dead(job: &Job) -> String {
 
 fn short(failure: &Failure) -> String {
     match failure.code() {
-        Some(code) => format!("{} {code}", failure.category()),
+        Some(code) => format!("{} {}", failure.category(), printable(code)),
         None => failure.category().to_string(),
     }
 }
@@ -143,5 +143,17 @@ pub(super) fn ending(job: Job) -> Option<Line> {
         Status::Dead(_) => Some(Line::Dead { job }),
         Status::Failed(_) | Status::Cancelled(_) => Some(Line::Stopped { job }),
         Status::Succeeded(_) | Status::Scheduled | Status::Leased { .. } | Status::Paused => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, short};
+    use rewheel::Category;
+
+    #[test]
+    fn the_code_of_a_callee_does_not_command_a_terminal() {
+        let failure = Failure::new(Category::Rejected, Some("a\x1b[2J"), "");
+        assert_eq!(short(&failure), r"rejected a\u{1b}[2J");
     }
 }

@@ -1,8 +1,10 @@
 //! A notice as the outside sees it.
 
 use crate::rfc3339;
+use rewheel_core::is_unprintable;
 use rewheel_engine::notify::Notice;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// Returns a notice as JSON: what a generic webhook gets.
 pub(super) fn document(notice: &Notice) -> Value {
@@ -25,9 +27,30 @@ pub(super) fn document(notice: &Notice) -> Value {
     })
 }
 
+/// Writes JSON so that also a receiver that logs the body as it is logs no control character: JSON itself only escapes those
+/// of ASCII. A parser reads the same text.
+pub(super) fn json_text(value: &Value) -> String {
+    let plain = value.to_string();
+    if !plain.contains(is_unprintable) {
+        return plain;
+    }
+    let mut text = String::with_capacity(plain.len() + 16);
+    for character in plain.chars() {
+        if is_unprintable(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::document;
+    use super::{document, json_text};
     use rewheel_core::{HolderId, JobId, KindName, Tenant, Timestamp};
     use rewheel_engine::notify::{Event, Notice};
     use serde_json::json;
@@ -57,5 +80,13 @@ mod tests {
             (&bare["event"], &bare["job"], &bare["attributes"]),
             (&json!("test"), &json!(null), &json!({}))
         );
+    }
+
+    #[test]
+    fn no_control_character_is_in_the_text_and_a_parser_reads_all_of_them() {
+        let value = json!({ "error": "a\u{1b}\n\u{7f}\u{9b}\u{202e}\u{2028}\u{e0041}é" });
+        let text = json_text(&value);
+        assert!(!text.contains(rewheel_core::is_unprintable), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

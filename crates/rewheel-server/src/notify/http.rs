@@ -1,41 +1,46 @@
 //! Posts notices to whoever waits for them over HTTP.
 
-use super::document::document;
+use super::document::{document, json_text};
 use super::judge;
-use super::message::{escaped_for_slack, message};
+use super::message::Message;
 use super::settings::To;
-use super::sign::Secret;
+use super::sign::Signing;
 use super::{unix_millis, wall_clock};
-use crate::callback::Client;
+use crate::callback::{CalleeUrl, Client, Echo};
 use async_trait::async_trait;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{Method, Request, Uri};
-use rewheel::Random;
-use rewheel_engine::notify::{Notice, Notifier, NotifyError};
+use hyper::{Method, Request};
+use rewheel_engine::notify::{Event, Notice, Notifier, NotifyError};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
 use std::time::SystemTime;
-use url::Url;
+
+/// Bytes of a message's id: no two messages of a store have the same.
+const ID_BYTES: usize = 16;
 
 /// Where to, in whose language, signed with what.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) to: To,
-    pub(super) url: Url,
-    pub(super) secret: Option<Secret>,
+    pub(super) url: CalleeUrl,
+    pub(super) signing: Signing,
 }
 
 /// Carries notices to one URL, in the language of whoever is there. Made by [`build`](super::build).
 pub struct HttpNotifier {
     client: Client,
     target: Target,
-    random: Random,
+    /// What an answer must not repeat.
+    echo: Echo,
 }
 
 impl HttpNotifier {
     pub(super) fn new(client: Client, target: Target) -> HttpNotifier {
-        HttpNotifier { client, target, random: Random::thread() }
+        let echo = Echo::new(target.url.words());
+        HttpNotifier { client, target, echo }
     }
 }
 
@@ -49,14 +54,43 @@ impl std::fmt::Debug for HttpNotifier {
 #[async_trait]
 impl Notifier for HttpNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), NotifyError> {
-        let id = format!("msg_{:016x}{:016x}", self.random.next(), self.random.next());
         let at = wall_clock();
-        let request = self.target.request(notice, &id, at)?;
-        match self.client.call(request).await {
+        let request = self.target.request(notice, &message_id(notice), at)?;
+        let told = match self.client.call(request).await {
             Ok(response) => judge::answer(self.target.to, response, at).await,
             Err(error) => Err(judge::no_answer(&self.target.url, &error)),
-        }
+        };
+        told.map_err(|error| {
+            let message = judge::safe(&self.echo, error.message);
+            NotifyError { message, ..error }
+        })
     }
+}
+
+/// Returns the id of the message that carries a notice: the same for each attempt, so that a receiver can tell a repetition.
+///
+/// It follows from the notice. A dead letter has the same id also when another node sends it again, after the first has died
+/// before it could note that it was sent.
+fn message_id(notice: &Notice) -> String {
+    let holder = match notice.event {
+        Event::DeadLetter | Event::AttemptsExhausted | Event::NotRetryable => None,
+        Event::Takeover
+        | Event::LeaseRenewalFailed
+        | Event::PersistFailed
+        | Event::EngineError
+        | Event::KindParked
+        | Event::KindUnparked
+        | Event::Summary
+        | Event::Test => notice.holder,
+    };
+    let document = document(&Notice { holder, ..notice.clone() });
+    let digest = Sha256::digest(document.to_string());
+    let mut id = "msg_".to_owned();
+    for byte in digest.iter().take(ID_BYTES) {
+        // Writing to a string cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
 }
 
 impl Target {
@@ -70,47 +104,49 @@ impl Target {
         let millis = unix_millis(at);
         let seconds = millis / 1_000;
         let mut url = self.url.clone();
-        let mut headers: Vec<(&'static str, String)> = Vec::new();
+        let mut headers: Vec<(&'static str, HeaderValue)> = Vec::new();
+        let text = || Message::new(notice).written_for(self.to);
         let body = match self.to {
-            To::Slack => json!({ "text": escaped_for_slack(&message(notice)) }),
-            To::Feishu => self.feishu(notice, seconds),
+            // Without mark-up, and without looking for names to link.
+            To::Slack => {
+                json!({ "text": text(), "mrkdwn": false, "parse": "none", "link_names": false })
+            }
+            To::Feishu => self.feishu(&text(), seconds),
             To::DingTalk => {
-                if let Some(secret) = &self.secret {
-                    url.query_pairs_mut()
-                        .append_pair("timestamp", &millis.to_string())
-                        .append_pair("sign", &secret.dingtalk(millis));
+                if let Some(sign) = self.signing.dingtalk(millis) {
+                    url = url.with_query(&[("timestamp", &millis.to_string()), ("sign", &sign)]);
                 }
-                json!({ "msgtype": "text", "text": { "content": message(notice) } })
+                json!({ "msgtype": "text", "text": { "content": text() }, "at": { "isAtAll": false } })
             }
             To::Webhook | To::Log => document(notice),
         };
-        let body = body.to_string();
+        let body = json_text(&body);
         if self.to == To::Webhook {
-            headers.push(("webhook-id", id.to_owned()));
-            headers.push(("webhook-timestamp", seconds.to_string()));
-            if let Some(secret) = &self.secret {
-                headers.push(("webhook-signature", secret.standard(id, seconds, &body)));
-            }
+            let id_header = HeaderValue::try_from(id).ok();
+            headers.extend(id_header.map(|value| ("webhook-id", value)));
+            headers.push(("webhook-timestamp", HeaderValue::from(seconds)));
+            let secrets = self.signing.standard();
+            let signature = secrets.and_then(|secrets| secrets.sign(id, seconds, body.as_bytes()));
+            headers.extend(signature.map(|value| ("webhook-signature", value)));
         }
         let mut request = Request::new(Full::from(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = Uri::try_from(url.as_str())
+        *request.uri_mut() = url
+            .to_uri()
             .map_err(|error| NotifyError::stop(format!("the url cannot be called: {error}")))?;
         for (name, value) in headers {
-            if let Ok(value) = HeaderValue::try_from(value) {
-                request.headers_mut().insert(HeaderName::from_static(name), value);
-            }
+            request.headers_mut().insert(HeaderName::from_static(name), value);
         }
         let json = HeaderValue::from_static("application/json; charset=utf-8");
         request.headers_mut().insert(CONTENT_TYPE, json);
         Ok(request)
     }
 
-    fn feishu(&self, notice: &Notice, seconds: i64) -> Value {
-        let mut body = json!({ "msg_type": "text", "content": { "text": message(notice) } });
-        if let Some(secret) = &self.secret {
+    fn feishu(&self, text: &str, seconds: i64) -> Value {
+        let mut body = json!({ "msg_type": "text", "content": { "text": text } });
+        if let Some(sign) = self.signing.feishu(seconds) {
             body["timestamp"] = json!(seconds.to_string());
-            body["sign"] = json!(secret.feishu(seconds));
+            body["sign"] = json!(sign);
         }
         body
     }

@@ -1,16 +1,16 @@
 //! Judges what the receiver of a notice answered.
 
 use super::settings::To;
-use crate::callback::{read_body, reason};
+use crate::callback::{CalleeUrl, Echo, read_body, reason};
 use hyper::body::Incoming;
 use hyper::header::RETRY_AFTER;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy;
 use rewheel::{Class, Verdict, seconds};
+use rewheel_core::printable;
 use rewheel_engine::notify::NotifyError;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
-use url::Url;
 
 /// An answer that takes longer than this to read says nothing more than its status.
 const BODY_READ_TIMEOUT: Duration = seconds(2);
@@ -71,9 +71,14 @@ fn text(status: StatusCode, body: &str) -> String {
     }
 }
 
+/// Returns what is kept of a failure's text: without secrets that the answer repeats, on one line.
+pub(super) fn safe(echo: &Echo, message: String) -> String {
+    printable(&echo.masked(message)).into_owned()
+}
+
 /// Names the host only: the path is often all the secret there is.
-pub(super) fn no_answer(url: &Url, error: &legacy::Error) -> NotifyError {
-    let origin = url.origin().ascii_serialization();
+pub(super) fn no_answer(url: &CalleeUrl, error: &legacy::Error) -> NotifyError {
+    let origin = url.origin();
     NotifyError::retry(format!("no answer from {origin}: {}", reason(error)))
 }
 

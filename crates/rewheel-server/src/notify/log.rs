@@ -1,6 +1,7 @@
 //! Writes notices into the log of this process.
 
 use async_trait::async_trait;
+use rewheel_core::printable;
 use rewheel_engine::notify::{Notice, Notifier, NotifyError, Severity};
 
 /// Writes each notice as one line, as loud as it is urgent.
@@ -21,7 +22,11 @@ pub struct LogNotifier;
 #[async_trait]
 impl Notifier for LogNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), NotifyError> {
-        let Notice { event, text, attempt, reason, error, more, .. } = notice;
+        let Notice { event, attempt, more, .. } = notice;
+        // A callee may have written parts of these, and a subscriber may print them as they are.
+        let text = printable(&notice.text);
+        let reason = notice.reason.as_deref().map(printable);
+        let error = notice.error.as_deref().map(printable);
         macro_rules! write {
             ($level:ident) => {
                 tracing::$level!(
@@ -32,7 +37,7 @@ impl Notifier for LogNotifier {
                     job = notice.job.as_ref().map(tracing::field::display),
                     attempt,
                     reason = reason.as_deref(),
-                    error,
+                    error = error.as_deref(),
                     more,
                     "{text}"
                 )

@@ -1,49 +1,84 @@
 //! A notice as a person reads it in a chat.
 
+use super::settings::To;
+use rewheel_core::printable;
 use rewheel_engine::notify::Notice;
 
 /// Chats fold longer messages away, or refuse them.
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
-/// Returns what happened, then what is known, then what went wrong: a line each.
-pub(super) fn message(notice: &Notice) -> String {
-    let mut text = format!("[{}] {}: {}", notice.severity, notice.event, notice.text);
-    let Notice { kind, tenant, job, attempt, reason, holder, .. } = notice;
-    let mut facts: Vec<String> = Vec::new();
-    let mut fact = |name: &str, value: Option<String>| {
-        facts.extend(value.map(|value| format!("{name} {value}")));
-    };
-    fact("kind", kind.as_ref().map(ToString::to_string));
-    fact("tenant", tenant.as_ref().map(ToString::to_string));
-    fact("job", job.map(|job| job.to_string()));
-    fact("attempt", attempt.map(|attempt| attempt.to_string()));
-    fact("reason", reason.as_ref().map(ToString::to_string));
-    for (name, value) in &notice.attributes {
-        fact(name, Some(value.clone()));
+/// What a chat is told: what happened, then what is known, then what went wrong, a line each.
+///
+/// It may have text of callees in it, so it is written for one chat at a time: [`written_for`](Message::written_for) is the only
+/// way out.
+pub(super) struct Message(String);
+
+impl Message {
+    pub(super) fn new(notice: &Notice) -> Message {
+        let mut text =
+            format!("[{}] {}: {}", notice.severity, notice.event, printable(&notice.text));
+        let Notice { kind, tenant, job, attempt, reason, holder, .. } = notice;
+        let mut facts: Vec<String> = Vec::new();
+        let mut fact = |name: &str, value: Option<String>| {
+            facts.extend(value.map(|value| format!("{name} {}", printable(&value))));
+        };
+        fact("kind", kind.as_ref().map(ToString::to_string));
+        fact("tenant", tenant.as_ref().map(ToString::to_string));
+        fact("job", job.map(|job| job.to_string()));
+        fact("attempt", attempt.map(|attempt| attempt.to_string()));
+        fact("reason", reason.as_ref().map(ToString::to_string));
+        for (name, value) in &notice.attributes {
+            fact(name, Some(value.clone()));
+        }
+        fact("holder", holder.map(|holder| holder.to_string()));
+        let error = notice.error.as_deref().map(|error| printable(error).into_owned());
+        for line in [Some(facts.join(" · ")), error].into_iter().flatten() {
+            if !line.is_empty() {
+                text.push('\n');
+                text.push_str(&line);
+            }
+        }
+        if let Some((at, _)) = text.char_indices().nth(MESSAGE_CHARS_MAX) {
+            text.truncate(at);
+        }
+        Message(text)
     }
-    fact("holder", holder.map(|holder| holder.to_string()));
-    for line in [Some(facts.join(" · ")), notice.error.clone()].into_iter().flatten() {
-        if !line.is_empty() {
-            text.push('\n');
-            text.push_str(&line);
+
+    /// Returns the text so that this receiver shows it as it is: no link, no mention, no other mark-up.
+    pub(super) fn written_for(&self, to: To) -> String {
+        let text = without_mentions(&self.0);
+        match to {
+            // Slack's own escapes; it reads no others.
+            To::Slack => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+            // Feishu has tags such as `<at user_id="all">` and links such as `[text](url)`, and no escapes.
+            To::Feishu => text.replace('<', "＜").replace('>', "＞").replace("](", "] ("),
+            // Its messages of the type `text` have mentions only. Those that it forwards to others may be markdown.
+            To::DingTalk => text.replace("](", "] ("),
+            To::Log | To::Webhook => text,
         }
     }
-    if let Some((at, _)) = text.char_indices().nth(MESSAGE_CHARS_MAX) {
-        text.truncate(at);
-    }
-    text
 }
 
-/// Keeps a text from being taken for Slack's markup: a link, a mention of everybody.
-pub(super) fn escaped_for_slack(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// Writes the `@` of a mention as `＠`. One inside of a word, as in an address of mail, stays.
+fn without_mentions(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for character in text.chars() {
+        let is_inside =
+            kept.ends_with(|before: char| before.is_alphanumeric() || "._+-".contains(before));
+        kept.push(if character == '@' && !is_inside { '＠' } else { character });
+    }
+    kept
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{escaped_for_slack, message};
+    use super::{Message, To, without_mentions};
     use rewheel_core::{KindName, Timestamp};
     use rewheel_engine::notify::{Event, Notice};
+
+    fn message(notice: &Notice) -> String {
+        Message::new(notice).0
+    }
 
     #[test]
     fn a_message_says_what_happened_then_what_is_known_then_what_went_wrong() {
@@ -73,7 +108,28 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_called_by_the_text_of_an_error() {
-        assert_eq!(escaped_for_slack("<!channel> & <b>"), "&lt;!channel&gt; &amp; &lt;b&gt;");
+    fn text_of_an_error_is_no_markup_in_any_chat() {
+        let error = "<!channel> & <@U1> <http://x|y> <at user_id=\"all\"></at> [a](http://x) @all\n\x1b[2J\u{202e}";
+        let notice = Notice::new(Event::EngineError, Timestamp::from_millis(0), error);
+        let notice = Notice { error: Some(error.to_owned()), ..notice }.with("code", error);
+        let message = Message::new(&notice);
+        assert_eq!(message.0.lines().count(), 3, "an error has one line");
+        for to in [To::Slack, To::Feishu, To::DingTalk] {
+            let text = message.written_for(to);
+            for bad in ["<!", "<@", "<http", "@all", "\x1b", "\u{202e}"] {
+                assert!(
+                    !text.contains(bad) || (to == To::DingTalk && bad.starts_with('<')),
+                    "{to}: {bad}: {text}"
+                );
+            }
+            assert!(to == To::Slack || !text.contains("]("), "{to}: {text}");
+        }
+        assert!(message.written_for(To::Slack).contains("&lt;!channel&gt; &amp; &lt;＠U1&gt;"));
+        assert!(message.written_for(To::Feishu).contains("＜at user_id=\"all\"＞＜/at＞"));
+    }
+
+    #[test]
+    fn an_address_of_mail_is_no_mention() {
+        assert_eq!(without_mentions("a.b@c.example (@here) @"), "a.b@c.example (＠here) ＠");
     }
 }

@@ -1,8 +1,9 @@
 //! What an operator says about notices: the section `notify`.
 
 use super::http::Target;
-use super::sign::Secret;
-use crate::callback::{parse_url, substitute};
+use super::secret_text::SecretText;
+use super::sign::Signing;
+use crate::callback::{CalleeUrl, Path, substitute};
 use rewheel::duration;
 use rewheel_core::{KindName, NameError, Tenant};
 use rewheel_engine::notify::{Event, NotifySettings, Route, Severity};
@@ -129,9 +130,10 @@ pub struct RouteConfig {
     /// Where to.
     pub to: To,
     /// To which URL; `${NAME}` is a variable of the environment.
-    pub url: Option<String>,
-    /// What signs it; `${NAME}` is a variable of the environment.
-    pub secret: Option<String>,
+    pub url: Option<SecretText>,
+    /// What signs it, each of them; `${NAME}` is a variable of the environment.
+    #[serde(default)]
+    pub secrets: Vec<SecretText>,
     /// Of which events; all if there is none.
     #[serde(default, deserialize_with = "each")]
     pub events: Vec<Event>,
@@ -162,28 +164,28 @@ impl RouteConfig {
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<Target>, RouteError> {
-        let filled = |key: &'static str, text: &Option<String>| {
-            let filled = text.as_ref().map(|text| substitute(text, variable)).transpose();
-            filled.map_err(|why| RouteError::new(key, why))
-        };
-        let (url, secret) = (filled("url", &self.url)?, filled("secret", &self.secret)?);
-        let (url, secret) = match (self.to, url, secret) {
-            (To::Log, Some(_), _) => {
+        let url = match (self.to, &self.url) {
+            (To::Log, Some(_)) => {
                 return Err(RouteError::new("url", "the log has none: take it out"));
             }
-            (To::Log, None, Some(_)) => {
-                return Err(RouteError::new("secret", "the log has none: take it out"));
+            (To::Log, None) if !self.secrets.is_empty() => {
+                return Err(RouteError::new("secrets", "the log has none: take it out"));
             }
-            (To::Log, None, None) => return Ok(None),
-            (to, None, _) => {
+            (To::Log, None) => return Ok(None),
+            (to, None) => {
                 return Err(RouteError::new("url", format!("is missing: `{to}` needs one")));
             }
-            (_, Some(url), secret) => (url, secret),
+            (_, Some(url)) => url,
         };
-        let url = parse_url(&url).map_err(|why| RouteError::new("url", why))?;
-        let wrong = |why| RouteError::new("secret", why);
-        let secret = secret.map(|text| Secret::parse(self.to, &text)).transpose().map_err(wrong)?;
-        Ok(Some(Target { to: self.to, url, secret }))
+        let wrong = |why: String| RouteError::new("url", why);
+        let url = substitute(url.expose(), variable).map_err(wrong)?;
+        // The path of a chat's webhook is often all the secret there is.
+        let url = CalleeUrl::parse(&url, Path::Secret).map_err(wrong)?;
+        let signing = Signing::parse(self.to, &self.secrets, variable).map_err(|error| {
+            let key = error.index.map_or("secrets".to_owned(), |index| format!("secrets.{index}"));
+            RouteError { key, ..RouteError::new("secrets", error.why) }
+        })?;
+        Ok(Some(Target { to: self.to, url, signing }))
     }
 }
 
@@ -192,13 +194,13 @@ impl RouteConfig {
 #[error("notify.route.{index}.{key}: {why}")]
 pub struct RouteError {
     index: usize,
-    key: &'static str,
+    key: String,
     why: String,
 }
 
 impl RouteError {
-    pub(super) fn new(key: &'static str, why: impl Into<String>) -> RouteError {
-        RouteError { index: 0, key, why: why.into() }
+    pub(super) fn new(key: &str, why: impl Into<String>) -> RouteError {
+        RouteError { index: 0, key: key.to_owned(), why: why.into() }
     }
 
     pub(super) fn of(self, index: usize) -> RouteError {

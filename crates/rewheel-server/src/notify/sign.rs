@@ -1,62 +1,89 @@
 //! Signs notices, each receiver in its own way.
 
+use super::secret_text::SecretText;
 use super::settings::To;
-use crate::signature::{self, hmac};
+use crate::callback::substitute;
+use crate::signature::{self, SecretsError, hmac};
 use std::fmt;
 
 /// What proves that a notice is ours.
 #[derive(Clone)]
-pub(super) enum Secret {
-    /// As the receiver hands it out.
-    Text(Vec<u8>),
-    /// As Standard Webhooks has it.
-    Standard(signature::Secret),
+pub(super) enum Signing {
+    /// Nothing does.
+    Unsigned,
+    /// One secret, as a chat hands it out.
+    Chat(Vec<u8>),
+    /// Any number of secrets, as Standard Webhooks has it: each signs.
+    Standard(signature::Secrets),
 }
 
-impl Secret {
-    /// Reads a secret as the receiver hands it out; says what is wrong with it.
-    pub(super) fn parse(to: To, text: &str) -> Result<Secret, String> {
-        if text.is_empty() {
-            return Err("is empty: take it out, or set the variable it comes from".to_owned());
+impl Signing {
+    /// Reads secrets as the receiver hands them out; says which is wrong, and why.
+    pub(super) fn parse(
+        to: To,
+        secrets: &[SecretText],
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Signing, SecretsError> {
+        if secrets.is_empty() {
+            return Ok(Signing::Unsigned);
         }
-        match to {
-            To::Feishu | To::DingTalk => Ok(Secret::Text(text.as_bytes().to_owned())),
-            To::Webhook => signature::Secret::parse(text).map(Secret::Standard),
-            To::Slack => Err("slack signs nothing: its url is the secret; take it out".to_owned()),
-            To::Log => Err("the log has none: take it out".to_owned()),
+        let wrong = |why: String| SecretsError { index: None, why };
+        let texts: Vec<String> = secrets.iter().map(|secret| secret.expose().to_owned()).collect();
+        match (to, &*texts) {
+            (To::Webhook, texts) => {
+                Ok(Signing::Standard(signature::Secrets::parse(texts, variable)?))
+            }
+            (To::Feishu | To::DingTalk, [text]) => {
+                let at_first = |why: String| SecretsError { index: Some(0), why };
+                let text = substitute(text, variable).map_err(at_first)?;
+                if text.is_empty() {
+                    let why = "is empty: take it out, or set the variable it comes from";
+                    return Err(at_first(why.to_owned()));
+                }
+                Ok(Signing::Chat(text.into_bytes()))
+            }
+            (To::Feishu | To::DingTalk, _) => {
+                Err(wrong(format!("must be one: a {to} message has room for one signature")))
+            }
+            (To::Slack, _) => {
+                Err(wrong("slack signs nothing: its url is the secret; take it out".to_owned()))
+            }
+            (To::Log, _) => Err(wrong("the log has none: take it out".to_owned())),
         }
     }
 
     /// Feishu: the secret is in the key, and nothing is signed with it.
-    pub(super) fn feishu(&self, unix_seconds: i64) -> String {
-        let key = [format!("{unix_seconds}\n").as_bytes(), self.text()].concat();
-        hmac(&key, b"")
+    pub(super) fn feishu(&self, unix_seconds: i64) -> Option<String> {
+        let secret = self.chat()?;
+        let key = [format!("{unix_seconds}\n").as_bytes(), secret].concat();
+        Some(hmac(&key, b""))
     }
 
     /// DingTalk: the time and the secret, signed with the secret.
-    pub(super) fn dingtalk(&self, unix_millis: i64) -> String {
-        let text = [format!("{unix_millis}\n").as_bytes(), self.text()].concat();
-        hmac(self.text(), &text)
+    pub(super) fn dingtalk(&self, unix_millis: i64) -> Option<String> {
+        let secret = self.chat()?;
+        let text = [format!("{unix_millis}\n").as_bytes(), secret].concat();
+        Some(hmac(secret, &text))
     }
 
     /// Standard Webhooks: id, time and body.
-    pub(super) fn standard(&self, id: &str, unix_seconds: i64, body: &str) -> String {
+    pub(super) fn standard(&self) -> Option<&signature::Secrets> {
         match self {
-            Secret::Standard(secret) => secret.sign(id, unix_seconds, body.as_bytes()),
-            Secret::Text(_) => String::new(),
+            Signing::Standard(secrets) => Some(secrets),
+            Signing::Chat(_) | Signing::Unsigned => None,
         }
     }
 
-    fn text(&self) -> &[u8] {
+    fn chat(&self) -> Option<&[u8]> {
         match self {
-            Secret::Text(text) => text,
-            Secret::Standard(_) => &[],
+            Signing::Chat(secret) => Some(secret),
+            Signing::Standard(_) | Signing::Unsigned => None,
         }
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
+        f.write_str("Signing(***)")
     }
 }

@@ -215,7 +215,7 @@ fn callback() -> Value {
         .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}))
         .may("success", texts("Statuses that are a success: `2xx`, `200`, `200-204`."))
         .may("secrets", texts("Each signs the request; shown as stars."))
-        .may("allow", texts("Private addresses that it may reach: `127.0.0.0/8`."))
+        .may("allow", texts("Private addresses that it may reach, within `server.callback_allow` of the server: `127.0.0.0/8`."))
         .may("ca", about(text(), "The only certificates that may vouch for the callee, as PEM."))
         .may("retry_after_max", duration_asked())
         .closed("An HTTP request for each attempt.")

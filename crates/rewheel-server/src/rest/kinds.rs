@@ -70,7 +70,7 @@ pub(super) async fn put(
             .hint(format!("change [kinds.{kind}] there, and start the server again")));
     }
     // Before it is known whether they are set: that is nobody's business either.
-    if let Some(error) = runners::check_reach(&text, &app.config().server.callback_env) {
+    if let Some(error) = runners::check_reach(&text, &app.config().server) {
         return Err(Problem::of_fields(Code::InvalidField, vec![error]));
     }
     let settings = parse_settings(&text)?;

@@ -6,6 +6,7 @@ use crate::documented;
 use reqwest::{Client, Method, RequestBuilder};
 use rewheel_core::KindName;
 use rewheel_engine::KindSettings;
+use rewheel_server::callback::Ceiling;
 use rewheel_server::config::Config;
 use rewheel_server::{Said, Server};
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     config.store.url = "memory://".to_owned();
+    let loopback = ["127.0.0.0/8", "::1/128"].map(|network| network.parse().unwrap());
+    config.server.callback_allow = Ceiling::new(loopback);
     config.kinds.insert(KindName::parse("mail").unwrap(), KindSettings::default());
     config
 }

@@ -245,6 +245,7 @@ impl Store for SqliteStore {
                 "normal: the last jobs before a power cut may be lost; take synchronous=normal out";
             risks.push(Risk { name: "synchronous", message: message.to_owned() });
         }
+        risks.extend(self.shared.files.risks());
         Ok(risks)
     }
 

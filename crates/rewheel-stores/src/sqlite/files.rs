@@ -3,7 +3,7 @@
 use super::error::{Trouble, broken, judge};
 use super::migrate::migrate;
 use super::{SqliteOptions, Synchronous};
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{Answer, Risk, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +20,10 @@ const CACHE_KIB: i64 = 64 * 1024;
 /// Twice SQLite's default: rows of a few hundred bytes fill a page, and the trees are flatter.
 const PAGE_BYTES: i64 = 8 * 1024;
 
+/// Only the owner reads and writes.
+#[cfg(unix)]
+const PRIVATE_MODE: u32 = 0o600;
+
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     path: PathBuf,
@@ -33,7 +37,57 @@ impl Files {
 
     /// Opens the file to write, makes it if it is not there, and brings its tables up to date.
     pub(super) fn open_writer(&self) -> Answer<Connection> {
+        self.create_private();
         self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Creates the file so that only its owner can read it: SQLite would create it with the mode 0644. SQLite gives the
+    /// `-wal`, `-shm` and `-journal` files the mode of the database file. An existing file keeps its mode.
+    ///
+    /// An error is ignored here: SQLite meets the same one when it opens the file, and explains it.
+    #[cfg(unix)]
+    fn create_private(&self) {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        if self.path.as_os_str().as_encoded_bytes().starts_with(b":") {
+            // `:memory:` is no file.
+            return;
+        }
+        // Only `create_new`: closing a file that is open elsewhere in this process would release SQLite's locks on it.
+        let _ = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(PRIVATE_MODE)
+            .open(&self.path);
+    }
+
+    #[cfg(not(unix))]
+    fn create_private(&self) {}
+
+    /// Names the files that other users of this machine can read or write.
+    #[cfg(unix)]
+    pub(super) fn risks(&self) -> Option<Risk> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let shared: Vec<String> = ["", "-wal", "-shm", "-journal"]
+            .into_iter()
+            .filter_map(|suffix| {
+                let mut path = self.path.clone().into_os_string();
+                path.push(suffix);
+                let mode = std::fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+                let path = PathBuf::from(path);
+                (mode & !PRIVATE_MODE != 0).then(|| format!("{} ({mode:04o})", path.display()))
+            })
+            .collect();
+        let message = format!(
+            "other users of this machine may open {}: payloads, callback headers and signing secrets are in there; \
+             run `chmod 600` on each",
+            shared.join(", ")
+        );
+        (!shared.is_empty()).then_some(Risk { name: "file_mode", message })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn risks(&self) -> Option<Risk> {
+        None
     }
 
     /// Opens the file again. One that is gone is not made: what was acknowledged is in the old one.
@@ -137,5 +191,30 @@ mod tests {
         assert!(files.reopen_writer().is_ok());
         std::fs::remove_file(&path).unwrap();
         assert!(files.reopen_writer().is_err() && !path.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_can_read_files_that_are_created() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rewheel.db");
+        let files = Files::new(path.clone(), &SqliteOptions::default());
+        let connection = files.open_writer().unwrap();
+        connection.execute_batch("CREATE TABLE t (a)").unwrap();
+        let mode = |suffix: &str| {
+            let path = format!("{}{suffix}", path.display());
+            std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+        };
+        assert_eq!(["", "-wal", "-shm"].map(mode), [0o600; 3]);
+        assert!(files.risks().is_none());
+        // An existing file keeps its mode, and is named.
+        drop(connection);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let _connection = files.open_writer().unwrap();
+        assert_eq!(mode(""), 0o644);
+        let risk = files.risks().unwrap();
+        assert!(risk.message.contains("rewheel.db (0644), "), "{}", risk.message);
+        assert!(risk.message.contains("rewheel.db-wal (0644)"), "{}", risk.message);
     }
 }

@@ -1,6 +1,6 @@
 //! Where callbacks go: a URL, with those that stand in for it.
 
-use super::{CallbackError, Fields, typed};
+use super::{CallbackError, Fields, typed, unquoted};
 use crate::callback::address::Allow;
 use crate::callback::template::UrlTemplate;
 use rewheel_core::Job;
@@ -33,6 +33,23 @@ impl Urls {
     /// Returns whether there is another one to turn to.
     pub(crate) fn has_failover(&self) -> bool {
         self.0.len() > 1
+    }
+
+    /// Returns the words of all of them that only the callees may see.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        self.0.iter().flat_map(|placed| placed.url.secrets()).collect()
+    }
+
+    /// Finds a URL that spells out an address that may not be reached.
+    pub(super) fn refused(&self, allow: &Allow) -> Option<CallbackError> {
+        self.0.iter().enumerate().find_map(|(index, placed)| {
+            let refused = allow.check(placed.url.address()?).err()?;
+            let path = match index.checked_sub(1) {
+                None => vec!["url".to_owned()],
+                Some(index) => vec!["failover".to_owned(), index.to_string(), "url".to_owned()],
+            };
+            Some(CallbackError { path, message: refused.to_string() })
+        })
     }
 
     /// Puts those of a region first. Otherwise they stay in the order in which they are written.
@@ -69,7 +86,11 @@ impl Urls {
 }
 
 /// Reads `url`, `region` and `failover`.
-pub(super) fn parse(fields: &Fields, allow: &Allow) -> Result<Urls, CallbackError> {
+pub(super) fn parse(
+    fields: &Fields,
+    allow: &Allow,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Urls, CallbackError> {
     let Some(url) = &fields.url else {
         return Err(CallbackError::of("url", "is required"));
     };
@@ -78,9 +99,9 @@ pub(super) fn parse(fields: &Fields, allow: &Allow) -> Result<Urls, CallbackErro
         None => None,
     };
     let first = Entry { url: typed("url", url)?, region };
-    let mut urls = vec![placed(first, allow, &[])?];
+    let mut urls = vec![placed(first, allow, variable, &[])?];
     let further = match &fields.failover {
-        Some(failover) => typed::<Vec<Value>>("failover", failover)?,
+        Some(failover) => unquoted::<Vec<Value>>("failover", failover, "a list of URLs")?,
         None => Vec::new(),
     };
     if further.len() > FAILOVER_MAX {
@@ -89,22 +110,28 @@ pub(super) fn parse(fields: &Fields, allow: &Allow) -> Result<Urls, CallbackErro
     for (index, entry) in further.into_iter().enumerate() {
         let entry = match entry.as_str() {
             Some(url) => Entry { url: url.to_owned(), region: None },
-            None => Entry::deserialize(&entry).map_err(|error| {
-                let why = format!("must be a url, or {{ url = \"…\", region = \"…\" }}: {error}");
+            // Not the error: it may quote a URL with a secret.
+            None => Entry::deserialize(&entry).map_err(|_| {
+                let why = "must be a url, or { url = \"…\", region = \"…\" }";
                 CallbackError::within("failover", index, why)
             })?,
         };
-        urls.push(placed(entry, allow, &["failover", &index.to_string()])?);
+        urls.push(placed(entry, allow, variable, &["failover", &index.to_string()])?);
     }
     Ok(Urls(urls))
 }
 
-fn placed(entry: Entry, allow: &Allow, path: &[&str]) -> Result<Placed, CallbackError> {
+fn placed(
+    entry: Entry,
+    allow: &Allow,
+    variable: &dyn Fn(&str) -> Option<String>,
+    path: &[&str],
+) -> Result<Placed, CallbackError> {
     let wrong = |field: &str, message: String| CallbackError {
         path: path.iter().copied().chain([field]).map(str::to_owned).collect(),
         message,
     };
-    let url = UrlTemplate::parse(&entry.url).map_err(|why| wrong("url", why))?;
+    let url = UrlTemplate::parse(&entry.url, variable).map_err(|why| wrong("url", why))?;
     if let Some(address) = url.address() {
         allow.check(address).map_err(|refused| wrong("url", refused.to_string()))?;
     }

@@ -1,6 +1,7 @@
 //! Checks what a callback's settings may say.
 
 use super::Callback;
+use crate::callback::Ceiling;
 use crate::callback::template::tests::job;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ fn what_is_not_known_is_named() {
         settings[field] = json!([]);
         refuse(settings, &format!("{field}: unknown field `{field}`"));
     }
-    refuse(json!("https://pay.example"), "invalid type: string");
+    refuse(json!("https://pay.example?key=s3cret"), "must be an object");
 }
 
 #[test]
@@ -128,6 +129,116 @@ fn what_proves_who_sends_is_masked_unless_it_is_named_only() {
     );
     assert_eq!(settings["secrets"], json!(["***", "${PAY_SECRET}"]));
     assert_eq!(settings["url"], "https://pay.example");
+    let mut settings = json!({
+        "url": "https://a:b@pay.example/hook?key=hunter2",
+        "failover": ["https://b.example?hunter2", {"url": "https://c.example?k=hunter2"}, {"url": "https://d.example?k=${K}"}],
+    });
+    super::masked(&mut settings);
+    assert_eq!(settings["url"], "https://***@pay.example/hook?***");
+    let failover = json!(["https://b.example?***", {"url": "https://c.example?***"}, {"url": "https://d.example?k=${K}"}]);
+    assert_eq!(settings["failover"], failover);
+}
+
+#[test]
+fn a_masked_url_is_no_url() {
+    refuse(json!({"url": "https://pay.example/?***"}), "url: is masked in answers");
+    let failover = json!({"url": "https://a.example", "failover": ["https://***@b.example"]});
+    refuse(failover, "failover.0.url: is masked in answers");
+}
+
+#[test]
+fn variables_are_filled_into_urls_and_not_printed() {
+    let settings = json!({
+        "url": "https://pay.example/hook/{id}?key=${PAY_TOKEN}",
+        "failover": ["https://b.example/${PAY_TOKEN}/x"],
+    });
+    let callback = parse(&settings).unwrap();
+    let job = job(None, b"{}");
+    let urls = callback.urls.in_turn(&job);
+    let sent = |place: usize| urls[place].render(&job).unwrap().to_uri().unwrap().to_string();
+    assert!(sent(0).ends_with("?key=s3cret"), "{}", sent(0));
+    assert_eq!(sent(1), "https://b.example/s3cret/x");
+    let shown = urls[1].render(&job).unwrap().to_string();
+    assert_eq!(shown, "https://b.example/***");
+    let printed = format!("{callback:?}");
+    assert!(printed.contains("key=${PAY_TOKEN}") && !printed.contains("s3cret"), "{printed}");
+    refuse(json!({"url": "https://${NOPE}/"}), "url: environment variable `NOPE` is not set");
+    refuse(
+        json!({"url": "https://x/${REWHEEL__STORE__URL}"}),
+        "url: environment variable `REWHEEL__STORE__URL` is the server's own",
+    );
+    refuse(json!({"url": "https://x/${PAY_TOKEN"}), "url: has a `${` without its `}`");
+}
+
+/// What is in a variable is no template, and cannot be where jobs lead to.
+#[test]
+fn the_value_of_a_variable_is_taken_as_it_is() {
+    let value = |text: &'static str| {
+        let variable = move |_: &str| Some(text.to_owned());
+        let parsed = Callback::parse_with(&json!({"url": "${URL}"}), &variable);
+        parsed.map(|callback| {
+            let job = job(None, b"{}");
+            callback.urls.in_turn(&job)[0].render(&job).unwrap().to_uri().unwrap().to_string()
+        })
+    };
+    assert_eq!(
+        value("https://a.example/{id}?b=${C}").unwrap(),
+        "https://a.example/%7Bid%7D?b=${C}"
+    );
+    let refused = value("http://10.0.0.1/").unwrap_err();
+    assert_eq!(
+        (refused.pointer().as_str(), refused.message().starts_with("10.0.0.1 is refused")),
+        ("/url", true)
+    );
+    assert_eq!(
+        value("https://u:p@a.example/").unwrap_err().message(),
+        "must have no user or password: use headers"
+    );
+}
+
+#[test]
+fn what_a_callee_repeats_of_a_url_is_masked() {
+    let variable = |_: &str| Some("t0ken-from-env".to_owned());
+    let settings = json!({
+        "url": "https://a.example/{payload.order}?key=l1teral%2Dsecret&order={payload.order}",
+        "failover": ["https://b.example/x/${T}"],
+    });
+    let echo = Callback::parse_with(&settings, &variable).unwrap().echo;
+    let masked = |text: &str| echo.masked(text.to_owned());
+    assert_eq!(masked("no key=l1teral%2Dsecret here"), "no key=*** here");
+    assert_eq!(masked("no key l1teral-secret here"), "no key *** here");
+    assert_eq!(masked("no /x/t0ken-from-env"), "no /x/***");
+    assert_eq!(masked("order order-12345 is gone"), "order order-12345 is gone");
+}
+
+#[test]
+fn a_kind_of_rest_stays_below_the_ceiling() {
+    let ceiling = Ceiling::new(["10.0.0.0/8".parse().unwrap(), "0.0.0.0/0".parse().unwrap()]);
+    let beyond = |settings: Value, ceiling: &Ceiling| {
+        Callback::beyond(&settings, ceiling)
+            .map(|error| (error.pointer(), error.message().to_owned()))
+    };
+    let all = json!({"url": "https://a.example", "allow": ["10.1.0.0/16", "0.0.0.0/0"]});
+    let (pointer, why) = beyond(all.clone(), &Ceiling::default()).unwrap();
+    assert_eq!(pointer, "/allow");
+    assert!(why.contains("10.1.0.0/16") && why.contains("server.callback_allow"), "{why}");
+    assert_eq!(beyond(all, &ceiling), None);
+    let metadata = json!({"url": "http://169.254.169.254/", "allow": ["0.0.0.0/0"]});
+    assert_eq!(beyond(metadata.clone(), &ceiling).unwrap().0, "/url");
+    let second = json!({"url": "https://a.example", "failover": ["http://169.254.0.1"], "allow": ["0.0.0.0/0"]});
+    assert_eq!(beyond(second, &ceiling).unwrap().0, "/failover/0/url");
+    // The config file may say so.
+    assert!(parse(&metadata).is_ok());
+    let allow = parse(&metadata).unwrap().within(&ceiling).allow().clone();
+    assert!(allow.check("10.0.0.1".parse().unwrap()).is_ok());
+    let refused = allow.check("169.254.169.254".parse().unwrap()).unwrap_err().to_string();
+    assert!(refused.ends_with("only a kind in the server's config file may reach it"), "{refused}");
+    let refused = parse(&metadata)
+        .unwrap()
+        .within(&Ceiling::default())
+        .allow()
+        .check("10.0.0.1".parse().unwrap());
+    assert!(refused.unwrap_err().to_string().contains("not within server.callback_allow"));
 }
 
 #[test]
@@ -195,7 +306,7 @@ fn urls_of_the_nodes_region_come_first() {
 #[test]
 fn each_further_url_is_checked_as_the_first_is() {
     let with = |failover: Value| json!({"url": "https://pay.example", "failover": failover});
-    refuse(with(json!("https://b.example")), "failover: invalid type");
+    refuse(with(json!("https://b.example")), "failover: must be a list of URLs");
     refuse(
         with(json!(["https://b.example", "ftp://c.example"])),
         "failover.1.url: must begin with",

@@ -40,7 +40,10 @@ pub(in crate::callback) fn job(tenant: Option<&str>, payload: &[u8]) -> Job {
 #[track_caller]
 fn render(template: &str, tenant: Option<&str>, payload: &Value) -> Result<String, NoUrl> {
     let job = job(tenant, payload.to_string().as_bytes());
-    UrlTemplate::parse(template).unwrap().render(&job).map(String::from)
+    UrlTemplate::parse(template, &|_| None)
+        .unwrap()
+        .render(&job)
+        .map(|url| url.to_uri().unwrap().to_string())
 }
 
 #[track_caller]
@@ -117,7 +120,7 @@ fn what_the_payload_lacks_is_named() {
         let NoUrl::BadPayload(why) = error else { panic!("{error:?}") };
         assert!(why.starts_with("the url needs /order of the payload: "), "{why}");
     }
-    let template = UrlTemplate::parse("https://x/{payload.order}").unwrap();
+    let template = UrlTemplate::parse("https://x/{payload.order}", &|_| None).unwrap();
     assert!(matches!(template.render(&job(None, b"\xff")), Err(NoUrl::BadPayload(_))));
 }
 
@@ -145,7 +148,7 @@ fn a_template_that_cannot_work_is_refused() {
         ("https://x/id}", "has a `}`"),
         (&format!("https://x/{}", "a".repeat(9_000)), "is longer than"),
     ] {
-        let error = UrlTemplate::parse(template).unwrap_err();
+        let error = UrlTemplate::parse(template, &|_| None).unwrap_err();
         assert!(error.starts_with(why), "{template}: {error}");
     }
 }
@@ -153,7 +156,7 @@ fn a_template_that_cannot_work_is_refused() {
 #[test]
 fn jobs_that_go_to_different_hosts_are_told_apart() {
     let host = |template: &str, tenant: &str| {
-        let template = UrlTemplate::parse(template).unwrap();
+        let template = UrlTemplate::parse(template, &|_| None).unwrap();
         template.host_of(&job(Some(tenant), br#"{"host":"a.example"}"#))
     };
     let of = |host: &str| Some(host.to_owned());

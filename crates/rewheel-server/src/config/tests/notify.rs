@@ -18,7 +18,7 @@ fn every_key_of_the_section_is_read() {
         [[notify.route]]
         to = "feishu"
         url = "http://10.0.0.7/hook"
-        secret = "s"
+        secrets = ["s"]
         events = ["dead_letter", "not_retryable"]
         kinds = ["charge-card"]
         tenants = ["shop"]
@@ -78,10 +78,10 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     check_route("to = \"slack\"\nurl = \"ftp://a\"", "5: notify.route.1.url: must begin with http");
     check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: has a space");
     let slack = "to = \"slack\"\nurl = \"https://a.example\"";
-    check_route(&format!("{slack}\nsecret = \"s\""), "6: notify.route.1.secret: slack signs");
+    check_route(&format!("{slack}\nsecrets = [\"s\"]"), "6: notify.route.1.secrets: slack signs");
     check_route(
-        "to = \"webhook\"\nurl = \"https://a.example\"\nsecret = \"s\"",
-        "6: notify.route.1.secret: must be `whsec_` or `whsk_` and base64",
+        "to = \"webhook\"\nurl = \"https://a.example\"\nsecrets = [\"s\"]",
+        "6: notify.route.1.secrets.0: must be `whsec_` or `whsk_` and base64",
     );
     let events = "events = [\"dead_letter\", \"dead\"]";
     check_route(
@@ -126,4 +126,20 @@ fn the_documentation_names_every_event() {
     for event in Event::ROUTED {
         assert!(page.contains(&format!("`{event}`")), "{event} is missing");
     }
+}
+
+#[test]
+fn a_secret_in_the_wrong_place_is_not_quoted() {
+    let route = "[[notify.route]]\nto = \"webhook\"\nurl = \"https://a.example\"\n";
+    let text = format!("{route}secrets = \"hunter2\"");
+    check(&text, &[], "rewheel.toml:4: notify.route.0.secrets: invalid type: string, expected a");
+    let broken = "[{ to = \"webhook\", url = \"https://a.example/hunter2\"";
+    check(
+        "",
+        &[("REWHEEL__NOTIFY__ROUTE", broken)],
+        "REWHEEL__NOTIFY__ROUTE: notify.route: invalid type: string, expected a",
+    );
+    let parsed = load("[[notify.route]]\nto = \"slack\"\nurl = \"https://a.example/hunter2\"", &[]);
+    let printed = format!("{:?}", parsed.unwrap().notify);
+    assert!(!printed.contains("hunter2"), "{printed}");
 }

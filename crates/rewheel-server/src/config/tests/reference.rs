@@ -140,10 +140,14 @@ fn what_is_in_force_says_where_it_is_from() {
         places = 8
         [kinds."charge.card"]
         runner = "callback"
-        callback = { url = "https://a.example", headers = { x-a = "geheim", x-b = "${PATH}" }, secrets = ["whsec_Z2VoZWltZ2VoZWltZ2VoZWltZ2VoZWlt"] }
+        callback = { url = "https://a.example/hook?key=geheim", failover = ["https://b.example?geheim", { url = "https://c.example?k=${PATH}", region = "eu" }], headers = { x-a = "geheim", x-b = "${PATH}" }, secrets = ["whsec_Z2VoZWltZ2VoZWltZ2VoZWltZ2VoZWlt"] }
         [[notify.route]]
         to = "slack"
         url = "https://hooks.example/geheim"
+        [[notify.route]]
+        to = "feishu"
+        url = "https://bots.example/geheim"
+        secrets = ["geheim"]
     "#;
     std::fs::write(&path, text).unwrap();
     let env = [
@@ -169,6 +173,12 @@ fn what_is_in_force_says_where_it_is_from() {
     assert_eq!(found("kinds.charge.card.attempts_max"), is("8", "default"));
     let headers = found("kinds.charge.card.callback.headers");
     assert_eq!(headers, is("{ x-a = \"***\", x-b = \"${PATH}\" }", "rewheel.toml:8"));
+    let url = found("kinds.charge.card.callback.url");
+    assert_eq!(url, is("\"https://a.example/hook?***\"", "rewheel.toml:8"));
+    let failover = found("kinds.charge.card.callback.failover").0;
+    assert!(failover.contains("https://b.example?***"), "{failover}");
+    assert!(failover.contains("https://c.example?k=${PATH}"), "{failover}");
     assert_eq!(found("notify.route.0.url"), is("\"***\"", "rewheel.toml:11"));
+    assert_eq!(found("notify.route.1.secrets"), is("[\"***\"]", "rewheel.toml:15"));
     assert!(!serde_json::to_string(&all).unwrap().contains("geheim"));
 }

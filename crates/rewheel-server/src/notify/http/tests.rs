@@ -1,13 +1,16 @@
 //! What is sent to whom, and what proves that it is ours.
 
-use super::Target;
+use super::{Target, message_id};
+use crate::callback::{CalleeUrl, Path};
+use crate::notify::secret_text::SecretText;
 use crate::notify::settings::To;
-use crate::notify::sign::Secret;
+use crate::notify::sign::Signing;
+use crate::signature::{Secret, SecretsError};
 use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::body::Bytes;
-use rewheel_core::Timestamp;
+use rewheel_core::{HolderId, Timestamp};
 use rewheel_engine::notify::{Event, Notice};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
@@ -19,11 +22,17 @@ fn at() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123)
 }
 
-fn request(to: To, secret: Option<&str>) -> Request<Full<Bytes>> {
-    let url = Url::parse("https://chat.example/hook?access_token=abc").unwrap();
-    let secret = secret.map(|text| Secret::parse(to, text).unwrap());
+fn signing(to: To, secrets: &[&str]) -> Result<Signing, SecretsError> {
+    let secrets: Vec<SecretText> = secrets.iter().copied().map(SecretText::from).collect();
+    Signing::parse(to, &secrets, &|_| None)
+}
+
+fn request(to: To, secrets: &[&str]) -> Request<Full<Bytes>> {
+    let url = CalleeUrl::parse("https://chat.example/hook?access_token=abc", Path::Secret).unwrap();
     let notice = Notice::new(Event::EngineError, Timestamp::from_millis(0), "it <fails> & fails");
-    Target { to, url, secret }.request(&notice, ID, at()).unwrap()
+    let target = Target { to, url, signing: signing(to, secrets).unwrap() };
+    assert!(!format!("{target:?}").contains("abc"), "{target:?}");
+    target.request(&notice, ID, at()).unwrap()
 }
 
 fn text(request: &Request<Full<Bytes>>) -> String {
@@ -45,19 +54,20 @@ fn header<'a>(request: &'a Request<Full<Bytes>>, name: &str) -> Option<&'a str> 
 
 #[test]
 fn slack_gets_text_that_is_no_markup() {
-    let request = request(To::Slack, None);
+    let request = request(To::Slack, &[]);
     let text = "[error] engine_error: it &lt;fails&gt; &amp; fails";
-    assert_eq!(body(&request), json!({ "text": text }));
+    let expected = json!({ "text": text, "mrkdwn": false, "parse": "none", "link_names": false });
+    assert_eq!(body(&request), expected);
     assert_eq!(url(&request).as_str(), "https://chat.example/hook?access_token=abc");
     assert_eq!(header(&request, "content-type"), Some("application/json; charset=utf-8"));
 }
 
 #[test]
 fn feishu_gets_text_and_its_signature_in_the_body() {
-    let text = "[error] engine_error: it <fails> & fails";
+    let text = "[error] engine_error: it ＜fails＞ & fails";
     let plain = json!({ "msg_type": "text", "content": { "text": text } });
-    assert_eq!(body(&request(To::Feishu, None)), plain);
-    let signed = body(&request(To::Feishu, Some("SECtest")));
+    assert_eq!(body(&request(To::Feishu, &[])), plain);
+    let signed = body(&request(To::Feishu, &["SECtest"]));
     assert_eq!(signed["timestamp"], "1700000000");
     assert_eq!(signed["sign"], "G7XpBpG8NgG02fJOAhX6FRAObIljmFoxVReo8I62pEk=");
     assert_eq!(signed["content"], plain["content"]);
@@ -66,10 +76,12 @@ fn feishu_gets_text_and_its_signature_in_the_body() {
 #[test]
 fn dingtalk_gets_text_and_its_signature_in_the_url() {
     let text = "[error] engine_error: it <fails> & fails";
-    let plain = request(To::DingTalk, None);
-    assert_eq!(body(&plain), json!({ "msgtype": "text", "text": { "content": text } }));
+    let plain = request(To::DingTalk, &[]);
+    let expected =
+        json!({ "msgtype": "text", "text": { "content": text }, "at": { "isAtAll": false } });
+    assert_eq!(body(&plain), expected);
     assert_eq!(url(&plain).query(), Some("access_token=abc"));
-    let signed = request(To::DingTalk, Some("SECtest"));
+    let signed = request(To::DingTalk, &["SECtest"]);
     let query: Vec<(String, String)> =
         url(&signed).query_pairs().map(|(name, value)| (name.into(), value.into())).collect();
     let expected = [
@@ -84,32 +96,49 @@ fn dingtalk_gets_text_and_its_signature_in_the_url() {
 
 #[test]
 fn a_webhook_gets_the_document_with_a_signature_of_it() {
-    let plain = request(To::Webhook, None);
+    let plain = request(To::Webhook, &[]);
     assert_eq!(body(&plain)["text"], "it <fails> & fails");
     assert_eq!(header(&plain, "webhook-id"), Some(ID));
     assert_eq!(header(&plain, "webhook-timestamp"), Some("1700000000"));
     assert_eq!(header(&plain, "webhook-signature"), None);
-    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    let signed = request(To::Webhook, Some(secret));
+    let secrets = [
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh",
+    ];
+    let signed = request(To::Webhook, &secrets);
     let text = text(&signed);
-    let expected = Secret::parse(To::Webhook, secret).unwrap().standard(ID, 1_700_000_000, &text);
-    assert_eq!(header(&signed, "webhook-signature"), Some(expected.as_str()));
-}
-
-/// The example of the specification.
-#[test]
-fn the_signature_of_a_webhook_is_the_standard_one() {
-    let secret = Secret::parse(To::Webhook, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-    let signature =
-        secret.standard("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
-    assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    let each = secrets
+        .map(|secret| Secret::parse(secret).unwrap().sign(ID, 1_700_000_000, text.as_bytes()));
+    assert_eq!(header(&signed, "webhook-signature"), Some(each.join(" ").as_str()));
 }
 
 #[test]
 fn a_secret_that_cannot_be_one_is_refused_and_none_is_printed() {
-    assert!(Secret::parse(To::Webhook, "hunter2").unwrap_err().contains("whsec_"));
-    assert!(Secret::parse(To::Slack, "hunter2").unwrap_err().contains("slack signs nothing"));
-    assert!(Secret::parse(To::Feishu, "").unwrap_err().contains("is empty"));
-    let secret = Secret::parse(To::Feishu, "hunter2").unwrap();
-    assert_eq!(format!("{secret:?}"), "Secret(***)");
+    let refused = |to, secrets: &[&str]| signing(to, secrets).unwrap_err();
+    assert!(refused(To::Webhook, &["hunter2"]).why.contains("whsec_"));
+    assert!(refused(To::Slack, &["hunter2"]).why.contains("slack signs nothing"));
+    assert!(refused(To::Feishu, &[""]).why.contains("is empty"));
+    assert!(refused(To::DingTalk, &["a", "b"]).why.contains("must be one"));
+    assert_eq!(
+        refused(To::Webhook, &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "x"]).index,
+        Some(1)
+    );
+    let printed = format!("{:?}", signing(To::Feishu, &["hunter2"]).unwrap());
+    assert_eq!(printed, "Signing(***)");
+}
+
+#[test]
+fn a_message_keeps_its_id_and_another_has_another() {
+    let [one, other] = [[1; 16], [2; 16]].map(HolderId::from_bytes);
+    let notice = |event, holder, text: &str| Notice {
+        holder: Some(holder),
+        ..Notice::new(event, Timestamp::from_millis(0), text)
+    };
+    let dead = message_id(&notice(Event::DeadLetter, one, "a"));
+    assert_eq!(dead, message_id(&notice(Event::DeadLetter, one, "a")));
+    assert_eq!(dead, message_id(&notice(Event::DeadLetter, other, "a")), "any node may send it");
+    assert_ne!(dead, message_id(&notice(Event::DeadLetter, one, "b")));
+    let error = |holder| message_id(&notice(Event::EngineError, holder, "a"));
+    assert_ne!(error(one), error(other), "each node has its own errors");
+    assert_eq!((dead.len(), &dead[..4]), (36, "msg_"));
 }
