@@ -105,12 +105,18 @@ impl KindEntry {
         let room = self.load.room(most).min(ahead.saturating_sub(self.load.in_hand()));
         let free = self.places.as_ref().map_or(usize::MAX, |places| places.available_permits());
         match (&self.parked, self.judged()) {
-            (Some(parked), _) if parked.prober != Some(holder) => 0,
+            (Some(parked), _) if parked.prober != Some(holder) => {
+                self.load.set_aside();
+                0
+            }
             // One job finds out.
-            (Some(_), _) => usize::from(self.load.is_idle()),
+            (Some(_), _) => usize::from(self.load.is_clear()),
             (None, Some(health)) => match health.state() {
-                BreakerState::Open => 0,
-                BreakerState::HalfOpen => usize::from(self.load.is_idle()),
+                BreakerState::Open => {
+                    self.load.set_aside();
+                    0
+                }
+                BreakerState::HalfOpen => usize::from(self.load.is_clear()),
                 BreakerState::Closed => room.min(free),
             },
             (None, None) => room.min(free),
@@ -275,6 +281,9 @@ impl Shared {
         }
         if kind.parked.is_some() {
             self.park.notify_one();
+            if known.is_none_or(|known| known.parked.is_none()) {
+                load.set_aside();
+            }
         }
         // What waits here may have to go, or may start.
         let _ = self.to_dispatch.send(Command::Place);

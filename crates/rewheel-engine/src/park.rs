@@ -291,7 +291,7 @@ impl Parking {
         let is_mine = parked.prober == Some(holder);
         if parked.prober.is_some() {
             let known = self.idle.get(name).filter(|(seen, _)| *seen == generation);
-            let is_idle = !is_mine || kind.load.is_idle();
+            let is_idle = !is_mine || kind.load.is_clear();
             let since = known.map(|(_, since)| *since).filter(|_| is_idle).unwrap_or(now);
             self.idle.insert(name.clone(), (generation, since));
             // Another may live, and not be able to run the kind any more: how long its attempt takes is not seen from here.

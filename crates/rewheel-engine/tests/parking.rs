@@ -438,3 +438,44 @@ async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     assert!(store.books().await?.live > 1_000, "the others had nothing to do any more");
     Ok(())
 }
+
+/// Attempts that never answered when the dependency went down do not keep the kind away when it is back.
+#[tokio::test(start_paused = true)]
+async fn attempts_that_hang_do_not_delay_the_way_back() -> Tested {
+    let (store, charge) = (store(), Dependency::default());
+    let dependency = charge.clone();
+    let engine = Engine::builder(Arc::new(store.clone()))
+        .settings(EngineSettings { places: 20, ..EngineSettings::default() })
+        .kind("charge", KindSettings { attempt_timeout: seconds(3_600), ..settings() })
+        .raw_handler("charge", move |ctx: JobContext| {
+            let dependency = dependency.clone();
+            async move {
+                if ctx.payload() == b"hangs" {
+                    std::future::pending::<()>().await;
+                }
+                dependency.call().await
+            }
+        })
+        .start()
+        .await?;
+    charge.set_down(true);
+    // As many as one kind may have of the places, and then enough that fail.
+    for _ in 0..12 {
+        engine.submit_raw("charge", b"hangs".to_vec()).await?;
+    }
+    for _ in 0..40 {
+        engine.submit_raw("charge", b"fails".to_vec()).await?;
+    }
+    tokio::time::sleep(seconds(3)).await;
+    let kind = KindName::parse("charge")?;
+    let parked =
+        |kinds: Vec<Kind>| kinds.into_iter().any(|one| one.name == kind && one.parked.is_some());
+    assert!(parked(store.kinds().await?), "it is down");
+    charge.set_down(false);
+    tokio::time::sleep(seconds(120)).await;
+    assert!(!parked(store.kinds().await?), "it is back, and an hour has not passed");
+    let books = store.books().await?;
+    assert_eq!((books.live, books.finished), (12, 40));
+    engine.kill();
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! How much of an engine one kind takes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Without a ramp.
 const NO_RAMP: usize = usize::MAX;
@@ -9,15 +9,29 @@ const NO_RAMP: usize = usize::MAX;
 /// What one kind has of this engine.
 #[derive(Debug)]
 pub(crate) struct Load {
-    running: AtomicUsize,
+    attempts: Mutex<Attempts>,
     queued: AtomicUsize,
     /// How many may run while it comes back from an outage.
     ramp: AtomicUsize,
 }
 
+/// Attempts that run now.
+#[derive(Debug, Default)]
+struct Attempts {
+    running: usize,
+    /// Attempts from before its dependency went down. They may hang until their timeout: they take places, but say nothing
+    /// about whether it is back.
+    old: usize,
+    /// Grows when running attempts become old.
+    outages: u64,
+}
+
 /// An attempt that runs, until it is settled.
 #[derive(Debug)]
-pub(crate) struct Running(Arc<Load>);
+pub(crate) struct Running {
+    load: Arc<Load>,
+    outages: u64,
+}
 
 /// A job that is due, as long as it waits for a place.
 #[derive(Debug)]
@@ -26,7 +40,7 @@ pub(crate) struct Queued(Arc<Load>);
 impl Default for Load {
     fn default() -> Load {
         Load {
-            running: AtomicUsize::new(0),
+            attempts: Mutex::default(),
             queued: AtomicUsize::new(0),
             ramp: AtomicUsize::new(NO_RAMP),
         }
@@ -34,12 +48,25 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Begins an attempt, if fewer than `most` run and the ramp allows it.
+    // Nothing that can panic happens under this lock.
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins an attempt, if fewer than `most` run and the ramp allows it. Where old attempts hang in all of its places, one
+    /// more may run: somebody has to find out that the dependency is back.
     pub(crate) fn begin(self: &Arc<Load>, most: usize) -> Option<Running> {
-        let most = most.min(self.ramp.load(Ordering::Relaxed));
-        let one_more = |running: usize| (running < most).then_some(running + 1);
-        let begun = self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        begun.is_ok().then(|| Running(Arc::clone(self)))
+        let ramp = self.ramp.load(Ordering::Relaxed);
+        let mut attempts = self.attempts();
+        let has_place = attempts.running + attempts.old < most
+            || (attempts.running == 0 && attempts.old > 0 && most > 0);
+        if !has_place || attempts.running >= ramp {
+            return None;
+        }
+        attempts.running += 1;
+        let outages = attempts.outages;
+        drop(attempts);
+        Some(Running { load: Arc::clone(self), outages })
     }
 
     pub(crate) fn queue(self: &Arc<Load>) -> Queued {
@@ -47,21 +74,38 @@ impl Load {
         Queued(Arc::clone(self))
     }
 
+    /// Notes that the dependency is down: what runs now is from before.
+    pub(crate) fn set_aside(&self) {
+        let mut attempts = self.attempts();
+        if attempts.running > 0 {
+            attempts.old += attempts.running;
+            attempts.running = 0;
+            attempts.outages += 1;
+        }
+    }
+
     /// Returns how many more jobs to have in hand, where up to `most` may run: nearly as many again wait, so that no
     /// place waits for the store. A fifth less, so that there is always room to claim what others have.
     pub(crate) fn room(&self, most: usize) -> usize {
         let most = most.saturating_mul(2).saturating_sub(most.div_ceil(5));
-        most.min(self.ramp.load(Ordering::Relaxed)).saturating_sub(self.in_hand())
+        let of_ramp = self.ramp.load(Ordering::Relaxed).saturating_sub(self.fresh());
+        most.saturating_sub(self.in_hand()).min(of_ramp)
     }
 
     /// Returns how many run.
     pub(crate) fn running(&self) -> usize {
-        self.running.load(Ordering::Relaxed)
+        let attempts = self.attempts();
+        attempts.running + attempts.old
     }
 
     /// Returns how many run, or wait for a place.
     pub(crate) fn in_hand(&self) -> usize {
-        self.running.load(Ordering::Relaxed) + self.queued.load(Ordering::Relaxed)
+        self.running() + self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many run or wait for a place, without those from before an outage.
+    fn fresh(&self) -> usize {
+        self.attempts().running + self.queued.load(Ordering::Relaxed)
     }
 
     /// Returns whether something waits for a place.
@@ -77,6 +121,11 @@ impl Load {
     /// Returns whether nothing of it runs, and nothing waits for a place.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_hand() == 0
+    }
+
+    /// Returns whether nothing of it runs or waits but what is from before an outage: a probe may begin.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.fresh() == 0
     }
 
     /// Lets it come back slowly: one attempt at first.
@@ -105,7 +154,12 @@ impl Load {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        let mut attempts = self.load.attempts();
+        if attempts.outages == self.outages {
+            attempts.running -= 1;
+        } else {
+            attempts.old -= 1;
+        }
     }
 }
 
@@ -155,6 +209,24 @@ mod tests {
             load.succeeded(4);
         }
         assert_eq!(load.room(10), 18);
+    }
+
+    #[test]
+    fn attempts_that_hang_do_not_keep_a_probe_away() {
+        let load = Arc::new(Load::default());
+        let hung: Vec<_> = std::iter::from_fn(|| load.begin(4)).collect();
+        assert_eq!((hung.len(), load.is_clear(), load.room(4)), (4, false, 3));
+        load.set_aside();
+        load.set_aside();
+        assert!(load.is_clear() && load.running() == 4);
+        let probe = load.begin(4);
+        assert!(probe.is_some() && !load.is_clear());
+        assert!(load.begin(4).is_none(), "one more than its places, not two");
+        drop(hung);
+        assert_eq!(load.running(), 1);
+        drop(probe);
+        assert_eq!((load.running(), load.is_idle()), (0, true));
+        assert!(load.begin(0).is_none());
     }
 
     #[test]
