@@ -16,6 +16,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("shards", include_str!("migrations/0006_shards.sql")),
     ("tokens", include_str!("migrations/0007_tokens.sql")),
     ("idempotency", include_str!("migrations/0008_idempotency.sql")),
+    ("kind_versions", include_str!("migrations/0010_kind_versions.sql")),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
