@@ -12,7 +12,9 @@ use crate::submit::{self, Submit};
 use crate::trace;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
-use rewheel_core::{Actor, HolderId, JobId, KindChange, KindChanged, KindName, NewKind};
+use rewheel_core::{
+    Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEdited, KindName, NewKind,
+};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -176,6 +178,23 @@ impl Engine {
         shared.learn(&shared.store.kinds().await?);
         shared.look.notify_one();
         Ok(())
+    }
+
+    /// Writes, changes or deletes a kind on behalf of a person, perhaps only as they saw it.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    pub async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        let shared = &self.inner.shared;
+        let edited = shared.store.edit_kind(edit, by).await?;
+        shared.learn(&shared.store.kinds().await?);
+        shared.look.notify_one();
+        Ok(edited)
+    }
+
+    /// Returns whether this engine has a handler for a kind. The handler outlives the kind, if that is deleted.
+    pub fn has_handler(&self, kind: &KindName) -> bool {
+        self.inner.shared.handlers.contains_key(kind)
     }
 
     /// Pauses or resumes a kind, or has the last word on whether its dependency is asked.
