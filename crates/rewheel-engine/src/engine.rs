@@ -13,7 +13,8 @@ use crate::trace;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
 use rewheel_core::{
-    Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEdited, KindName, NewKind,
+    Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited, KindName,
+    NewKind, Version,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -178,6 +179,22 @@ impl Engine {
         shared.learn(&shared.store.kinds().await?);
         shared.look.notify_one();
         Ok(())
+    }
+
+    /// Writes the settings of a kind as [`Engine::put_kind`] does, provided that it exists and still has this version.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    pub async fn put_kind_if(
+        &self,
+        kind: &KindName,
+        settings: &KindSettings,
+        if_version: Option<Version>,
+        by: &Actor,
+    ) -> Answer<KindEdited> {
+        let NewKind { name, settings, takeovers_max } = new_kind(kind, settings);
+        let what = KindEditWhat::Put { settings, takeovers_max };
+        self.edit_kind(&KindEdit { name, what, if_version }, by).await
     }
 
     /// Writes, changes or deletes a kind on behalf of a person, perhaps only as they saw it.

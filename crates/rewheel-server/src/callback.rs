@@ -20,5 +20,5 @@ pub use self::address::{Allow, RefusedAddress};
 pub(crate) use self::client::Client;
 pub use self::client::Clients;
 pub use self::runner::CallbackRunner;
-pub(crate) use self::settings::masked;
 pub use self::settings::{Callback, CallbackError};
+pub(crate) use self::settings::{MASKED, masked};

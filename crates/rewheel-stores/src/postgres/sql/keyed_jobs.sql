@@ -3,7 +3,7 @@
 WITH named AS MATERIALIZED (
     SELECT DISTINCT kind, tenant
       FROM (SELECT kind, tenant FROM rewheel.lanes
-             WHERE ($3::text[] IS NULL OR kind = ANY ($3)) AND ($4::text IS NULL OR tenant = $4) LIMIT $5) AS some
+             WHERE ($3::text[] IS NULL OR kind = ANY ($3)) AND ($4::text IS NULL OR tenant = $4) LIMIT $5) AS seen
 ), found AS (
     SELECT known.job FROM named,
            LATERAL (SELECT job FROM rewheel.keys
