@@ -304,7 +304,7 @@ pub(crate) async fn incidents_are_bounded_and_say_so(attack: Attack) {
 
 pub(crate) async fn kinds_are_patched_and_deleted(attack: Attack) {
     let server = attack.serve(CONFIG).await;
-    let settings = r#"{"runner":"worker","attempts_max":3,"rate":"5/s","breaker":{"window":7,"open_for":"9s"}}"#;
+    let settings = r#"{"attempts_max":3,"rate":"5/s","breaker":{"window":7,"open_for":"9s"}}"#;
     server.send("PUT", "/v1/kinds/hook", settings).await.ok();
     let patch = r#"{"rate":null,"breaker":{"window":8},"takeovers_max":2}"#;
     let patched = server.send("PATCH", "/v1/kinds/hook", patch).await.ok();
