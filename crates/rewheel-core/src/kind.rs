@@ -308,19 +308,16 @@ impl KindEdit {
         KindEdit { name, what, if_version: None }
     }
 
-    /// Returns what forbids it, given the kind as it is. Pure, the same for every store.
-    ///
-    /// # Errors
-    /// Returns the answer for an edit that changes nothing.
-    pub fn check(&self, before: Option<&Kind>) -> Result<(), KindEdited> {
+    /// Returns the answer where the kind, as it is, does not allow it. Pure, the same for every store.
+    pub fn refusal(&self, before: Option<&Kind>) -> Option<KindEdited> {
         let is_put = matches!(self.what, KindEditWhat::Put { .. });
         match (before, self.if_version) {
-            (None, None) if is_put => Ok(()),
-            (None, _) => Err(KindEdited::NotFound),
+            (None, None) if is_put => None,
+            (None, _) => Some(KindEdited::NotFound),
             (Some(kind), Some(version)) if kind.version != version => {
-                Err(KindEdited::VersionChanged(kind.clone()))
+                Some(KindEdited::VersionChanged(kind.clone()))
             }
-            (Some(_), _) => Ok(()),
+            (Some(_), _) => None,
         }
     }
 }

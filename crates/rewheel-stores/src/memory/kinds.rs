@@ -78,7 +78,7 @@ impl World {
 
     pub(super) fn edit_kind(&mut self, edit: &KindEdit, by: &Actor, now: Timestamp) -> KindEdited {
         let before = self.kinds.get(&edit.name).map(|row| row.kind.clone());
-        if let Err(answer) = edit.check(before.as_ref()) {
+        if let Some(answer) = edit.refusal(before.as_ref()) {
             return answer;
         }
         match (&edit.what, before) {

@@ -68,7 +68,7 @@ async fn edit_kind(
     by: &Actor,
 ) -> Result<(KindEdited, bool), Trouble> {
     let before = lock(session, &edit.name).await?;
-    if let Err(answer) = edit.check(before.as_ref().map(|locked| &locked.kind)) {
+    if let Some(answer) = edit.refusal(before.as_ref().map(|locked| &locked.kind)) {
         return Ok((answer, false));
     }
     match (&edit.what, before) {

@@ -131,7 +131,7 @@ pub(in super::super) fn edit_kind(
     by: &Actor,
 ) -> Result<KindEdited, Trouble> {
     let before = get_kind(tx, &edit.name)?;
-    if let Err(answer) = edit.check(before.as_ref()) {
+    if let Some(answer) = edit.refusal(before.as_ref()) {
         return Ok(answer);
     }
     match (&edit.what, before) {
