@@ -33,12 +33,8 @@ pub(super) async fn list(
     let (mut filter, page) = query::jobs(&uri)?;
     caller.narrow(&mut filter)?;
     let engine = app.engine()?;
-    let page = engine.store().list(&filter, &page).await.map_err(|error| match error {
-        StoreError::Rejected(why) if filter.key.is_some() => {
-            Problem::of_fields(Code::BadQuery, vec![FieldError::new("/key", why)])
-        }
-        error => error.into(),
-    })?;
+    let listed = engine.store().list(&filter, &page).await;
+    let page = listed.map_err(|error| not_listed(error, filter.key.is_some()))?;
     // Only whether a leased job has started depends on the time.
     let is_leased = page.items.iter().any(|job| job.state() == JobState::Leased);
     let now = if is_leased { app.now().await? } else { Timestamp::from_millis(0) };
@@ -51,6 +47,14 @@ pub(super) async fn list(
     }
     let next = page.next.map(|cursor| List::Jobs.cursor(&cursor.to_string()));
     Ok(Json(Page { items, next }).into_response())
+}
+
+/// A key that is looked for in too many places is a mistake of the request.
+fn not_listed(error: StoreError, has_key: bool) -> Problem {
+    if let (StoreError::Rejected(why), true) = (&error, has_key) {
+        return Problem::of_fields(Code::BadQuery, vec![FieldError::new("/key", why)]);
+    }
+    error.into()
 }
 
 /// `GET /v1/jobs/{id}`
