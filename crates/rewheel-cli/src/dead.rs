@@ -25,7 +25,10 @@ pub(crate) async fn redrive(
         return Err(Trouble::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
     }
     if args.ids.is_empty() {
-        let order = Order::redrive(&args.care).about(filter);
+        let order = Order::redrive(&args.care);
+        // Only the state that every dead letter has: the server wants to be told that all are meant.
+        let is_all = args.all && filter.len() == 1;
+        let order = if is_all { order.about_all() } else { order.about(filter) };
         return operations::order(&["jobs", "redrive"], &order, client, output).await;
     }
     if !filter.is_empty() || !args.care.canary.is_empty() || args.care.pace.dry_run {

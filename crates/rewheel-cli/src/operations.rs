@@ -43,6 +43,12 @@ impl Order {
         self.body.insert("filter".to_owned(), Value::Object(filter));
         self
     }
+
+    /// Says that an empty filter is meant.
+    pub(crate) fn about_all(mut self) -> Order {
+        self.body.insert("all".to_owned(), json!(true));
+        self.about(Map::new())
+    }
 }
 
 /// Orders a change, and waits until it is done.

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::id::JobId;
 use crate::job::Job;
 use crate::name::KindName;
+use crate::state::State;
 use crate::timestamp::Timestamp;
 use rewheel::Category;
 use std::collections::BTreeMap;
@@ -122,6 +123,34 @@ fn word(text: &str) -> (usize, bool) {
     (end, text[..end].contains(|c: char| c.is_ascii_digit()))
 }
 
+/// What an incident needs to know of a job whose latest attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedJob {
+    /// Which job.
+    pub id: JobId,
+    /// Of what kind.
+    pub kind: KindName,
+    /// Whether it is a dead letter; otherwise it is still live.
+    pub is_dead: bool,
+    /// When it died; of a live job, when it was submitted.
+    pub seen: Timestamp,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+impl FailedJob {
+    /// Takes what is needed of a job; `None` where its latest attempt did not fail.
+    pub fn of(job: &Job) -> Option<FailedJob> {
+        Some(FailedJob {
+            id: job.id,
+            kind: job.lane.kind.clone(),
+            is_dead: job.state() == State::Dead,
+            seen: job.status.finished().unwrap_or(job.created),
+            failure: job.failure.clone()?,
+        })
+    }
+}
+
 /// Groups jobs by what their latest failure looks like.
 #[derive(Debug, Default)]
 pub struct Incidents {
@@ -129,13 +158,11 @@ pub struct Incidents {
 }
 
 impl Incidents {
-    /// Adds a job; one that has not failed changes nothing.
-    pub fn add(&mut self, job: &Job) {
-        let Some(failure) = &job.failure else { return };
-        let message = Incident::pattern(failure.message());
-        let kind = &job.lane.kind;
+    /// Adds a job. Those added first become its examples.
+    pub fn add(&mut self, job: &FailedJob) {
+        let FailedJob { kind, failure, seen, .. } = job;
+        let (message, seen) = (Incident::pattern(failure.message()), *seen);
         let id = Incident::id(kind, failure, &message);
-        let seen = job.status.finished().unwrap_or(job.created);
         let incident = self.by_id.entry(id.clone()).or_insert_with(|| Incident {
             id,
             kind: kind.clone(),
@@ -149,7 +176,7 @@ impl Incidents {
             examples: Vec::new(),
         });
         incident.jobs += 1;
-        incident.dead += u64::from(job.state() == crate::state::State::Dead);
+        incident.dead += u64::from(job.is_dead);
         incident.first_seen = incident.first_seen.min(seen);
         incident.last_seen = incident.last_seen.max(seen);
         if incident.examples.len() < EXAMPLES_MAX {
@@ -161,7 +188,8 @@ impl Incidents {
     pub fn into_list(self) -> Vec<Incident> {
         let mut list: Vec<Incident> = self.by_id.into_values().collect();
         list.sort_by_key(|incident| {
-            std::cmp::Reverse((incident.dead, incident.jobs, incident.last_seen))
+            let size = (incident.dead, incident.jobs, incident.last_seen);
+            (std::cmp::Reverse(size), incident.id.clone())
         });
         list
     }

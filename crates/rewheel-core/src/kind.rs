@@ -1,7 +1,7 @@
 //! A kind of work, as the fleet shares it.
 
 use crate::audit::Facts;
-use crate::id::HolderId;
+use crate::id::{HolderId, Version};
 use crate::name::KindName;
 use crate::redact::without_proofs;
 use crate::timestamp::Timestamp;
@@ -37,9 +37,18 @@ pub struct Kind {
     pub forced: bool,
     /// Grows at every change of `parked`, so that two holders never act on the same one.
     pub generation: u64,
+    /// Grows at every change that a person makes: of the settings, of `paused` and of `forced`. What the engine finds out by
+    /// itself leaves it alone. Starts at the time of its creation in milliseconds, so that a kind that was deleted and
+    /// created again has another one.
+    pub version: Version,
 }
 
 impl NewKind {
+    /// Returns whether a kind has these settings already. The audit log cannot tell: it does not know the secrets.
+    pub fn is_stored_as(&self, kind: &Kind) -> bool {
+        self.settings == kind.settings && self.takeovers_max == kind.takeovers_max
+    }
+
     /// Returns what the audit log says of its settings.
     pub fn facts(&self) -> Facts {
         settings(&self.settings, self.takeovers_max)
@@ -203,7 +212,26 @@ impl KindChange {
                 Some(_) | None,
             ) => return None,
         }
+        if self.is_of_person() && after != *before {
+            after.version = before.version.next();
+        }
         Some(after)
+    }
+
+    /// Returns whether a person orders it, and not the engine.
+    pub const fn is_of_person(&self) -> bool {
+        match self {
+            KindChange::Pause
+            | KindChange::Resume
+            | KindChange::Open { .. }
+            | KindChange::Close
+            | KindChange::Reset => true,
+            KindChange::Park { .. }
+            | KindChange::Probe { .. }
+            | KindChange::Unpark { .. }
+            | KindChange::Suspect { .. }
+            | KindChange::Trust { .. } => false,
+        }
     }
 
     /// Returns the name used in the audit log.
@@ -232,4 +260,64 @@ pub enum KindChanged {
     Refused(Kind),
     /// There is no such kind.
     NotFound,
+}
+
+/// An order of a person to change or delete a kind, perhaps only as they saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindEdit {
+    /// Which kind.
+    pub name: KindName,
+    /// What to do.
+    pub what: KindEditWhat,
+    /// Only if the kind exists and this is still its version.
+    pub if_version: Option<Version>,
+}
+
+/// What a person does to a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KindEditWhat {
+    /// Writes its settings; a kind that is new begins to exist.
+    Put {
+        /// See [`NewKind::settings`].
+        settings: String,
+        /// See [`NewKind::takeovers_max`].
+        takeovers_max: u32,
+    },
+    /// Pauses it, resumes it, or has the last word on its breaker.
+    Change(KindChange),
+    /// Deletes it. Refused while it has jobs that are not finished.
+    Delete,
+}
+
+/// What became of a [`KindEdit`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KindEdited {
+    /// It is done. This is the kind as it is now, or as it was before it was deleted.
+    Done(Kind),
+    /// It has another version: here it is.
+    VersionChanged(Kind),
+    /// It still has jobs that are not finished.
+    HasJobs(Kind),
+    /// There is no such kind.
+    NotFound,
+}
+
+impl KindEdit {
+    /// Edits a kind whatever its version.
+    pub const fn new(name: KindName, what: KindEditWhat) -> KindEdit {
+        KindEdit { name, what, if_version: None }
+    }
+
+    /// Returns the answer where the kind, as it is, does not allow it. Pure, the same for every store.
+    pub fn refusal(&self, before: Option<&Kind>) -> Option<KindEdited> {
+        let is_put = matches!(self.what, KindEditWhat::Put { .. });
+        match (before, self.if_version) {
+            (None, None) if is_put => None,
+            (None, _) => Some(KindEdited::NotFound),
+            (Some(kind), Some(version)) if kind.version != version => {
+                Some(KindEdited::VersionChanged(kind.clone()))
+            }
+            (Some(_), _) => None,
+        }
+    }
 }

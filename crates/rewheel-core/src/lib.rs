@@ -36,9 +36,11 @@ pub use self::decision::{Because, Decision, GiveUp, History, Policy, Report, dec
 pub use self::event::JobEvent;
 pub use self::failure::Failure;
 pub use self::id::{Fence, HolderId, IdError, JobId, Version};
-pub use self::incident::{Incident, Incidents};
+pub use self::incident::{FailedJob, Incident, Incidents};
 pub use self::job::{Job, Keep, Lane, NewJob, Status, Wanted, When};
-pub use self::kind::{Kind, KindChange, KindChanged, NewKind, Parked};
+pub use self::kind::{
+    Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited, NewKind, Parked,
+};
 pub use self::lease::{Holder, Lease, NewHolder, Role, Vigil, WorkerOwner};
 pub use self::limits::Limits;
 pub use self::mask::{MASKED, masked_secret, masked_url};

@@ -32,7 +32,9 @@ pub use self::claim::{Claim, Direct, LaneHead, Leased, Visit};
 pub use self::clock::ClockOffset;
 pub use self::error::{BoxError, StoreError};
 pub use self::extend::Extension;
-pub use self::filter::{Count, Cursor, CursorError, Filter, Page, PageRequest};
+pub use self::filter::{
+    Count, Cursor, CursorError, FailureScan, Failures, Filter, Page, PageRequest,
+};
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::reserve::Reserve;
@@ -44,7 +46,7 @@ use crate::budget::RetryAsk;
 use crate::event::JobEvent;
 use crate::id::{HolderId, JobId};
 use crate::job::{Job, Keep, Lane};
-use crate::kind::{Kind, KindChange, KindChanged, NewKind};
+use crate::kind::{Kind, KindChange, KindChanged, KindEdit, KindEdited, NewKind};
 use crate::lease::{Holder, Lease, NewHolder};
 use crate::name::KindName;
 use crate::timestamp::Timestamp;
@@ -176,6 +178,11 @@ pub trait KindStore: Send + Sync {
         by: &Actor,
     ) -> Answer<KindChanged>;
 
+    /// Writes, changes or deletes a kind on behalf of a person, with an entry in the audit log. The version is compared in the
+    /// same transaction. A kind is deleted only while it has no job that is scheduled, leased, paused or dead; its retry
+    /// budget goes with it.
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited>;
+
     /// Takes in what a holder's attempts have earned for retries of these kinds, and hands out what it
     /// wants as far as there is so much: see [`RetryPool::grant`]. Answers how many retries of each are
     /// granted, in order; each kind is asked for once. Not to be repeated when its answer was lost,
@@ -232,11 +239,15 @@ pub trait ReadStore: Send + Sync {
     async fn get(&self, job: JobId) -> Answer<Option<Job>>;
 
     /// Returns jobs that the filter lets through, the newest id first, without payloads. A page may
-    /// be short and still have a next one.
+    /// be short and still have a next one. Its cursor names no job that the filter keeps back.
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>>;
 
     /// Counts jobs that the filter lets through, looking at no more than `scan_max` of them.
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count>;
+
+    /// Returns live jobs and dead letters whose latest attempt failed, the newest of each. Reads a bounded number of rows,
+    /// and of each only what tells one failure from another.
+    async fn failures(&self, scan: &FailureScan) -> Answer<Failures>;
 
     /// Returns the failed attempts of a job, in the order they were settled: the first
     /// [`Limits::ATTEMPTS_FIRST_KEPT`](crate::Limits::ATTEMPTS_FIRST_KEPT) and the last

@@ -13,7 +13,10 @@ use crate::supervise::EngineFailure;
 use crate::trace;
 use rewheel::CancelToken;
 use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
-use rewheel_core::{Actor, HolderId, JobId, KindChange, KindChanged, KindName, NewKind};
+use rewheel_core::{
+    Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited, KindName,
+    NewKind, Version,
+};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -179,6 +182,39 @@ impl Engine {
         shared.read_kinds().await?;
         shared.look.notify_one();
         Ok(())
+    }
+
+    /// Writes the settings of a kind as [`Engine::put_kind`] does, provided that it exists and still has this version.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    pub async fn put_kind_if(
+        &self,
+        kind: &KindName,
+        settings: &KindSettings,
+        if_version: Option<Version>,
+        by: &Actor,
+    ) -> Answer<KindEdited> {
+        let NewKind { name, settings, takeovers_max } = new_kind(kind, settings);
+        let what = KindEditWhat::Put { settings, takeovers_max };
+        self.edit_kind(&KindEdit { name, what, if_version }, by).await
+    }
+
+    /// Writes, changes or deletes a kind on behalf of a person, perhaps only as they saw it.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    pub async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        let shared = &self.inner.shared;
+        let edited = shared.store.edit_kind(edit, by).await?;
+        shared.read_kinds().await?;
+        shared.look.notify_one();
+        Ok(edited)
+    }
+
+    /// Returns whether this engine has a handler for a kind. The handler outlives the kind, if that is deleted.
+    pub fn has_handler(&self, kind: &KindName) -> bool {
+        self.inner.shared.handlers.contains_key(kind)
     }
 
     /// Pauses or resumes a kind, or has the last word on whether its dependency is asked.

@@ -16,7 +16,7 @@ use crate::settings::KindSettings;
 use crate::submit::SubmitError;
 use rewheel::Backoff;
 use rewheel_core::store::{
-    Answer, Change, Count, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
+    Answer, Change, Count, Cursor, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
 };
 use rewheel_core::{Actor, Job, JobId, KindName, NewJob, Priority, State, Tenant, Timestamp, When};
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ const STEP_MAX: u32 = 1_000;
 
 /// Steps that a canary may have.
 const STEPS_MAX: usize = 10;
+
+/// Operations that are looked at for one page of those of a tenant: each is read by itself.
+const LOOKED_AT_MAX: usize = 200;
 
 /// What is done to many jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +135,8 @@ pub struct Bulk {
     pub verb: BulkVerb,
     /// To which jobs.
     pub selection: Selection,
+    /// Whether a selection that lets every job through is meant so. Without it such an order is refused.
+    pub all: bool,
     /// How many in a time at most; as many as the store takes if not set.
     pub rate: Option<Rate>,
     /// A redrive goes in steps of so many jobs first, each after the jobs before have ended well. It
@@ -228,7 +233,14 @@ impl OperationState {
 impl Bulk {
     /// Orders a verb for jobs.
     pub const fn new(verb: BulkVerb, selection: Selection) -> Bulk {
-        Bulk { verb, selection, rate: None, canary: Vec::new(), deadline: None }
+        Bulk { verb, selection, all: false, rate: None, canary: Vec::new(), deadline: None }
+    }
+
+    /// Says that every job is meant.
+    #[must_use]
+    pub fn all(mut self) -> Bulk {
+        self.all = true;
+        self
     }
 
     /// Sets how many in a time at most.
@@ -245,7 +257,7 @@ impl Bulk {
         self
     }
 
-    /// Says what makes no sense.
+    /// Says what makes no sense, or is too much: every job is changed only where `all` says so.
     ///
     /// # Errors
     /// The first field that cannot be obeyed.
@@ -253,15 +265,26 @@ impl Bulk {
     /// ```
     /// use rewheel_engine::{Bulk, BulkVerb, Selection};
     ///
-    /// let all = Bulk::new(BulkVerb::Cancel, Selection::default());
-    /// assert_eq!(all.check().unwrap_err().to_string(), "filter must say which jobs: it is empty");
+    /// let everything = Bulk::new(BulkVerb::Cancel, Selection::default());
+    /// let why = "filter lets every job through: narrow it down, or say that all are meant";
+    /// assert_eq!(everything.check().unwrap_err().to_string(), why);
+    /// assert!(everything.all().check().is_ok());
     /// ```
     pub fn check(&self) -> Result<(), OperateError> {
-        let wrong = |field, why: String| Err(OperateError::Field { field, why });
-        if self.selection.is_everything() {
-            return wrong("filter", "must say which jobs: it is empty".to_owned());
+        if !self.all && !self.selection.narrows(self.verb) {
+            let why = "lets every job through: narrow it down, or say that all are meant";
+            return Err(OperateError::Field { field: "filter", why: why.to_owned() });
         }
+        self.check_fields()
+    }
+
+    /// Says what makes no sense. Enough where nothing is changed.
+    fn check_fields(&self) -> Result<(), OperateError> {
+        let wrong = |field, why: String| Err(OperateError::Field { field, why });
         let verb = self.verb;
+        if let Some(kind) = self.selection.filter.kinds.iter().find(|kind| kind.is_reserved()) {
+            return wrong("kind", format!("cannot be {kind}: its jobs are the engine's own"));
+        }
         let fits = |state: &State| {
             verb.states().contains(state) || verb.what(None).leads_to(*state).is_some()
         };
@@ -300,12 +323,12 @@ fn kind() -> KindName {
 }
 
 impl Engine {
-    /// Says what an order would change, and changes nothing.
+    /// Says what an order would change, and changes nothing. The order may be about every job.
     ///
     /// # Errors
     /// What makes no sense about it, or what the store says.
     pub async fn preview(&self, order: &Bulk) -> Result<Preview, OperateError> {
-        order.check()?;
+        order.check_fields()?;
         let selection = order.selection.of(order.verb, None);
         Ok(selection.preview(&**self.store()).await?)
     }
@@ -319,6 +342,10 @@ impl Engine {
         order.check()?;
         let store = self.store();
         let began = store.now().await?;
+        // What is submitted later is left out anyway: a limit in the future does not narrow anything down.
+        let mut asked = order.clone();
+        asked.selection.filter.created_before.take_if(|before| *before > began);
+        asked.check()?;
         let selection = order.selection.of(order.verb, Some(began));
         let total = match selection.preview(&**store).await?.count {
             Count::Exactly(count) | Count::AtLeast(count) => count,
@@ -352,17 +379,31 @@ impl Engine {
         Ok(job.as_ref().and_then(Operation::of))
     }
 
-    /// Returns operations, the newest first.
+    /// Returns operations, the newest first: all, or those about the jobs of one tenant only. A page may be short and still
+    /// have a next one. Its cursor names no operation that is left out.
     ///
     /// # Errors
     /// Passes on what the store says.
-    pub async fn operations(&self, page: &PageRequest) -> Answer<Page<Operation>> {
+    pub async fn operations(
+        &self,
+        page: &PageRequest,
+        tenant: Option<&Tenant>,
+    ) -> Answer<Page<Operation>> {
         let filter = Filter { kinds: vec![kind()], ..Filter::default() };
-        let listed = self.store().list(&filter, page).await?;
-        let mut items = Vec::with_capacity(listed.items.len());
-        for job in &listed.items {
+        // One more than may be looked at tells where the next page begins.
+        let looked_at_max = if tenant.is_some() { LOOKED_AT_MAX } else { page.limit };
+        let request = PageRequest { limit: looked_at_max.saturating_add(1), ..*page };
+        let listed = self.store().list(&filter, &request).await?;
+        let mut items = Vec::new();
+        for (place, job) in listed.items.iter().enumerate() {
+            if let Some(last) = place.checked_sub(1).and_then(|last| listed.items.get(last))
+                && (items.len() >= page.limit || place >= looked_at_max)
+            {
+                return Ok(Page { items, next: Some(Cursor::between(last.id, job.id)) });
+            }
             // A list is without payloads, which say how far they are.
-            items.extend(self.operation(job.id).await?);
+            let operation = self.operation(job.id).await?;
+            items.extend(operation.filter(|one| tenant.is_none() || one.tenant.as_ref() == tenant));
         }
         Ok(Page { items, next: listed.next })
     }
@@ -375,7 +416,7 @@ impl Engine {
         if self.operation(id).await?.is_none() {
             return Ok(None);
         }
-        self.change(Change::new(id, What::Cancel), by).await?;
+        self.change(Change::new(id, What::Abort), by).await?;
         self.operation(id).await
     }
 }

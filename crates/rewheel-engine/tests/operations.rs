@@ -392,7 +392,7 @@ async fn live_jobs_are_cancelled_and_neither_dead_letters_nor_operations_are() -
     // A filter that every job passes does not stop the operation itself.
     let created_after = Some(Timestamp::from_millis(0));
     let all = Selection::from(Filter { created_after, ..Filter::default() });
-    let operation = engine.operate(&Bulk::new(BulkVerb::Cancel, all), &by()).await?;
+    let operation = engine.operate(&Bulk::new(BulkVerb::Cancel, all).all(), &by()).await?;
     let operation = ended(&engine, operation.id).await;
     assert_eq!(figures(&operation), (OperationState::Done, 2, 2, 0));
     Ok(())
@@ -407,11 +407,19 @@ async fn what_makes_no_sense_is_refused() -> Tested {
         let filter = Filter { states: vec![state], ..Filter::default() };
         Bulk::new(verb, Selection::from(filter))
     };
+    let everything = Bulk::new(BulkVerb::Cancel, Selection::default());
+    let later = Some(Timestamp::from_millis(4_000_000_000_000));
+    let submitted = Filter { created_before: later, ..Filter::default() };
+    let submitted = Bulk::new(BulkVerb::Cancel, Selection::from(submitted));
+    for order in [everything, submitted, in_state(BulkVerb::Redrive, State::Dead)] {
+        let error = engine.operate(&order, &by()).await.unwrap_err().to_string();
+        assert!(error.starts_with("filter lets every job through"), "{error}");
+        // What changes nothing may be about everything.
+        assert_eq!(engine.preview(&order).await?.sample, []);
+    }
+    let own = of_kind(BulkVerb::Cancel, "rewheel.operation");
     for (order, error) in [
-        (
-            Bulk::new(BulkVerb::Cancel, Selection::default()),
-            "filter must say which jobs: it is empty",
-        ),
+        (own, "kind cannot be rewheel.operation: its jobs are the engine's own"),
         (
             in_state(BulkVerb::Redrive, State::Scheduled),
             "state cannot be scheduled: redrive is not for such jobs",

@@ -1,6 +1,7 @@
 //! What every request handler shares.
 
 use crate::config::Config;
+use crate::incident_desk::IncidentDesk;
 use crate::problem::{Code, Problem};
 use crate::tokens::Keeper;
 use crate::workers::Workers;
@@ -24,6 +25,7 @@ pub(crate) struct App {
     requests: Semaphore,
     bodies: Arc<Semaphore>,
     workers: Workers,
+    incidents: IncidentDesk,
     tokens: Keeper,
     random: Random,
 }
@@ -41,6 +43,7 @@ impl App {
             is_stopping: watch::Sender::new(false),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             workers: Workers::new(),
+            incidents: IncidentDesk::default(),
             tokens,
             random: Random::thread(),
         }
@@ -68,6 +71,10 @@ impl App {
 
     pub(crate) fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    pub(crate) fn incidents(&self) -> &IncidentDesk {
+        &self.incidents
     }
 
     pub(crate) fn tokens(&self) -> &Keeper {

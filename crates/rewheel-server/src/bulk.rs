@@ -1,6 +1,6 @@
 //! Reads an order to change many jobs.
 
-use crate::conditions::{Conditions, NAMES};
+use crate::conditions::{Conditions, NAMES, word};
 use crate::fields::{Fields, pointer};
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
@@ -8,7 +8,10 @@ use rewheel_core::When;
 use rewheel_engine::{Bulk, BulkVerb, OperateError, Rate, Selection};
 
 /// Every field of an order: which jobs first, then what else may be said.
-pub(crate) const FIELDS: [&str; 5] = ["filter", "dry_run", "rate", "canary", "deadline"];
+pub(crate) const FIELDS: [&str; 6] = ["filter", "all", "dry_run", "rate", "canary", "deadline"];
+
+/// How many of them say which jobs are meant.
+pub(crate) const FIELDS_WHICH: usize = 2;
 
 /// An order, as a request has it.
 #[derive(Debug, PartialEq)]
@@ -27,12 +30,13 @@ pub(crate) fn parse(verb: BulkVerb, text: &str) -> Result<Order, Problem> {
             fields.note(errors);
             selection
         }
-        _ => {
-            fields.wrong("filter", "is missing: say which jobs");
-            Selection::default()
-        }
+        _ => Selection::default(),
     };
-    finish(verb, selection, fields)
+    let all = fields.flag("all").unwrap_or(false);
+    if all && selection.narrows(verb) {
+        fields.wrong("all", "contradicts the filter, which keeps jobs back: leave out one of them");
+    }
+    finish(verb, selection, all, fields)
 }
 
 /// Reads an order about jobs that are known.
@@ -42,14 +46,20 @@ pub(crate) fn parse_about(
     text: &str,
 ) -> Result<Order, Problem> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let fields = Fields::read(text, "", &FIELDS[1..])?;
-    finish(verb, selection, fields)
+    let fields = Fields::read(text, "", &FIELDS[FIELDS_WHICH..])?;
+    finish(verb, selection, false, fields)
 }
 
-fn finish(verb: BulkVerb, selection: Selection, mut fields: Fields<'_>) -> Result<Order, Problem> {
+fn finish(
+    verb: BulkVerb,
+    selection: Selection,
+    all: bool,
+    mut fields: Fields<'_>,
+) -> Result<Order, Problem> {
     let bulk = Bulk {
         verb,
         selection,
+        all,
         rate: fields.text("rate", str::parse::<Rate>),
         canary: fields.numbers("canary"),
         deadline: fields.text("deadline", rfc3339::parse).map(When::At),
@@ -57,10 +67,9 @@ fn finish(verb: BulkVerb, selection: Selection, mut fields: Fields<'_>) -> Resul
     let dry_run = fields.flag("dry_run").unwrap_or(false);
     let mut errors = fields.into_errors();
     if errors.is_empty()
-        && let Err(OperateError::Field { field, why }) = bulk.check()
+        && let Err(OperateError::Field { field, why }) = check(&bulk, dry_run)
     {
-        let at = if field == "state" { "/filter" } else { "" };
-        errors.push(FieldError::new(pointer(at, field), why));
+        errors.push(field_error(field, &why));
     }
     if errors.is_empty() {
         return Ok(Order { bulk, dry_run });
@@ -68,11 +77,28 @@ fn finish(verb: BulkVerb, selection: Selection, mut fields: Fields<'_>) -> Resul
     Err(Problem::of_fields(Code::InvalidField, errors))
 }
 
+/// What changes nothing may be about everything: that is how people see how many jobs an order would change.
+fn check(bulk: &Bulk, dry_run: bool) -> Result<(), OperateError> {
+    if dry_run { bulk.clone().all().check() } else { bulk.check() }
+}
+
+/// Says where a field of an order is in a request.
+pub(crate) fn field_error(field: &str, why: &str) -> FieldError {
+    match field {
+        "filter" => {
+            let why = "keeps no job back: name a condition, or say `\"all\": true` beside it";
+            FieldError::new("/filter", why)
+        }
+        "state" | "kind" => FieldError::new(pointer("/filter", field), why),
+        _ => FieldError::new(pointer("", field), why),
+    }
+}
+
 fn selection(text: &str) -> Result<(Selection, Vec<FieldError>), Problem> {
     let known: Vec<&str> = NAMES.into_iter().chain(["incident"]).collect();
     let mut fields = Fields::read(text, "/filter", &known)?;
     let filter = fields.filter();
-    let incident = fields.text("incident", |text| Ok::<_, String>(text.to_owned()));
+    let incident = fields.text("incident", word);
     Ok((Selection { filter, incident }, fields.into_errors()))
 }
 
@@ -83,7 +109,7 @@ mod tests {
 
     #[test]
     fn everything_that_may_be_said_is_read() {
-        let text = r#"{"filter":{"kind":"a","state":["dead"],"tenant":"shop","category":"timeout","q":"x",
+        let text = r#"{"filter":{"kind":"a","state":["dead"],"tenant":"shop","category":"timeout","q":"x","key":"k",
             "incident":"00ff","due_after":"2026-01-01T00:00:00Z","due_before":"2026-01-02T00:00:00Z",
             "created_after":"2026-01-01T00:00:00Z","created_before":"2026-01-02T00:00:00Z"},
             "dry_run":true,"rate":"100/s","canary":[1,10,100],"deadline":"2030-01-01T00:00:00Z"}"#;
@@ -95,10 +121,36 @@ mod tests {
         assert!(
             filter.due_after < filter.due_before && filter.created_after < filter.created_before
         );
-        assert!(filter.tenant.is_some() && filter.category.is_some() && filter.text.is_some());
+        assert!(
+            filter.tenant.is_some()
+                && filter.key.is_some()
+                && filter.category.is_some()
+                && filter.text.is_some()
+        );
         assert!(order.bulk.deadline.is_some());
         let several = parse(BulkVerb::Pause, r#"{"filter":{"kind":["a","b"]}}"#).unwrap();
         assert_eq!((several.bulk.selection.filter.kinds.len(), several.dry_run), (2, false));
+    }
+
+    #[test]
+    fn everything_is_meant_only_where_it_is_said() {
+        for text in
+            [r#"{"all":true}"#, r#"{"filter":{},"all":true}"#, r#"{"filter":null,"all":true}"#]
+        {
+            assert!(parse(BulkVerb::Cancel, text).unwrap().bulk.all, "{text}");
+        }
+        // All states that the verb is for keep nothing back.
+        let states = r#"{"filter":{"state":["scheduled","leased","paused"]}"#;
+        assert!(parse(BulkVerb::Cancel, &format!("{states}}}")).is_err());
+        assert!(parse(BulkVerb::Cancel, &format!("{states},\"all\":true}}")).is_ok());
+        assert!(parse(BulkVerb::Cancel, r#"{"filter":{"state":"paused"}}"#).is_ok());
+        for text in ["{}", r#"{"filter":{}}"#] {
+            let dry = format!(
+                "{}\"dry_run\":true}}",
+                text.trim_end_matches('}').to_owned() + if text == "{}" { "" } else { "}," }
+            );
+            assert!(parse(BulkVerb::Cancel, &dry).unwrap().dry_run, "{dry}");
+        }
     }
 
     #[track_caller]
@@ -114,6 +166,17 @@ mod tests {
         check(redrive, "{}", "/filter");
         check(redrive, r#"{"filter":null}"#, "/filter");
         check(redrive, r#"{"filter":{}}"#, "/filter");
+        check(redrive, r#"{"filter":{"q":""}}"#, "/filter/q");
+        check(redrive, r#"{"filter":{"q":"-"}}"#, "/filter");
+        check(redrive, r#"{"filter":{"state":"dead"}}"#, "/filter");
+        check(redrive, r#"{"filter":{"kind":[]}}"#, "/filter/kind");
+        check(redrive, r#"{"filter":{"state":[]},"all":true}"#, "/filter/state");
+        check(redrive, r#"{"filter":{"tenant":""}}"#, "/filter/tenant");
+        check(redrive, r#"{"filter":{"incident":""}}"#, "/filter/incident");
+        check(redrive, r#"{"filter":{"created_after":"1970-01-01T00:00:00Z"}}"#, "/filter");
+        check(redrive, r#"{"filter":{"kind":"rewheel.operation"}}"#, "/filter/kind");
+        check(redrive, r#"{"filter":{"kind":"a"},"all":true}"#, "/all");
+        check(redrive, r#"{"all":"yes"}"#, "/all");
         check(redrive, r#"{"filter":{"kinds":"a"}}"#, "/filter/kinds");
         check(redrive, r#"{"filter":{"kind":"No!"}}"#, "/filter/kind");
         check(redrive, r#"{"filter":{"kind":[7]}}"#, "/filter/kind");

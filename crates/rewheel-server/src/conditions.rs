@@ -3,14 +3,15 @@
 use crate::rfc3339;
 use rewheel::Category;
 use rewheel_core::store::Filter;
-use rewheel_core::{KindName, State, Tenant};
+use rewheel_core::{Key, KindName, State, Tenant};
 use std::fmt::Display;
 
 /// The names of all conditions of a filter.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 10] = [
     "state",
     "kind",
     "tenant",
+    "key",
     "category",
     "q",
     "due_after",
@@ -34,12 +35,18 @@ pub(crate) trait Conditions {
             states: self.all("state", str::parse::<State>),
             kinds: self.all("kind", KindName::parse),
             tenant: self.one("tenant", Tenant::parse),
+            key: self.one("key", Key::parse),
             category: self.one("category", str::parse::<Category>),
-            text: self.one("q", |text| Ok::<_, String>(text.to_owned())),
+            text: self.one("q", word),
             due_after: self.one("due_after", rfc3339::parse),
             due_before: self.one("due_before", rfc3339::parse),
             created_after: self.one("created_after", rfc3339::parse),
             created_before: self.one("created_before", rfc3339::parse),
         }
     }
+}
+
+/// A condition that has to say something: an empty text is in every text.
+pub(crate) fn word(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() { Err("must not be empty: leave it out") } else { Ok(text.to_owned()) }
 }

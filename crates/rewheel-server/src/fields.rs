@@ -149,7 +149,14 @@ impl<'a> Fields<'a> {
 
 impl Conditions for Fields<'_> {
     fn all<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
-        self.texts(name, parse)
+        let is_list = |raw: &RawValue| raw.get().starts_with('[');
+        let has_list = self.get(name).is_some_and(is_list);
+        let found = self.texts(name, parse);
+        // A list that somebody computed, and that came out empty, does not mean everything.
+        if has_list && found.is_empty() && !self.is_wrong(name) {
+            self.wrong(name, "must not be empty: leave it out");
+        }
+        found
     }
 
     fn one<T, E: Display>(

@@ -1,5 +1,9 @@
 //! A kind as the outside sees it, and as it is written.
 
+mod writing;
+
+pub(crate) use self::writing::{patched, with_secrets};
+
 use crate::callback::masked;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};

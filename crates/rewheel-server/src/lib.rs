@@ -27,6 +27,7 @@ mod runners;
 pub mod tokens;
 mod tls;
 mod workers;
+mod incident_desk;
 pub mod openapi;
 mod app;
 mod rest;

@@ -7,6 +7,8 @@ mod body;
 mod limits;
 mod gzip;
 mod query;
+mod cursor;
+mod if_match;
 mod submit;
 mod jobs;
 mod kinds;
@@ -64,7 +66,10 @@ fn routes() -> Routes {
         .route("/v1/operations/{id}", get(operations::show))
         .route("/v1/operations/{id}/abort", post(operations::abort))
         .route("/v1/kinds", get(kinds::list))
-        .route("/v1/kinds/{kind}", get(kinds::show).put(kinds::put))
+        .route(
+            "/v1/kinds/{kind}",
+            get(kinds::show).put(kinds::put).patch(kinds::patch).delete(kinds::delete),
+        )
         .route("/v1/kinds/{kind}/pause", change_kind(|_| KindChange::Pause))
         .route("/v1/kinds/{kind}/resume", change_kind(|_| KindChange::Resume))
         .route(
@@ -98,7 +103,9 @@ fn routes() -> Routes {
 
 /// Changes the job that the path names.
 fn change(what: fn() -> What, done: &'static str) -> MethodRouter<Arc<App>> {
-    post(move |app, id, caller, uri, body| jobs::change(app, id, caller, uri, body, (what(), done)))
+    post(move |app, id, caller, uri, headers, body| {
+        jobs::change(app, id, caller, (uri, headers), body, (what(), done))
+    })
 }
 
 /// Changes the jobs that the body chooses.
@@ -115,7 +122,9 @@ fn order_incident(verb: BulkVerb) -> MethodRouter<Arc<App>> {
 
 /// Changes the kind that the path names.
 fn change_kind(change: fn(&Actor) -> KindChange) -> MethodRouter<Arc<App>> {
-    post(move |app, name, caller, uri| kinds::change(app, name, caller, uri, change))
+    post(move |app, name, caller, uri, headers| {
+        kinds::change(app, name, caller, (uri, headers), change)
+    })
 }
 
 /// Returns the path of every route.

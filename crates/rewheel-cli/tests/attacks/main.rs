@@ -58,4 +58,20 @@ attacks! {
         kinds_of_rest_stay_below_the_ceiling,
         retries_of_a_notice_keep_their_id,
     }
+    access {
+        a_cursor_tells_nothing_of_other_tenants,
+        a_submitter_who_repeats_a_key_learns_nothing_new,
+        nobody_rewrites_an_operation,
+        secrets_are_kept_and_not_sent_elsewhere,
+    }
+    rest {
+        an_order_for_everything_must_say_so,
+        everything_is_changed_where_it_is_said,
+        a_key_leads_to_its_job,
+        a_stale_change_is_refused_by_every_verb,
+        a_stale_change_of_a_kind_is_refused,
+        every_list_is_read_to_its_end,
+        incidents_are_bounded_and_say_so,
+        kinds_are_patched_and_deleted,
+    }
 }

@@ -43,6 +43,8 @@ pub enum What {
     },
     /// Changes what it says. A leased one must be paused first.
     Edit(Box<Edit>),
+    /// Stops a job of the engine's own. It is the only change that such a job takes, and it is for no other job.
+    Abort,
 }
 
 impl What {
@@ -55,6 +57,7 @@ impl What {
             What::Retry => "retry",
             What::Redrive { .. } => "redrive",
             What::Edit(_) => "edit",
+            What::Abort => "abort",
         }
     }
 
@@ -64,7 +67,7 @@ impl What {
         let (cause, to) = match self {
             What::Pause => (Cause::Pause, State::Paused),
             What::Resume => (Cause::Resume, State::Scheduled),
-            What::Cancel => (Cause::Cancel, State::Cancelled),
+            What::Cancel | What::Abort => (Cause::Cancel, State::Cancelled),
             What::Retry => (Cause::Retry, State::Scheduled),
             What::Redrive { .. } => (Cause::Redrive, State::Scheduled),
             What::Edit(_) => {
@@ -126,6 +129,8 @@ pub enum Changed {
         /// What the store takes.
         bytes_max: usize,
     },
+    /// The kind is reserved for the engine: only [`What::Abort`] changes its jobs, and nothing else.
+    Reserved,
     /// There is no such job.
     NotFound,
 }

@@ -1,9 +1,10 @@
 //! Chooses jobs, a page at a time.
 
 use crate::id::JobId;
-use crate::job::Job;
+use crate::incident::FailedJob;
+use crate::job::{Job, Lane};
 use crate::limits::Limits;
-use crate::name::{KindName, Tenant};
+use crate::name::{Key, KindName, Tenant};
 use crate::state::State;
 use crate::timestamp::Timestamp;
 use rewheel::Category;
@@ -19,6 +20,9 @@ pub struct Filter {
     pub kinds: Vec<KindName>,
     /// On this behalf.
     pub tenant: Option<Tenant>,
+    /// The jobs that keys with this text belong to, while the store remembers the keys. They are found by an index: one
+    /// probe for each kind and tenant that the filter lets through.
+    pub key: Option<Key>,
     /// With a last failure of this category.
     pub category: Option<Category>,
     /// With this text in the id, the key or the last failure; capital letters or not.
@@ -39,6 +43,7 @@ impl Filter {
         self.wants(job.state())
             && (self.kinds.is_empty() || self.kinds.contains(&job.lane.kind))
             && self.tenant.as_ref().is_none_or(|tenant| job.lane.tenant.as_ref() == Some(tenant))
+            && self.key.as_ref().is_none_or(|key| job.key.as_ref() == Some(key))
             && self.category.is_none_or(|category| {
                 job.failure.as_ref().is_some_and(|failure| failure.category() == category)
             })
@@ -107,7 +112,18 @@ impl Cursor {
         Cursor(job)
     }
 
-    /// Returns the job that the place is behind.
+    /// Marks a place between two jobs of which `newer` has the larger id. The place is the one with the fewest digits that
+    /// keeps them apart, and so names neither of them: whoever gets the cursor may be allowed to see neither.
+    pub fn between(newer: JobId, older: JobId) -> Cursor {
+        let (newer, older) =
+            (u128::from_be_bytes(newer.to_bytes()), u128::from_be_bytes(older.to_bytes()));
+        // The highest bit in which they differ is set in the newer one. What follows it is cleared.
+        let cleared = 127_u32.saturating_sub((newer ^ older).leading_zeros());
+        let place = (newer >> cleared) << cleared;
+        Cursor(JobId::from_bytes(place.to_be_bytes()))
+    }
+
+    /// Returns the id that everything on the next page is smaller than.
     pub const fn job(self) -> JobId {
         self.0
     }
@@ -133,6 +149,36 @@ impl FromStr for Cursor {
 #[error("is not a cursor: use the `next` of the page before")]
 pub struct CursorError;
 
+/// Which failed jobs to look at, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureScan {
+    /// Of one of these kinds; of all if there are none.
+    pub kinds: Vec<KindName>,
+    /// On this behalf; on every behalf if `None`.
+    pub tenant: Option<Tenant>,
+    /// At most so many rows of the dead letters and as many of the live jobs, the newest of each.
+    pub rows_max: usize,
+    /// At most about so many bytes of messages from the dead letters and as many from the live jobs.
+    pub bytes_max: usize,
+}
+
+impl FailureScan {
+    /// Returns whether it is about jobs of a lane.
+    pub fn wants(&self, lane: &Lane) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&lane.kind))
+            && self.tenant.as_ref().is_none_or(|tenant| lane.tenant.as_ref() == Some(tenant))
+    }
+}
+
+/// Live jobs and dead letters whose latest attempt failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// The dead letters first, the newest id of each first.
+    pub jobs: Vec<FailedJob>,
+    /// Whether every job was looked at; otherwise only the newest were.
+    pub complete: bool,
+}
+
 /// How many jobs there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
@@ -140,4 +186,36 @@ pub enum Count {
     Exactly(u64),
     /// At least so many; there were more rows than could be looked at.
     AtLeast(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cursor, JobId};
+    use crate::timestamp::Timestamp;
+    use proptest::prelude::{any, proptest};
+    use rewheel::Random;
+
+    proptest! {
+        #[test]
+        fn a_place_between_two_jobs_keeps_them_apart(one in any::<u128>(), other in any::<u128>()) {
+            let id = |number: u128| JobId::from_bytes(number.to_be_bytes());
+            let (older, newer) = (id(one.min(other)), id(one.max(other)));
+            let place = Cursor::between(newer, older).job();
+            assert!(place <= newer);
+            assert!(older < place || older == newer);
+        }
+    }
+
+    #[test]
+    fn a_place_between_two_jobs_names_neither() {
+        let random = Random::seeded(7);
+        for _ in 0..100 {
+            let one = JobId::new(Timestamp::from_millis(1_800_000_000_000), &random);
+            let other = JobId::new(Timestamp::from_millis(1_800_000_000_000), &random);
+            let place = Cursor::between(one.max(other), one.min(other)).job();
+            assert!(place != one && place != other);
+            // What is chance in an id does not get out.
+            assert_eq!(place.to_bytes()[10..], [0; 6]);
+        }
+    }
 }

@@ -4,14 +4,14 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement,
-    Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
+    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
+    Sent, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp, Token, TokenId,
-    TokenPut, TokenRevoked,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp,
+    Token, TokenId, TokenPut, TokenRevoked,
 };
 use std::time::Duration;
 
@@ -132,6 +132,12 @@ impl KindStore for GuardedStore {
         self.call("change_kind", &self.usual, |_| self.inner.change_kind(kind, change, by)).await
     }
 
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        // Made again after a lost answer, it would find the version changed by itself.
+        let way = if edit.if_version.is_some() { &self.once } else { &self.usual };
+        self.call("edit_kind", way, |_| self.inner.edit_kind(edit, by)).await
+    }
+
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
         // Not made again: what was earned would count twice. The next heartbeat asks by itself.
         self.call("grant", &self.beat, |_| self.inner.grant(asks)).await
@@ -195,6 +201,10 @@ impl ReadStore for GuardedStore {
 
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
         self.call("count", &self.usual, |_| self.inner.count(filter, scan_max)).await
+    }
+
+    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+        self.call("failures", &self.usual, |_| self.inner.failures(scan)).await
     }
 
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {

@@ -155,6 +155,7 @@ impl Document {
             | Changed::VersionChanged(_)
             | Changed::NeedsDeadline
             | Changed::TooLarge { .. }
+            | Changed::Reserved
             | Changed::NotFound => None,
         };
         self.pending.iter().zip(answers).filter_map(told).collect()

@@ -241,6 +241,7 @@ fn refusal(answer: Changed) -> Option<&'static str> {
         Changed::VersionChanged(_) => Some("version_changed"),
         Changed::NeedsDeadline => Some("deadline_passed"),
         Changed::TooLarge { .. } => Some("too_large"),
+        Changed::Reserved => Some("reserved"),
         Changed::NotFound => Some("not_found"),
     }
 }

@@ -1,8 +1,8 @@
 //! Chooses the jobs of an order.
 
-use super::{BulkVerb, KIND, Preview};
+use super::{BulkVerb, Preview};
 use rewheel_core::store::{Answer, Count, Cursor, Filter, PageRequest, Store};
-use rewheel_core::{Incident, Job, KindName, Limits, State, Tenant, Timestamp};
+use rewheel_core::{Incident, Job, Key, KindName, Limits, State, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Rows that are counted: a person who waits for an answer should get one.
@@ -13,6 +13,15 @@ const LOOKED_AT_MAX: usize = 100_000;
 
 /// Jobs that a preview names.
 const SAMPLE_MAX: usize = 10;
+
+/// What the text of every id has.
+const IN_EVERY_ID: &str = "-7";
+
+/// No job was submitted before this: 2020.
+const FIRST_MS: i64 = 1_577_836_800_000;
+
+/// No job is meant to be due after this: 2200.
+const LAST_MS: i64 = 7_258_118_400_000;
 
 /// Which jobs: all conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,9 +53,31 @@ impl Selection {
         Selection { incident: Some(id.to_owned()), ..Selection::default() }
     }
 
-    /// Returns whether it names no condition.
-    pub fn is_everything(&self) -> bool {
-        *self == Selection::default()
+    /// Returns whether a condition keeps some jobs back that the verb is for. Conditions that every job meets do not count:
+    /// all states of the verb, a text that every id has, times before the first job or after the last.
+    ///
+    /// ```
+    /// # use rewheel_core::store::Filter;
+    /// use rewheel_engine::{BulkVerb, Selection};
+    ///
+    /// let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
+    /// assert!(Selection::from(text("order")).narrows(BulkVerb::Cancel));
+    /// assert!(!Selection::from(text("-")).narrows(BulkVerb::Cancel));
+    /// ```
+    pub fn narrows(&self, verb: BulkVerb) -> bool {
+        let filter = &self.filter;
+        let is_late = |at: Timestamp| at.as_millis() > FIRST_MS;
+        let is_early = |at: Timestamp| at.as_millis() < LAST_MS;
+        let has_all_states = verb.states().iter().all(|state| filter.wants(*state));
+        !has_all_states
+            || self.incident.is_some()
+            || !filter.kinds.is_empty()
+            || filter.tenant.is_some()
+            || filter.key.is_some()
+            || filter.category.is_some()
+            || filter.text.as_ref().is_some_and(|text| !IN_EVERY_ID.contains(text.as_str()))
+            || [filter.due_after, filter.created_after].into_iter().flatten().any(is_late)
+            || [filter.due_before, filter.created_before].into_iter().flatten().any(is_early)
     }
 
     /// Returns what it means for a verb: jobs in states that the verb is for, and none that come later.
@@ -69,7 +100,11 @@ impl Selection {
         cursor: Option<Cursor>,
         limit: usize,
     ) -> Answer<Batch> {
-        let page = PageRequest { cursor, ..PageRequest::first(self.page_size(limit)) };
+        let mut page = PageRequest { cursor, ..PageRequest::first(self.page_size(limit)) };
+        if self.incident.is_some() {
+            // The store cannot tell the jobs of an incident apart: what it looks at for one page must be bounded here.
+            page.scan_max = Limits::PAGE_MAX;
+        }
         let page = store.list(&self.filter, &page).await?;
         let mut jobs: Vec<Job> = page.items.into_iter().filter(|job| self.has(job)).collect();
         if jobs.len() <= limit {
@@ -91,8 +126,7 @@ impl Selection {
         let all = store.count(&self.filter, COUNTED_MAX).await?;
         // Operations are jobs, but not the subject of any.
         let kinds = vec![super::kind()];
-        let is_without = self.filter.kinds.is_empty() || self.filter.kinds == kinds;
-        let operations = match is_without {
+        let operations = match self.filter.kinds.is_empty() {
             true => store.count(&Filter { kinds, ..self.filter.clone() }, COUNTED_MAX).await?,
             false => Count::Exactly(0),
         };
@@ -122,7 +156,7 @@ impl Selection {
     }
 
     fn has(&self, job: &Job) -> bool {
-        job.lane.kind.as_str() != KIND
+        !job.lane.kind.is_reserved()
             && self.incident.as_ref().is_none_or(|id| Incident::of(job).as_ref() == Some(id))
     }
 
@@ -142,6 +176,8 @@ struct Conditions {
     kind: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +202,7 @@ impl From<Selection> for Conditions {
             state: filter.states.iter().map(ToString::to_string).collect(),
             kind: filter.kinds.iter().map(ToString::to_string).collect(),
             tenant: filter.tenant.map(|tenant| tenant.to_string()),
+            key: filter.key.map(|key| key.to_string()),
             category: filter.category.map(|category| category.as_str().to_owned()),
             q: filter.text,
             due_after_ms: millis(filter.due_after),
@@ -187,11 +224,13 @@ impl TryFrom<Conditions> for Selection {
         let kinds: Result<Vec<KindName>, _> =
             from.kind.iter().map(|kind| KindName::parse(kind)).collect();
         let tenant = from.tenant.map(|tenant| Tenant::parse(&tenant)).transpose();
+        let key = from.key.map(|key| Key::parse(&key)).transpose();
         let category = from.category.map(|category| category.parse()).transpose();
         let filter = Filter {
             states: states.map_err(|error| text(&error))?,
             kinds: kinds.map_err(|error| text(&error))?,
             tenant: tenant.map_err(|error| text(&error))?,
+            key: key.map_err(|error| text(&error))?,
             category: category.map_err(|error: rewheel::UnknownCategory| text(&error))?,
             text: from.q,
             due_after: at(from.due_after_ms),

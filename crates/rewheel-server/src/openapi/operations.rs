@@ -2,7 +2,7 @@
 
 use super::operation::Operation;
 use super::schemas::{category, state};
-use super::shape::{between, flag, id, kind, list, name, text, time_asked};
+use super::shape::{between, flag, id, kind, list, name, reference, text, time_asked};
 use crate::problem::Code;
 use rewheel_core::Limits;
 use serde_json::{Value, json};
@@ -22,19 +22,19 @@ pub(super) fn all() -> Vec<Operation> {
 }
 
 /// What a page of a list is asked for with.
-fn paged(operation: Operation, cursor: Value) -> Operation {
+fn paged(operation: Operation) -> Operation {
     let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
     let limit = between(1, most);
     operation.query("limit", "How many, at most; 100 if not said.", limit).query(
         "cursor",
-        "The `next` of the page before.",
-        cursor,
+        "The `next` of the page before, as it is.",
+        cursor(),
     )
 }
 
-/// The cursor of a list of jobs.
+/// A text that only the server reads.
 fn cursor() -> Value {
-    json!({"type": "string", "pattern": "^c[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"})
+    json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"})
 }
 
 /// A word that has to say something.
@@ -48,8 +48,13 @@ fn jobs() -> Vec<Operation> {
             .query("state", "In one of these states.", list(state()))
             .query("kind", "Of one of these kinds.", list(kind()))
             .query("tenant", "On behalf of this tenant.", name(128))
+            .query(
+                "key",
+                "The job that has this key, exactly; its kind and tenant may be left out.",
+                name(255),
+            )
             .query("category", "Whose latest failure is of this sort.", category())
-            .query("q", "Whose text contains this.", text())
+            .query("q", "Whose text contains this.", word())
             .query("due_after", "Due later than this.", time_asked())
             .query("due_before", "Due earlier than this.", time_asked())
             .query("created_after", "Submitted later than this.", time_asked())
@@ -63,7 +68,11 @@ fn jobs() -> Vec<Operation> {
         )
         .takes("NewJob")
         .gives(201, "It is stored.", "Job")
-        .gives(200, "It was there already, with the same key.", "Job")
+        .gives_as(
+            200,
+            "It was there already, with the same key. Callers without the role `read` get a receipt.",
+            ("application/json", json!({"anyOf": [reference("Job"), reference("Receipt")]})),
+        )
         .writes()
         .may(&[Code::KeyReused, Code::UnknownKind, Code::Throttled]);
     let batch = "Submits many jobs: all, or none, or with `partial` those that can be stored.";
@@ -76,23 +85,28 @@ fn jobs() -> Vec<Operation> {
             .gives(200, "Some may be stored.", "BatchAnswer")
             .writes()
             .may(&[Code::KeyReused, Code::UnknownKind, Code::Throttled]),
-        paged(list_of, cursor()).gives(200, "A page of jobs.", "JobPage").reads(),
+        paged(list_of).gives(200, "A page of jobs.", "JobPage").reads(),
     ]
+}
+
+/// A tag for If-Match.
+fn tag() -> Value {
+    json!({"type": "string", "pattern": "^(\\*|(W/)?\"?[0-9]{1,18}\"?)$"})
 }
 
 fn one_job() -> Vec<Operation> {
     let of = |operation: Operation| operation.at("id", "The job.", id());
     let etag = "The version, for If-Match.";
+    let if_match = "The ETag that the job must still have.";
     let change = |path, name, summary| {
         of(Operation::new(("post", path), ("jobs", name), summary))
+            .header("If-Match", if_match, tag())
             .may_take("Nothing")
             .gives(200, "The job as it is now.", "Job")
             .with("ETag", etag)
             .writes()
-            .may(&[Code::WrongState])
+            .may(&[Code::WrongState, Code::VersionChanged])
     };
-    let if_match = "The ETag that the job must still have.";
-    let tag = json!({"type": "string", "pattern": "^(\\*|(W/)?\"?[0-9]{1,18}\"?)$"});
     vec![
         of(Operation::new(
             ("get", "/v1/jobs/{id}"),
@@ -107,7 +121,7 @@ fn one_job() -> Vec<Operation> {
             ("jobs", "editJob"),
             "Changes a job that nobody holds.",
         ))
-        .header("If-Match", if_match, tag)
+        .header("If-Match", if_match, tag())
         .takes("Edit")
         .gives(200, "The job as it is now.", "Job")
         .with("ETag", etag)
@@ -161,7 +175,7 @@ fn bulk() -> Vec<Operation> {
             "Puts dead letters that a filter chooses back to work.",
             "Redrive",
         ),
-        paged(list_of, cursor()).gives(200, "A page of operations.", "OperationPage").reads(),
+        paged(list_of).gives(200, "A page of operations.", "OperationPage").reads(),
         of(Operation::new(
             ("get", "/v1/operations/{id}"),
             ("bulk", "getOperation"),
@@ -181,7 +195,6 @@ fn bulk() -> Vec<Operation> {
 }
 
 fn incidents() -> Vec<Operation> {
-    let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
     let order = |path, name, summary, body| {
         Operation::new(("post", path), ("incidents", name), summary)
             .at("id", "The incident.", word())
@@ -192,12 +205,11 @@ fn incidents() -> Vec<Operation> {
             .writes()
     };
     vec![
-        Operation::new(
+        paged(Operation::new(
             ("get", "/v1/incidents"),
             ("incidents", "listIncidents"),
-            "Lists failures by their cause.",
-        )
-        .query("limit", "How many, at most; 100 if not said.", between(1, most))
+            "Lists failures by their cause, of the newest jobs.",
+        ))
         .query("kind", "Of one of these kinds.", list(kind()))
         .query("tenant", "On behalf of this tenant.", name(128))
         .gives(200, "Incidents, the largest first.", "IncidentPage")
@@ -225,27 +237,56 @@ fn incidents() -> Vec<Operation> {
 
 fn kinds() -> Vec<Operation> {
     let of = |operation: Operation| operation.at("kind", "The kind.", kind());
+    let (etag, if_match) =
+        ("The version, for If-Match.", "The ETag that the kind must still have.");
     let change = |path, name, summary| {
         of(Operation::new(("post", path), ("kinds", name), summary))
+            .header("If-Match", if_match, tag())
             .gives(200, "The kind as it is now.", "Kind")
+            .with("ETag", etag)
             .writes()
+            .may(&[Code::VersionChanged])
     };
     let list_of =
         Operation::new(("get", "/v1/kinds"), ("kinds", "listKinds"), "Lists kinds by their names.");
     vec![
-        paged(list_of, kind()).gives(200, "A page of kinds.", "KindPage").reads(),
+        paged(list_of).gives(200, "A page of kinds.", "KindPage").reads(),
         of(Operation::new(("get", "/v1/kinds/{kind}"), ("kinds", "getKind"), "Shows a kind."))
             .gives(200, "The kind.", "Kind")
+            .with("ETag", etag)
             .reads(),
         of(Operation::new(
             ("put", "/v1/kinds/{kind}"),
             ("kinds", "putKind"),
-            "Makes a kind, or writes its settings.",
+            "Makes a kind, or writes its settings. A secret that is masked as answers show it stays as it is.",
         ))
+        .header("If-Match", if_match, tag())
         .takes("KindSettings")
         .gives(200, "The kind as it is now.", "Kind")
+        .with("ETag", etag)
         .writes()
-        .may(&[Code::ManagedByConfig]),
+        .may(&[Code::ManagedByConfig, Code::VersionChanged]),
+        of(Operation::new(
+            ("patch", "/v1/kinds/{kind}"),
+            ("kinds", "patchKind"),
+            "Changes some settings of a kind.",
+        ))
+        .header("If-Match", if_match, tag())
+        .takes("KindPatch")
+        .gives(200, "The kind as it is now.", "Kind")
+        .with("ETag", etag)
+        .writes()
+        .may(&[Code::ManagedByConfig, Code::VersionChanged]),
+        of(Operation::new(
+            ("delete", "/v1/kinds/{kind}"),
+            ("kinds", "deleteKind"),
+            "Deletes a kind that has no unfinished jobs.",
+        ))
+        .header("If-Match", if_match, tag())
+        .may_take("Nothing")
+        .gives(200, "The kind as it was.", "Kind")
+        .writes()
+        .may(&[Code::ManagedByConfig, Code::VersionChanged, Code::WrongState]),
         change("/v1/kinds/{kind}/pause", "pauseKind", "Keeps all jobs of a kind from running."),
         change("/v1/kinds/{kind}/resume", "resumeKind", "Lets them run again."),
         change(
@@ -267,7 +308,6 @@ fn kinds() -> Vec<Operation> {
 }
 
 fn fleet() -> Vec<Operation> {
-    let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
     let audit = Operation::new(
         ("get", "/v1/audit"),
         ("fleet", "listAudit"),
@@ -280,14 +320,17 @@ fn fleet() -> Vec<Operation> {
     let seq = json!({"type": "string", "pattern": "^[0-9]{1,18}$"});
     let events = "Tells what happens to jobs as it happens: `event: job` with `job`, `kind`, `from`, `to`, `at`.";
     vec![
-        Operation::new(("get", "/v1/holders"), ("fleet", "listHolders"), "Shows who runs jobs.")
-            .query("limit", "How many, at most; 100 if not said.", between(1, most))
-            .gives(200, "Who lives, then who died of late.", "HolderPage")
-            .reads(),
+        paged(Operation::new(
+            ("get", "/v1/holders"),
+            ("fleet", "listHolders"),
+            "Shows who runs jobs.",
+        ))
+        .gives(200, "Who lives, then who died of late.", "HolderPage")
+        .reads(),
         Operation::new(("get", "/v1/stats"), ("fleet", "getStats"), "Shows how it goes.")
             .gives(200, "All jobs by state, and what this server did.", "Stats")
             .reads(),
-        paged(audit, seq.clone()).gives(200, "A page of the audit log.", "AuditPage").reads(),
+        paged(audit).gives(200, "A page of the audit log.", "AuditPage").reads(),
         Operation::new(("get", "/v1/events"), ("fleet", "listenToEvents"), events)
             .query("kind", "Of one of these kinds.", list(kind()))
             .query("job", "Of this job.", id())
@@ -361,8 +404,8 @@ fn tokens() -> Vec<Operation> {
         .takes("NewToken")
         .gives(201, "The token.", "Token")
         .writes(),
-        Operation::new(("get", "/v1/tokens"), ("tokens", "listTokens"), "Lists tokens.")
-            .gives(200, "All of them.", "TokenPage")
+        paged(Operation::new(("get", "/v1/tokens"), ("tokens", "listTokens"), "Lists tokens."))
+            .gives(200, "A page of tokens, by name.", "TokenPage")
             .reads(),
         Operation::new(("post", "/v1/tokens/{id}/revoke"), ("tokens", "revokeToken"), revoke)
             .at("id", "The token, by its id or its name.", named)

@@ -17,7 +17,11 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let edit = json!({"priority": 9});
     let again = json!({"filter": {"kind": "charge-card", "category": "timeout"}, "dry_run": true});
     let paused = json!({"filter": {"tenant": "shop"}, "dry_run": true});
-    let filtered = || Object::new().has("filter", reference("Filter"));
+    let all = "Every job is meant; the filter must not narrow them down then.";
+    let filtered = || {
+        let filter = json!({"anyOf": [reference("Filter"), {"type": "null"}]});
+        Object::new().may("filter", filter).may("all", about(or_null(flag()), all))
+    };
     let settings = json!({"attempts_max": 8, "attempt_timeout": "30s"});
     let claim =
         json!({"holder": null, "name": "py-1", "kinds": ["charge-card"], "max": 10, "wait": "0s"});
@@ -42,6 +46,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("IncidentOrder", example(order(Object::new()), json!({"rate": "100/s"}))),
         ("IncidentRedrive", example(redrive(Object::new()), json!({"canary": [1, 10, 100]}))),
         ("KindSettings", example(kind_settings(), settings)),
+        ("KindPatch", example(kind_patch(), json!({"attempts_max": 3, "rate": null}))),
         ("Callback", callback()),
         ("Route", route()),
         ("Claim", example(claim_of_work(), claim)),
@@ -108,21 +113,30 @@ fn some(schema: &Value) -> Value {
     json!({"anyOf": [schema, {"type": "array", "items": schema}, {"type": "null"}]})
 }
 
+/// One, or a list of them that is not empty.
+fn one_or_more(schema: &Value) -> Value {
+    json!({"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}, {"type": "null"}]})
+}
+
+/// A text that has to say something.
+fn word() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
 fn filter() -> Value {
-    let mut schema = Object::new()
-        .may("state", some(&state()))
-        .may("kind", some(&kind()))
+    Object::new()
+        .may("state", one_or_more(&state()))
+        .may("kind", one_or_more(&kind()))
         .may("tenant", or_null(name(128)))
+        .may("key", about(or_null(name(255)), "The key of the job, exactly."))
         .may("category", or_null(category()))
-        .may("q", about(or_null(text()), "What the job's text must contain."))
+        .may("q", about(or_null(word()), "What the job's text must contain."))
         .may("due_after", or_null(time_asked()))
         .may("due_before", or_null(time_asked()))
         .may("created_after", or_null(time_asked()))
         .may("created_before", or_null(time_asked()))
-        .may("incident", about(or_null(text()), "The id of an incident."))
-        .closed("Which jobs.");
-    schema["minProperties"] = 1.into();
-    schema
+        .may("incident", about(or_null(word()), "The id of an incident."))
+        .closed("Which jobs. Without a condition it lets all through: say `all` then.")
 }
 
 fn order(object: Object) -> Value {
@@ -200,6 +214,19 @@ fn kind_settings() -> Value {
         .may("routes", list(reference("Route")))
         .may("callback", json!({"anyOf": [callback, {"type": "null"}]}))
         .closed("The settings of a kind; what is left out has its default.")
+}
+
+fn kind_patch() -> Value {
+    let mut schema = kind_settings();
+    if let Some(fields) = schema["properties"].as_object_mut() {
+        for value in fields.values_mut() {
+            // What a field must be follows from what is stored, too: the server judges the whole.
+            *value = json!({});
+        }
+    }
+    let description = "A merge patch of the settings (RFC 7396): what is left out stays, null goes back to the default.";
+    schema["description"] = description.into();
+    schema
 }
 
 fn callback() -> Value {

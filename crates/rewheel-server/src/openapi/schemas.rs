@@ -46,6 +46,7 @@ fn jobs() -> Vec<(&'static str, Value)> {
                 job_example(),
             ),
         ),
+        ("Receipt", receipt()),
         ("JobPage", page("Job").open("A page of jobs.")),
         ("Failure", failure().open("What went wrong.")),
         ("Attempt", attempt()),
@@ -153,6 +154,17 @@ pub(super) fn job_example() -> Value {
         }],
         "audit": [],
     })
+}
+
+fn receipt() -> Value {
+    Object::new()
+        .has("id", id())
+        .has("duplicate", json!({"const": true}))
+        .has("kind", kind())
+        .has("key", or_null(text()))
+        .has("tenant", or_null(text()))
+        .has("state", state())
+        .open("That a job with the same key is there already.")
 }
 
 fn failure() -> Object {

@@ -57,8 +57,8 @@ fn a_request_has_the_fields_that_are_parsed() {
     check("Filter", &[&conditions::NAMES[..], &["incident"]].concat());
     check("Order", &bulk::FIELDS);
     check("Redrive", &bulk::FIELDS);
-    check("IncidentOrder", &bulk::FIELDS[1..]);
-    check("IncidentRedrive", &bulk::FIELDS[1..]);
+    check("IncidentOrder", &bulk::FIELDS[bulk::FIELDS_WHICH..]);
+    check("IncidentRedrive", &bulk::FIELDS[bulk::FIELDS_WHICH..]);
     check("Claim", &workers::CLAIM_FIELDS);
     check("Heartbeat", &workers::HEARTBEAT_FIELDS);
     check("Settle", &workers::SETTLE_FIELDS);

@@ -58,6 +58,8 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("GET", "/v1/kinds", READ_ALL),
     ("GET", "/v1/kinds/{kind}", READ_ALL),
     ("PUT", "/v1/kinds/{kind}", ADMIN),
+    ("PATCH", "/v1/kinds/{kind}", ADMIN),
+    ("DELETE", "/v1/kinds/{kind}", ADMIN),
     ("POST", "/v1/kinds/{kind}/pause", OPERATE_ALL),
     ("POST", "/v1/kinds/{kind}/resume", OPERATE_ALL),
     ("POST", "/v1/kinds/{kind}/breaker/open", OPERATE_ALL),

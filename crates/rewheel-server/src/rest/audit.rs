@@ -1,9 +1,10 @@
 //! Shows who did what.
 
 use super::Page;
+use super::cursor::List;
 use super::query::Parameters;
 use crate::app::App;
-use crate::conditions::Conditions;
+use crate::conditions::{Conditions, word};
 use crate::job_document::AuditDocument;
 use crate::problem::Problem;
 use crate::tokens::Caller;
@@ -42,9 +43,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let known = ["limit", "cursor", "job", "what", "kind", "who"];
     let mut parameters = Parameters::read(&uri, &known)?;
-    let before = parameters.one("cursor", |text| {
-        text.parse::<u64>().map_err(|_| "is not one that an answer named as `next`")
-    });
+    let before = parameters.after_as::<u64>(List::Audit);
     let wanted = Wanted {
         job: parameters.one("job", |text| text.parse::<JobId>()),
         whats: parameters.all("what", word),
@@ -57,7 +56,8 @@ pub(super) async fn list(
     let (entries, next) =
         find(app.engine()?.store().as_ref(), &wanted, before, Limits::SCAN_MAX).await?;
     let items: Vec<Line> = entries.iter().map(Line::new).collect();
-    Ok(Json(Page { items, next: next.map(|seq| seq.to_string()) }).into_response())
+    let next = next.map(|seq| List::Audit.cursor(&seq.to_string()));
+    Ok(Json(Page { items, next }).into_response())
 }
 
 /// Makes sure that entries, which do not say whose they are, are about what is the caller's business.
@@ -69,10 +69,6 @@ pub(super) async fn about(app: &App, caller: &Caller, job: Option<JobId>) -> Res
         Some(job) if caller.sees(&job) => Ok(()),
         Some(_) | None => Err(super::jobs::not_found(id)),
     }
-}
-
-fn word(text: &str) -> Result<String, &'static str> {
-    if text.is_empty() { Err("must not be empty") } else { Ok(text.to_owned()) }
 }
 
 /// Looks at a bounded number of entries, and returns where to go on if there may be more.

@@ -1,6 +1,7 @@
 //! Shows who runs jobs, and how it goes.
 
 use super::Page;
+use super::cursor::{self, List, largest_first};
 use super::query::Parameters;
 use crate::app::App;
 use crate::problem::Problem;
@@ -54,19 +55,23 @@ impl HolderDocument {
 
 /// `GET /v1/holders`: who lives, then who died of late, the latest first.
 pub(super) async fn holders(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
-    let mut parameters = Parameters::read(&uri, &["limit"])?;
-    let limit = parameters.limit();
+    let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
+    let (limit, after) = (parameters.limit(), parameters.after(List::Holders));
     parameters.finish()?;
     let engine = app.engine()?;
-    let mut holders = engine.store().holders().await?;
-    holders.sort_by_key(|holder| {
+    let holders = engine.store().holders().await?;
+    // One that dies while somebody turns pages goes from the first part to the second: it may be there twice, and is not missed.
+    let position = |holder: &Holder| {
         let ended = holder.died.unwrap_or(holder.joined).as_millis();
-        (holder.died.is_some(), std::cmp::Reverse(ended), holder.id)
-    });
+        let ended = largest_first(u64::try_from(ended).unwrap_or(0));
+        format!("{} {ended} {}", u8::from(holder.died.is_some()), holder.id)
+    };
+    let (page, next) = cursor::cut(holders, position, after.as_deref(), limit);
     let here = engine.status().holder;
     let describe = |holder: &Holder| HolderDocument::new(holder, holder.id == here);
-    let items: Vec<_> = holders.iter().take(limit).map(describe).collect();
-    Ok(Json(Page { items, next: None }).into_response())
+    let items: Vec<_> = page.iter().map(describe).collect();
+    let next = next.map(|position| List::Holders.cursor(&position));
+    Ok(Json(Page { items, next }).into_response())
 }
 
 /// `GET /v1/stats`: all jobs by state, and what this server has done since it started.

@@ -1,5 +1,6 @@
 //! Shows what fails, by its cause.
 
+use super::cursor::{self, List, largest_first};
 use super::query::Parameters;
 use crate::app::App;
 use crate::conditions::Conditions;
@@ -10,15 +11,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use rewheel_core::store::{Filter, PageRequest, Store, StoreError};
-use rewheel_core::{Incident, Incidents, KindName, Limits, State as JobState, Tenant};
+use rewheel_core::{Incident, KindName, Tenant};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Jobs that are looked at, dead ones and live ones each: the answer should take a moment, not a minute.
-const LOOKED_AT_MAX: usize = 50_000;
-
-/// Every incident that was found.
+/// A page of the incidents that were found.
 #[derive(Debug, Serialize)]
 struct Answer {
     items: Vec<Document>,
@@ -41,51 +38,32 @@ struct Document {
     examples: Vec<String>,
 }
 
-/// `GET /v1/incidents`
+/// `GET /v1/incidents`: of the newest jobs, a bounded number of them.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let mut parameters = Parameters::read(&uri, &["limit", "kind", "tenant"])?;
-    let limit = parameters.limit();
-    let kinds = parameters.all("kind", KindName::parse);
+    let mut parameters = Parameters::read(&uri, &["limit", "cursor", "kind", "tenant"])?;
+    let (limit, after) = (parameters.limit(), parameters.after(List::Incidents));
+    let mut kinds = parameters.all("kind", KindName::parse);
     let mut tenant = parameters.one("tenant", Tenant::parse);
     parameters.finish()?;
     caller.claim(&mut tenant)?;
-    let store = app.engine()?.store();
-    let mut incidents = Incidents::default();
-    let mut complete = true;
-    for states in
-        [vec![JobState::Dead], vec![JobState::Scheduled, JobState::Leased, JobState::Paused]]
-    {
-        let filter =
-            Filter { states, kinds: kinds.clone(), tenant: tenant.clone(), ..Filter::default() };
-        complete &= add(&**store, &filter, &mut incidents).await?;
-    }
-    let items = incidents.into_list().into_iter().take(limit).map(Document::new).collect();
-    Ok(Json(Answer { items, next: None, complete }).into_response())
-}
-
-/// Adds the jobs that a filter lets through. Returns whether that were all.
-async fn add(
-    store: &dyn Store,
-    filter: &Filter,
-    incidents: &mut Incidents,
-) -> Result<bool, StoreError> {
-    let mut request = PageRequest::first(Limits::PAGE_MAX);
-    let mut looked_at = 0;
-    while looked_at < LOOKED_AT_MAX {
-        let page = store.list(filter, &request).await?;
-        page.items.iter().for_each(|job| incidents.add(job));
-        // A short page was read as far as a full one.
-        looked_at += Limits::PAGE_MAX;
-        match page.next {
-            Some(next) => request = PageRequest { cursor: Some(next), ..request },
-            None => return Ok(true),
-        }
-    }
-    Ok(false)
+    kinds.sort();
+    kinds.dedup();
+    let found = app.incidents().ask(&**app.engine()?.store(), (kinds, tenant)).await?;
+    // The largest first. What grows or shrinks while somebody turns pages moves.
+    let position = |incident: &&Incident| {
+        let seen = u64::try_from(incident.last_seen.as_millis()).unwrap_or(0);
+        let size = [incident.dead, incident.jobs, seen].map(largest_first).join(" ");
+        format!("{size} {}", incident.id)
+    };
+    let all: Vec<&Incident> = found.incidents.iter().collect();
+    let (page, next) = cursor::cut(all, position, after.as_deref(), limit);
+    let items = page.into_iter().cloned().map(Document::new).collect();
+    let next = next.map(|position| List::Incidents.cursor(&position));
+    Ok(Json(Answer { items, next, complete: found.complete }).into_response())
 }
 
 impl Document {

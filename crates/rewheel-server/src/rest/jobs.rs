@@ -1,6 +1,8 @@
 //! Shows jobs, and changes one for a person.
 
 use super::body::{Body, SMALL_BYTES_MAX};
+use super::cursor::List;
+use super::if_match::{IfMatch, etag};
 use super::query::{self, Parameters};
 use super::{Page, body};
 use crate::app::App;
@@ -10,10 +12,10 @@ use crate::submit::parse_edit;
 use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::header::{ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use rewheel_core::store::{Change, Changed, What};
+use rewheel_core::store::{Change, Changed, StoreError, What};
 use rewheel_core::{JobId, KindName, State as JobState, Timestamp, Version};
 use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
@@ -31,7 +33,8 @@ pub(super) async fn list(
     let (mut filter, page) = query::jobs(&uri)?;
     caller.narrow(&mut filter)?;
     let engine = app.engine()?;
-    let page = engine.store().list(&filter, &page).await?;
+    let listed = engine.store().list(&filter, &page).await;
+    let page = listed.map_err(|error| not_listed(error, filter.key.is_some()))?;
     // Only whether a leased job has started depends on the time.
     let is_leased = page.items.iter().any(|job| job.state() == JobState::Leased);
     let now = if is_leased { app.now().await? } else { Timestamp::from_millis(0) };
@@ -42,8 +45,16 @@ pub(super) async fn list(
         let kind = kinds.entry(name).or_insert_with(|| app.kind(name));
         items.push(JobDocument::new(job, kind, now));
     }
-    let next = page.next.map(|cursor| cursor.to_string());
+    let next = page.next.map(|cursor| List::Jobs.cursor(&cursor.to_string()));
     Ok(Json(Page { items, next }).into_response())
+}
+
+/// A key that is looked for in too many places is a mistake of the request.
+fn not_listed(error: StoreError, has_key: bool) -> Problem {
+    if let (StoreError::Rejected(why), true) = (&error, has_key) {
+        return Problem::of_fields(Code::BadQuery, vec![FieldError::new("/key", why)]);
+    }
+    error.into()
 }
 
 /// `GET /v1/jobs/{id}`
@@ -56,7 +67,7 @@ pub(super) async fn show(
     Parameters::read(&uri, &[])?.finish()?;
     let id = parse_id(&id)?;
     let document = document(&app, &caller, id).await?.ok_or_else(|| not_found(id))?;
-    let etag = format!("\"{}\"", document.version());
+    let etag = etag(Version::new(document.version()));
     Ok(([(ETAG, etag)], Json(document)).into_response())
 }
 
@@ -65,13 +76,14 @@ pub(super) async fn change(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     caller: Caller,
-    uri: Uri,
+    (uri, headers): (Uri, HeaderMap),
     body: Body,
     (what, done): (What, &str),
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
+    let if_version = IfMatch::read(&headers)?.version();
     body::read_nothing(body).await?;
-    let change = Change::new(parse_id(&id)?, what);
+    let change = Change { job: parse_id(&id)?, what, if_version };
     obey(&app, &caller, change, done).await
 }
 
@@ -88,27 +100,9 @@ pub(super) async fn edit(
     let bytes_max = app.engine_for_work()?.settings().payload_bytes_max;
     let text = body::read(body, bytes_max.saturating_add(SMALL_BYTES_MAX)).await?;
     let edit = parse_edit(&text, bytes_max)?;
-    let if_version = match headers.get(IF_MATCH) {
-        Some(tag) => if_match(tag)?,
-        None => None,
-    };
+    let if_version = IfMatch::read(&headers)?.version();
     let change = Change { job: parse_id(&id)?, what: What::Edit(Box::new(edit)), if_version };
     obey(&app, &caller, change, "edited").await
-}
-
-/// The version that an `If-Match` asks for; `None` for any.
-fn if_match(tag: &HeaderValue) -> Result<Option<Version>, Problem> {
-    let text = tag.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(None);
-    }
-    // A proxy that compresses makes it weak; the version is the same.
-    let text = text.strip_prefix("W/").unwrap_or(text);
-    let version = text.trim_matches('"').parse().map(Version::new);
-    version.map(Some).map_err(|_| {
-        Problem::new(Code::BadQuery, "the header If-Match is not a version of this job")
-            .hint("use the ETag of GET /v1/jobs/{id} as it is")
-    })
 }
 
 async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<Response, Problem> {
@@ -133,11 +127,12 @@ async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<
             let why = format!("is larger than the {bytes_max} bytes that the store takes");
             return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/payload", why)]));
         }
+        Changed::Reserved => return Err(reserved(id)),
         Changed::NotFound => return Err(not_found(id)),
     };
     // A job that is not kept after its end is gone by now.
     let after = document(app, caller, id).await?.unwrap_or_else(|| before.ended_as(state));
-    let etag = format!("\"{}\"", after.version());
+    let etag = etag(Version::new(after.version()));
     Ok(([(ETAG, etag)], Json(after)).into_response())
 }
 
@@ -154,6 +149,11 @@ pub(super) async fn document(
     let audit = store.audit(Some(id), None, AUDIT_MAX).await?;
     let document = JobDocument::new(&job, &app.kind(&job.lane.kind), app.now().await?);
     Ok(Some(document.with_history(&job, &attempts, &audit)))
+}
+
+fn reserved(id: JobId) -> Problem {
+    Problem::new(Code::Forbidden, format!("job {id} is the server's own: its kind is reserved"))
+        .hint("POST /v1/operations/{id}/abort stops an operation; nothing else changes one")
 }
 
 fn wrong_state(done: &str, state: JobState) -> Problem {

@@ -1,33 +1,39 @@
 //! Shows kinds, and writes their settings.
 
 use super::body::Body;
+use super::cursor::{self, List};
+use super::if_match::{IfMatch, etag};
 use super::query::Parameters;
 use super::{Page, body};
 use crate::app::App;
-use crate::conditions::Conditions;
-use crate::kind_document::{KindDocument, Runnable, parse_settings};
+use crate::kind_document::{KindDocument, Runnable, parse_settings, patched, with_secrets};
 use crate::problem::{Code, FieldError, Problem};
 use crate::runners;
 use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::Uri;
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use rewheel_core::{Actor, Kind, KindChange, KindChanged, KindName, Limits};
-use rewheel_engine::Engine;
+use rewheel_core::{
+    Actor, Kind, KindChange, KindEdit, KindEditWhat, KindEdited, KindName, Limits, Version,
+};
+use rewheel_engine::{Engine, KindSettings};
 use std::sync::Arc;
+
+/// How often settings are read and written again where others write at the same time.
+const WRITES_MAX: usize = 5;
 
 /// `GET /v1/kinds`
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
-    let limit = parameters.limit();
-    let cursor = parameters.one("cursor", KindName::parse);
+    let (limit, after) = (parameters.limit(), parameters.after(List::Kinds));
     parameters.finish()?;
     let engine = app.engine()?;
     let kinds = engine.store().kinds().await?;
-    let mut rest = kinds.into_iter().filter(|kind| cursor.as_ref() < Some(&kind.name));
-    let page: Vec<Kind> = rest.by_ref().take(limit).collect();
-    let next = rest.next().and(page.last()).map(|last| last.name.to_string());
+    let position = |kind: &Kind| kind.name.to_string();
+    let (page, next) = cursor::cut(kinds, position, after.as_deref(), limit);
+    let next = next.map(|position| List::Kinds.cursor(&position));
     let items = documents(&app, engine, &page).await?;
     Ok(Json(Page { items, next }).into_response())
 }
@@ -39,23 +45,92 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
-    let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
-    let kind = KindName::parse(&name).map_err(|_| not_found())?;
-    let document = find(&app, app.engine()?, &kind).await?.ok_or_else(not_found)?;
-    Ok(Json(document).into_response())
+    let kind = KindName::parse(&name).map_err(|_| not_found(&name))?;
+    let found = find(&app, app.engine()?, &kind).await?.ok_or_else(|| not_found(&name))?;
+    Ok(found.into_response())
 }
 
-/// `PUT /v1/kinds/{kind}`
+/// `PUT /v1/kinds/{kind}`: what is left out has its default.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     caller: Caller,
-    uri: Uri,
+    (uri, headers): (Uri, HeaderMap),
     body: Body,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
+    let if_match = IfMatch::read(&headers)?;
     let text = body::read(body, Limits::SETTINGS_BYTES_MAX).await?;
-    let kind = KindName::parse(&name).map_err(|error| {
+    let kind = writable(&app, &name)?;
+    let write = |before: Option<&Kind>| settings(&app, &with_secrets(&text, before)?);
+    write_kind(&app, &caller, &kind, if_match, &write).await
+}
+
+/// `PATCH /v1/kinds/{kind}`: a merge patch of the settings, as RFC 7396 has it. What is left out stays, null goes back to the default.
+pub(super) async fn patch(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    caller: Caller,
+    (uri, headers): (Uri, HeaderMap),
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let if_match = IfMatch::read(&headers)?;
+    let text = body::read(body, Limits::SETTINGS_BYTES_MAX).await?;
+    let kind = writable(&app, &name)?;
+    let write = |before: Option<&Kind>| {
+        let before = before.ok_or_else(|| not_found(&name))?;
+        settings(&app, &patched(&text, before)?)
+    };
+    write_kind(&app, &caller, &kind, if_match, &write).await
+}
+
+/// `DELETE /v1/kinds/{kind}`: answers with the kind as it was.
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    caller: Caller,
+    (uri, headers): (Uri, HeaderMap),
+    body: Body,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let if_version = IfMatch::read(&headers)?.version();
+    body::read_nothing(body).await?;
+    let kind = writable(&app, &name)?;
+    let engine = app.engine_for_work()?;
+    if engine.has_handler(&kind) {
+        let detail = format!("this server has a handler for `{kind}`");
+        return Err(Problem::new(Code::WrongState, detail)
+            .hint("start the server without the handler first; pausing the kind stops its jobs"));
+    }
+    let document = find(&app, engine, &kind).await?.ok_or_else(|| not_found(&name))?;
+    let edit = KindEdit { name: kind, what: KindEditWhat::Delete, if_version };
+    edited(engine.edit_kind(&edit, caller.who()).await?, &name)?;
+    Ok(Json(document.document).into_response())
+}
+
+/// `POST /v1/kinds/{kind}/{pause,resume,breaker/…}`
+pub(super) async fn change(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    caller: Caller,
+    (uri, headers): (Uri, HeaderMap),
+    change: fn(&Actor) -> KindChange,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?.finish()?;
+    let if_version = IfMatch::read(&headers)?.version();
+    let kind = KindName::parse(&name).map_err(|_| not_found(&name))?;
+    let engine = app.engine_for_work()?;
+    let what = KindEditWhat::Change(change(caller.who()));
+    let edit = KindEdit { name: kind.clone(), what, if_version };
+    edited(engine.edit_kind(&edit, caller.who()).await?, &name)?;
+    let found = find(&app, engine, &kind).await?.ok_or_else(|| not_found(&name))?;
+    Ok(found.into_response())
+}
+
+/// Returns the name of a kind that requests may write.
+fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
+    let kind = KindName::parse(name).map_err(|error| {
         Problem::of_fields(Code::InvalidField, vec![FieldError::new("/kind", error)])
             .hint("it is the last part of the path")
     })?;
@@ -69,45 +144,98 @@ pub(super) async fn put(
         return Err(Problem::new(Code::ManagedByConfig, detail)
             .hint(format!("change [kinds.{kind}] there, and start the server again")));
     }
+    Ok(kind)
+}
+
+/// Reads settings that a request may write.
+fn settings(app: &App, text: &str) -> Result<KindSettings, Problem> {
     // Before it is known whether they are set: that is nobody's business either.
-    if let Some(error) = runners::check_reach(&text, &app.config().server) {
+    if let Some(error) = runners::check_reach(text, &app.config().server) {
         return Err(Problem::of_fields(Code::InvalidField, vec![error]));
     }
-    let settings = parse_settings(&text)?;
-    let engine = app.engine_for_work()?;
-    engine.put_kind(&kind, &settings, caller.who()).await?;
-    let document = find(&app, engine, &kind).await?;
-    Ok(Json(document).into_response())
+    parse_settings(text)
 }
 
-/// `POST /v1/kinds/{kind}/{pause,resume,breaker/…}`
-pub(super) async fn change(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-    caller: Caller,
-    uri: Uri,
-    change: fn(&Actor) -> KindChange,
-) -> Result<Response, Problem> {
-    Parameters::read(&uri, &[])?.finish()?;
-    let not_found = || Problem::new(Code::NotFound, format!("there is no kind `{name}`"));
-    let kind = KindName::parse(&name).map_err(|_| not_found())?;
-    let engine = app.engine_for_work()?;
-    match engine.change_kind(&kind, &change(caller.who()), caller.who()).await? {
-        KindChanged::Applied(_) | KindChanged::Refused(_) => {}
-        KindChanged::NotFound => return Err(not_found()),
-    }
-    let document = find(&app, engine, &kind).await?.ok_or_else(not_found)?;
-    Ok(Json(document).into_response())
-}
-
-async fn find(
+/// Writes settings that may depend on what is stored, as it was read: where another writes in between, it reads again.
+async fn write_kind(
     app: &App,
-    engine: &Engine,
-    name: &KindName,
-) -> Result<Option<KindDocument>, Problem> {
+    caller: &Caller,
+    kind: &KindName,
+    if_match: IfMatch,
+    settings: &(dyn Fn(Option<&Kind>) -> Result<KindSettings, Problem> + Sync),
+) -> Result<Response, Problem> {
+    let engine = app.engine_for_work()?;
+    for _ in 0..WRITES_MAX {
+        let before = engine.store().kinds().await?.into_iter().find(|known| known.name == *kind);
+        match (if_match, &before) {
+            (IfMatch::Exists | IfMatch::Version(_), None) => {
+                let detail = format!("there is no kind `{kind}`");
+                return Err(Problem::new(Code::VersionChanged, detail)
+                    .hint("leave out If-Match to make it"));
+            }
+            (IfMatch::Version(wanted), Some(before)) if before.version != wanted => {
+                return Err(version_changed(before));
+            }
+            (IfMatch::Version(_) | IfMatch::Exists | IfMatch::Whatever, _) => {}
+        }
+        let settings = settings(before.as_ref())?;
+        let if_version = before.map(|before| before.version);
+        match engine.put_kind_if(kind, &settings, if_version, caller.who()).await? {
+            KindEdited::Done(_) => {
+                let found = find(app, engine, kind).await?;
+                return Ok(found.ok_or_else(|| not_found(kind.as_str()))?.into_response());
+            }
+            KindEdited::VersionChanged(_) | KindEdited::HasJobs(_) | KindEdited::NotFound => {}
+        }
+    }
+    let detail = format!("others write the kind `{kind}` at the same time");
+    Err(Problem::new(Code::VersionChanged, detail).hint("repeat the request in a moment"))
+}
+
+fn edited(edited: KindEdited, name: &str) -> Result<(), Problem> {
+    match edited {
+        KindEdited::Done(_) => Ok(()),
+        KindEdited::VersionChanged(kind) => Err(version_changed(&kind)),
+        KindEdited::NotFound => Err(not_found(name)),
+        KindEdited::HasJobs(_) => {
+            let detail = format!("`{name}` has jobs that are not finished");
+            let hint = format!(
+                "let them end, or cancel them: POST /v1/jobs/cancel with {{\"filter\":{{\"kind\":\"{name}\",\
+                 \"state\":[\"scheduled\",\"leased\",\"paused\",\"dead\"]}}}}"
+            );
+            Err(Problem::new(Code::WrongState, detail).hint(hint))
+        }
+    }
+}
+
+fn version_changed(kind: &Kind) -> Problem {
+    let detail = format!("the kind `{}` is at version {} by now", kind.name, kind.version);
+    Problem::new(Code::VersionChanged, detail)
+        .hint("look at it again, then repeat the change with its new ETag")
+}
+
+fn not_found(name: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("there is no kind `{name}`"))
+}
+
+/// A kind as it is shown, with its version.
+struct Shown {
+    document: KindDocument,
+    version: Version,
+}
+
+impl IntoResponse for Shown {
+    fn into_response(self) -> Response {
+        ([(ETAG, etag(self.version))], Json(self.document)).into_response()
+    }
+}
+
+async fn find(app: &App, engine: &Engine, name: &KindName) -> Result<Option<Shown>, Problem> {
     let mut kinds = engine.store().kinds().await?;
     kinds.retain(|kind| kind.name == *name);
-    Ok(documents(app, engine, &kinds).await?.pop())
+    let document = documents(app, engine, &kinds).await?.pop();
+    let version = kinds.first().map(|kind| kind.version);
+    Ok(document.zip(version).map(|(document, version)| Shown { document, version }))
 }
 
 async fn documents(

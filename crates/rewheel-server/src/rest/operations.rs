@@ -2,12 +2,12 @@
 
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};
+use super::cursor::List;
 use super::query::Parameters;
 use crate::app::App;
 use crate::bulk::{self, Order};
-use crate::conditions::Conditions;
 use crate::operation_document::{OperationDocument, PreviewDocument};
-use crate::problem::{Code, FieldError, Problem};
+use crate::problem::{Code, Problem};
 use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -74,13 +74,12 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
     let limit = parameters.limit();
-    let cursor = parameters.one("cursor", str::parse::<Cursor>);
+    let cursor = parameters.after_as::<Cursor>(List::Operations);
     parameters.finish()?;
     let page = PageRequest { cursor, ..PageRequest::first(limit) };
-    let page = app.engine()?.operations(&page).await?;
-    let seen = page.items.iter().filter(|operation| sees(&caller, operation));
-    let items: Vec<_> = seen.map(OperationDocument::new).collect();
-    let next = page.next.map(|cursor| cursor.to_string());
+    let page = app.engine()?.operations(&page, caller.tenant()).await?;
+    let items: Vec<_> = page.items.iter().map(OperationDocument::new).collect();
+    let next = page.next.map(|cursor| List::Operations.cursor(&cursor.to_string()));
     Ok(Json(Page { items, next }).into_response())
 }
 
@@ -138,8 +137,7 @@ fn answer(id: &str, operation: Option<&Operation>) -> Result<Response, Problem> 
 fn refused(error: OperateError) -> Problem {
     match error {
         OperateError::Field { field, why } => {
-            let errors = vec![FieldError::new(format!("/{field}"), why)];
-            Problem::of_fields(Code::InvalidField, errors)
+            Problem::of_fields(Code::InvalidField, vec![bulk::field_error(field, &why)])
         }
         OperateError::Submit(SubmitError::Stopping) => {
             Problem::new(Code::ShuttingDown, "the server is shutting down")

@@ -1,5 +1,6 @@
 //! Reads the parameters of a list.
 
+use super::cursor::List;
 use crate::conditions::{Conditions, NAMES};
 use crate::problem::{Code, FieldError, Problem};
 use axum::extract::Query;
@@ -7,6 +8,7 @@ use axum::http::Uri;
 use rewheel_core::Limits;
 use rewheel_core::store::{Cursor, Filter, PageRequest};
 use std::fmt::Display;
+use std::str::FromStr;
 
 /// As many as fit on a page that a person reads.
 const LIMIT_DEFAULT: usize = 100;
@@ -42,6 +44,19 @@ impl Parameters {
             limit.ok_or_else(|| format!("must be 1..{}", Limits::PAGE_MAX))
         });
         limit.unwrap_or(LIMIT_DEFAULT)
+    }
+
+    /// Takes the position behind which a page begins.
+    pub(super) fn after(&mut self, list: List) -> Option<String> {
+        self.one("cursor", |text| list.position(text))
+    }
+
+    /// Takes the position behind which a page begins, in a form that the list reads.
+    pub(super) fn after_as<T: FromStr>(&mut self, list: List) -> Option<T> {
+        self.one("cursor", |text| {
+            let position = list.position(text)?;
+            position.parse().map_err(|_| "is not a cursor of this list")
+        })
     }
 
     /// Says what was wrong, if anything was.
@@ -89,7 +104,7 @@ pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest), Problem> {
     let mut parameters = Parameters::read(uri, &known)?;
     let filter = parameters.filter();
     let limit = parameters.limit();
-    let cursor = parameters.one("cursor", str::parse::<Cursor>);
+    let cursor = parameters.after_as::<Cursor>(List::Jobs);
     parameters.finish()?;
     let page = PageRequest { cursor, ..PageRequest::first(limit) };
     Ok((filter, page))
@@ -106,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_filter_is_read() {
-        let query = "state=dead&state=scheduled&kind=a&kind=b&tenant=shop%201&category=timeout&q=x\
+        let query = "state=dead&state=scheduled&kind=a&kind=b&tenant=shop%201&category=timeout&q=x&key=k\
                      &due_after=2026-01-01T00:00:00Z&due_before=2026-01-02T00:00:00Z\
                      &created_after=2026-01-01T00:00:00Z&created_before=2026-01-02T00:00:00Z\
                      &limit=7";
@@ -117,6 +132,7 @@ mod tests {
             (filter.category.unwrap().as_str(), filter.text.unwrap()),
             ("timeout", "x".into())
         );
+        assert_eq!(filter.key.unwrap().as_str(), "k");
         assert!(filter.due_after < filter.due_before);
         assert!(filter.created_after < filter.created_before);
         assert_eq!(jobs(&uri("")).unwrap().1.limit, 100);
@@ -140,6 +156,11 @@ mod tests {
         check("due_after=soon", "/due_after");
         check("cursor=abc", "/cursor");
         check("tenant=", "/tenant");
+        check("q=", "/q");
+        check("key=", "/key");
+        check("kind=", "/kind");
+        check("state=", "/state");
+        check("category=", "/category");
         check("stat=dead", "/stat");
     }
 }

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use rewheel_core::store::{IfRefused, Insert, Inserted};
 use rewheel_core::{
-    Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, Version, When,
+    Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, TokenRole, Version, When,
 };
 use rewheel_engine::Engine;
 use rewheel_engine::trace::is_traceparent;
@@ -50,6 +50,9 @@ pub(super) async fn one(
             let document = JobDocument::new(&stored, &app.kind(&job.kind), due.max(stored.created));
             let document = document.with_history(&stored, &[], &[]).with_duplicate(false);
             Ok((StatusCode::CREATED, Json(document)).into_response())
+        }
+        Some(Inserted::Duplicate { job: id, state }) if !caller.roles().allow(TokenRole::Read) => {
+            known(&app, &job, id, state).await
         }
         Some(Inserted::Duplicate { job: id, state }) => {
             let document = existing(&app, &caller, &job, id, state).await?;
@@ -290,6 +293,29 @@ async fn stored(
         takeovers_counted: 0,
         failure: None,
     })
+}
+
+/// What a caller that may not read learns of the job that has its key: that it is there, and what the caller said itself.
+async fn known(
+    app: &App,
+    job: &NewJob,
+    id: JobId,
+    state: rewheel_core::State,
+) -> Result<Response, Problem> {
+    if id == job.id {
+        // Its own insert, whose answer was lost: the job as it was stored.
+        let now = app.now().await?;
+        let stored = stored(app, job, now, None).await?;
+        let document = JobDocument::new(&stored, &app.kind(&job.kind), now);
+        let document = document.with_history(&stored, &[], &[]).with_duplicate(false);
+        return Ok((StatusCode::CREATED, Json(document)).into_response());
+    }
+    let receipt = json!({
+        "id": id.to_string(), "duplicate": true, "kind": job.kind.as_str(),
+        "key": job.key.as_ref().map(Key::as_str),
+        "tenant": job.tenant.as_ref().map(rewheel_core::Tenant::as_str), "state": state.as_str(),
+    });
+    Ok((StatusCode::OK, Json(receipt)).into_response())
 }
 
 /// The job that has the key. Of one that is not kept, only its id and how it ended are known.

@@ -2,6 +2,7 @@
 
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};
+use super::cursor::{self, List};
 use super::query::Parameters;
 use crate::app::App;
 use crate::problem::{Code, FieldError, Problem};
@@ -11,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use rewheel_core::{TokenRevoked, TokenRole, redact};
+use rewheel_core::{Token, TokenRevoked, TokenRole, redact};
 use std::sync::Arc;
 
 /// `POST /v1/tokens`: the only answer that shows the token.
@@ -35,12 +36,18 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(document)).into_response())
 }
 
-/// `GET /v1/tokens`: all of them, by name.
+/// `GET /v1/tokens`: by name.
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
-    Parameters::read(&uri, &[])?.finish()?;
+    let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
+    let (limit, after) = (parameters.limit(), parameters.after(List::Tokens));
+    parameters.finish()?;
     let tokens = app.engine()?.store().tokens().await?;
-    let items: Vec<_> = tokens.iter().map(TokenDocument::new).collect();
-    Ok(Json(Page { items, next: None }).into_response())
+    // Several that ended may have had one name. No name has a blank, which sorts before every letter of one.
+    let position = |token: &Token| format!("{} {}", token.name, token.id);
+    let (page, next) = cursor::cut(tokens, position, after.as_deref(), limit);
+    let items: Vec<_> = page.iter().map(TokenDocument::new).collect();
+    let next = next.map(|position| List::Tokens.cursor(&position));
+    Ok(Json(Page { items, next }).into_response())
 }
 
 /// `POST /v1/tokens/{id}/revoke`: by id, or by name.

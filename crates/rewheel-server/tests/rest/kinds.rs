@@ -38,11 +38,9 @@ async fn kinds_are_listed_page_by_page() {
             let items = answer.body["items"].as_array().unwrap();
             items.iter().map(|kind| kind["kind"].as_str().unwrap().to_owned()).collect()
         };
-        assert_eq!(
-            (names(&first), &first.body["next"]),
-            (vec!["a".into(), "b".into()], &json!("b"))
-        );
-        let second = api.get("/v1/kinds?limit=2&cursor=b").await;
+        assert_eq!(names(&first), ["a", "b"]);
+        let next = first.body["next"].as_str().unwrap();
+        let second = api.get(&format!("/v1/kinds?limit=2&cursor={next}")).await;
         assert_eq!((names(&second), &second.body["next"]), (vec!["mail".into()], &json!(null)));
     })
     .await;

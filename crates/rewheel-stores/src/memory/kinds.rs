@@ -2,8 +2,8 @@
 
 use super::world::{KindRow, Note, World};
 use rewheel_core::{
-    Actor, HolderId, Kind, KindChange, KindChanged, KindName, NewKind, RetryAsk, RetryPool,
-    Timestamp,
+    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
+    KindName, NewKind, RetryAsk, RetryPool, State, Timestamp, Version,
 };
 
 impl World {
@@ -18,14 +18,18 @@ impl World {
             suspects: Vec::new(),
             forced: false,
             generation: 0,
+            version: Version::new(u64::try_from(now.as_millis()).unwrap_or(0)),
         };
-        let kind = Kind {
+        let mut kind = Kind {
             settings: new.settings.clone(),
             takeovers_max: new.takeovers_max,
             ..old.clone().unwrap_or(fresh)
         };
         if old.as_ref() == Some(&kind) {
             return;
+        }
+        if let Some(old) = &old {
+            kind.version = old.version.next();
         }
         let note = Note {
             who: by,
@@ -70,6 +74,58 @@ impl World {
         self.note(note, now);
         self.is_reason_to_look = true;
         KindChanged::Applied(kind)
+    }
+
+    pub(super) fn edit_kind(&mut self, edit: &KindEdit, by: &Actor, now: Timestamp) -> KindEdited {
+        let before = self.kinds.get(&edit.name).map(|row| row.kind.clone());
+        if let Some(answer) = edit.refusal(before.as_ref()) {
+            return answer;
+        }
+        match (&edit.what, before) {
+            (KindEditWhat::Put { settings, takeovers_max }, _) => {
+                let (name, settings) = (edit.name.clone(), settings.clone());
+                let new = NewKind { name, settings, takeovers_max: *takeovers_max };
+                self.put_kind(&new, by, now);
+                let kind = self.kinds.get(&edit.name).map(|row| row.kind.clone());
+                kind.map_or(KindEdited::NotFound, KindEdited::Done)
+            }
+            (KindEditWhat::Change(change), _) => {
+                match self.change_kind(&edit.name, change, by, now) {
+                    KindChanged::Applied(kind) | KindChanged::Refused(kind) => {
+                        KindEdited::Done(kind)
+                    }
+                    KindChanged::NotFound => KindEdited::NotFound,
+                }
+            }
+            (KindEditWhat::Delete, Some(kind)) => self.delete_kind(kind, by, now),
+            (KindEditWhat::Delete, None) => KindEdited::NotFound,
+        }
+    }
+
+    fn delete_kind(&mut self, kind: Kind, by: &Actor, now: Timestamp) -> KindEdited {
+        let is_of_it = |job: &rewheel_core::Job| {
+            job.lane.kind == kind.name
+                && match job.state() {
+                    State::Scheduled | State::Leased | State::Paused | State::Dead => true,
+                    State::Succeeded | State::Failed | State::Cancelled => false,
+                }
+        };
+        if self.jobs.values().any(|row| is_of_it(&row.job)) {
+            return KindEdited::HasJobs(kind);
+        }
+        self.kinds.remove(&kind.name);
+        self.budgets.remove(&kind.name);
+        let note = Note {
+            who: by,
+            what: "delete kind",
+            job: None,
+            kind: Some(kind.name.clone()),
+            before: kind.facts(),
+            after: Facts::default(),
+        };
+        self.note(note, now);
+        self.is_reason_to_look = true;
+        KindEdited::Done(kind)
     }
 
     pub(super) fn grant(&mut self, ask: &RetryAsk, now: Timestamp) -> u32 {

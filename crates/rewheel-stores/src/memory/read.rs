@@ -1,21 +1,29 @@
 //! Answers questions.
 
 use super::world::{Row, World};
-use rewheel_core::store::{AttemptRecord, Books, Count, Cursor, Filter, Page, PageRequest, Tally};
-use rewheel_core::{AuditEntry, Job, JobId, Kind, Limits, State, Timestamp};
+use crate::pages::cut;
+use rewheel_core::store::{
+    AttemptRecord, Books, Count, Cursor, FailureScan, Failures, Filter, Page, PageRequest, Tally,
+};
+use rewheel_core::{AuditEntry, FailedJob, Job, JobId, Key, Kind, Limits, State, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 impl World {
-    pub(super) fn list(&self, filter: &Filter, page: &PageRequest) -> Page<Job> {
+    pub(super) fn list(&self, filter: &Filter, page: &PageRequest, now: Timestamp) -> Page<Job> {
         let limit = page.limit.clamp(1, Limits::PAGE_MAX);
+        if let Some(key) = &filter.key {
+            let mut found = self.keyed(filter, key, now);
+            found.retain(|job| page.cursor.is_none_or(|cursor| job.id < cursor.job()));
+            return cut(found, None, limit);
+        }
         let mut items = Vec::new();
         let mut last = None;
         for (looked_at, (id, row)) in self.newest_behind(page.cursor).enumerate() {
             if let Some(last) = last
                 && (items.len() == limit || looked_at >= page.scan_max)
             {
-                return Page { items, next: Some(Cursor::behind(last)) };
+                return Page { items, next: Some(Cursor::between(last, *id)) };
             }
             if filter.matches(&row.job) {
                 items.push(row.job.clone());
@@ -30,7 +38,42 @@ impl World {
         self.jobs.range((Bound::Unbounded, end)).rev()
     }
 
-    pub(super) fn count(&self, filter: &Filter, scan_max: usize) -> Count {
+    /// Returns the jobs that a key belongs to.
+    fn keyed(&self, filter: &Filter, key: &Key, now: Timestamp) -> Vec<Job> {
+        let is_live =
+            |ended: Option<(State, Timestamp)>| ended.is_none_or(|(_, until)| until > now);
+        let named = self.keys.iter().filter(|((_, _, own), row)| own == key && is_live(row.ended));
+        let jobs = named.filter_map(|(_, row)| self.jobs.get(&row.job));
+        jobs.map(|row| &row.job).filter(|job| filter.matches(job)).cloned().collect()
+    }
+
+    pub(super) fn failures(&self, scan: &FailureScan) -> Failures {
+        let mut failures = Failures { jobs: Vec::new(), complete: true };
+        for dead in [true, false] {
+            let is_of_table = |row: &&Row| match row.job.state() {
+                State::Dead => dead,
+                State::Scheduled | State::Leased | State::Paused => !dead,
+                State::Succeeded | State::Failed | State::Cancelled => false,
+            };
+            let (mut rows, mut bytes) = (0, 0);
+            for row in self.jobs.values().rev().filter(is_of_table) {
+                if rows >= scan.rows_max || bytes >= scan.bytes_max {
+                    failures.complete = false;
+                    break;
+                }
+                rows += 1;
+                let failed = FailedJob::of(&row.job).filter(|_| scan.wants(&row.job.lane));
+                bytes += failed.as_ref().map_or(0, |job| job.failure.message().len());
+                failures.jobs.extend(failed);
+            }
+        }
+        failures
+    }
+
+    pub(super) fn count(&self, filter: &Filter, scan_max: usize, now: Timestamp) -> Count {
+        if let Some(key) = &filter.key {
+            return Count::Exactly(self.keyed(filter, key, now).len() as u64);
+        }
         let looked_at = self.jobs.values().rev().take(scan_max);
         let found = looked_at.filter(|row| filter.matches(&row.job)).count() as u64;
         if self.jobs.len() > scan_max { Count::AtLeast(found) } else { Count::Exactly(found) }

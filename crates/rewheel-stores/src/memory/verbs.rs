@@ -6,13 +6,13 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
+    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
+    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -142,6 +142,10 @@ impl KindStore for MemoryStore {
         self.run(|world, now| Ok(world.change_kind(kind, change, by, now)))
     }
 
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        self.run(|world, now| Ok(world.edit_kind(edit, by, now)))
+    }
+
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
         self.run(|world, now| Ok(asks.iter().map(|ask| world.grant(ask, now)).collect()))
     }
@@ -186,11 +190,15 @@ impl ReadStore for MemoryStore {
     }
 
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
-        self.run(|world, _| Ok(world.list(filter, page)))
+        self.run(|world, now| Ok(world.list(filter, page, now)))
     }
 
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
-        self.run(|world, _| Ok(world.count(filter, scan_max)))
+        self.run(|world, now| Ok(world.count(filter, scan_max, now)))
+    }
+
+    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+        self.run(|world, _| Ok(world.failures(scan)))
     }
 
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {

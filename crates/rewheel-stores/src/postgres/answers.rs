@@ -2,18 +2,18 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{budgets, claim, kinds, lease, prune, read, reserve, risks};
+use super::verbs::{budgets, claim, failures, kinds, lease, prune, read, reserve, risks};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
+    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
+    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -150,7 +150,9 @@ impl KindStore for PostgresStore {
     async fn kinds(&self) -> Answer<Vec<Kind>> {
         let session = self.read().await?;
         let kinds = kinds::kinds(&session).await;
-        session.end(kinds).await
+        let kinds = session.end(kinds).await?;
+        self.shared.lanes.keep_kinds(&kinds);
+        Ok(kinds)
     }
 
     async fn change_kind(
@@ -160,6 +162,10 @@ impl KindStore for PostgresStore {
         by: &Actor,
     ) -> Answer<KindChanged> {
         self.write_kind(kind, change, by).await
+    }
+
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        self.write_edit(edit, by).await
     }
 
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
@@ -221,6 +227,12 @@ impl ReadStore for PostgresStore {
         let session = self.snapshot().await?;
         let count = read::count(&session, filter, scan_max).await;
         session.end(count).await
+    }
+
+    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+        let session = self.snapshot().await?;
+        let failures = failures::failures(&session, scan).await;
+        session.end(failures).await
     }
 
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {

@@ -3,9 +3,9 @@
 use super::error::{Trouble, unreadable};
 use super::row::{read_tenant, tenant_text};
 use super::session::Session;
-use super::statements::{FIND_KINDS, FIND_LANES, INSERT_LANES, NAME_LANES};
+use super::statements::{FIND_KINDS, FIND_LANES, FIND_OPEN_LANES, INSERT_LANES, NAME_LANES};
 use rewheel::{Clock, Moment};
-use rewheel_core::{KindName, Lane, Priority, Shard, Timestamp};
+use rewheel_core::{Kind, KindName, Lane, Priority, Shard, Timestamp};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -62,6 +62,14 @@ impl Lanes {
         known.names.insert(number, lane.clone());
     }
 
+    /// Remembers only what a number stands for: the kind of the lane may be deleted.
+    fn remember_name(&self, number: i32, lane: &Lane) {
+        let mut known = self.known();
+        if known.names.len() < REMEMBERED_MAX {
+            known.names.insert(number, lane.clone());
+        }
+    }
+
     fn missing<'l>(&self, lanes: impl Iterator<Item = &'l Lane>) -> Vec<Lane> {
         let known = self.known();
         let missing: HashSet<&Lane> =
@@ -74,7 +82,18 @@ impl Lanes {
         self.known().numbers.get(lane).copied()
     }
 
-    /// Learns the numbers of lanes that have one.
+    /// Forgets the numbers of lanes whose kind is not among these: it was deleted, and takes no more jobs.
+    pub(super) fn keep_kinds(&self, kinds: &[Kind]) {
+        let kinds: HashSet<&KindName> = kinds.iter().map(|kind| &kind.name).collect();
+        self.known().numbers.retain(|lane, _| kinds.contains(&lane.kind));
+    }
+
+    /// Forgets the numbers of the lanes of one kind.
+    pub(super) fn forget_kind(&self, kind: &KindName) {
+        self.known().numbers.retain(|lane, _| lane.kind != *kind);
+    }
+
+    /// Learns the numbers of lanes that have one and whose kind exists.
     pub(super) async fn find(
         &self,
         session: &Session<'_>,
@@ -85,7 +104,7 @@ impl Lanes {
             return Ok(());
         }
         let names = Names::of(&missing);
-        for row in session.query(&FIND_LANES, &names.params()).await? {
+        for row in session.query(&FIND_OPEN_LANES, &names.params()).await? {
             let (number, lane) = read_lane(&row)?;
             self.remember(number, &lane);
         }
@@ -157,7 +176,7 @@ impl Lanes {
                 let (number, lane) = read_lane(&row)?;
                 // One that the session itself has made may be undone, and its number would then lead nowhere.
                 if !session.may_have_made_lanes() {
-                    self.remember(number, &lane);
+                    self.remember_name(number, &lane);
                 }
                 names.insert(number, lane);
             }

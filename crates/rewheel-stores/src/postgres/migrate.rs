@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("tokens", include_str!("migrations/0007_tokens.sql")),
     ("idempotency", include_str!("migrations/0008_idempotency.sql")),
     ("owners", include_str!("migrations/0009_owners.sql")),
+    ("kind_versions", include_str!("migrations/0010_kind_versions.sql")),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.

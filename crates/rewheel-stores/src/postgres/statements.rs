@@ -27,13 +27,14 @@ statements! {
     BOOKS = "sql/books.sql" ();
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
-    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL);
+    CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8);
+    DELETE_KIND = "sql/delete_kind.sql" (TEXT);
     DROP_DEAD = "sql/drop_dead.sql" (UUID);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
     EDIT_DEAD = "sql/edit_dead.sql" (UUID, INT4, INT8, TEXT, INT8, INT8, BYTEA);
@@ -44,10 +45,13 @@ statements! {
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_KEYS = "sql/end_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
+    FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
+    FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
     FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
+    FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_STATES = "sql/find_states.sql" (UUID_ARRAY);
     GET = "sql/get.sql" (UUID);
     GET_FINISHED = "sql/get_finished.sql" (UUID);
@@ -75,6 +79,8 @@ statements! {
     JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
+    KEYED_JOBS = "sql/keyed_jobs.sql" (TEXT, INT8, TEXT_ARRAY, TEXT, INT8);
+    KIND_IS_USED = "sql/kind_is_used.sql" (TEXT);
     KINDS = "sql/kinds.sql" ();
     LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
     LEAVE = "sql/leave.sql" (UUID, INT8);
@@ -97,7 +103,7 @@ statements! {
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
-    PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8);
+    PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8, INT8);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);

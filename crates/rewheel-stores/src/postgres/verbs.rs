@@ -9,6 +9,8 @@ pub(super) mod kinds;
 pub(super) mod lease;
 pub(super) mod prune;
 pub(super) mod read;
+mod keyed;
+pub(super) mod failures;
 pub(super) mod reserve;
 pub(super) mod risks;
 pub(super) mod settle;

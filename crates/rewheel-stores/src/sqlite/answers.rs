@@ -3,20 +3,20 @@
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, insert, kinds, lease, prune, read, reserve, settle, sweep,
+    budgets, change, claim, failures, insert, kinds, lease, prune, read, reserve, settle, sweep,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
+    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
+    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
 
@@ -162,6 +162,11 @@ impl KindStore for SqliteStore {
         self.write(1, move |tx| kinds::change_kind(tx, &kind, &change, &by)).await
     }
 
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        let (edit, by) = (edit.clone(), by.clone());
+        self.write(1, move |tx| kinds::edit_kind(tx, &edit, &by)).await
+    }
+
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
         let asks = asks.to_vec();
         self.write(asks.len(), move |tx| budgets::grant(tx, &asks)).await
@@ -212,6 +217,11 @@ impl ReadStore for SqliteStore {
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
         let filter = filter.clone();
         self.read(move |tx| read::count(tx, &filter, scan_max)).await
+    }
+
+    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+        let scan = scan.clone();
+        self.read(move |tx| failures::failures(tx, &scan)).await
     }
 
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {

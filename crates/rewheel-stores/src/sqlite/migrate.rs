@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_tokens.sql"),
     include_str!("migrations/0008_idempotency.sql"),
     include_str!("migrations/0009_owners.sql"),
+    include_str!("migrations/0010_kind_versions.sql"),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find

@@ -15,5 +15,7 @@ mod audit;
 pub(super) mod budgets;
 pub(super) mod change;
 pub(super) mod read;
+mod keyed;
+pub(super) mod failures;
 pub(super) mod prune;
 pub(super) mod idempotency;

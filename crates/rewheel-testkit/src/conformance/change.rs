@@ -3,10 +3,12 @@
 mod edit;
 mod redrive;
 mod racing;
+mod reserved;
 
 pub use self::edit::*;
 pub use self::racing::*;
 pub use self::redrive::*;
+pub use self::reserved::*;
 
 use crate::people::KEEP_NOTHING;
 use crate::race::both;

@@ -1,7 +1,9 @@
 //! Kinds that are paused, parked, probed.
 
 mod parking;
+mod editing;
 
+pub use self::editing::*;
 pub use self::parking::*;
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};

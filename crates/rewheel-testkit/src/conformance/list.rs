@@ -1,8 +1,10 @@
 //! Looks at jobs without disturbing them.
 
 mod filter;
+mod found;
 
 pub use self::filter::*;
+pub use self::found::*;
 
 use crate::{Subject, lane, millis, seconds};
 use rewheel::Backoff;

@@ -4,14 +4,14 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore, Leased, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
+    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
+    Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
-    KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp, Token, TokenId,
-    TokenPut, TokenRevoked,
+    KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, NewToken, RetryAsk, Timestamp,
+    Token, TokenId, TokenPut, TokenRevoked,
 };
 use std::future::pending;
 use std::time::Duration;
@@ -134,6 +134,10 @@ impl KindStore for FaultyStore {
         self.through(Verb::ChangeKind, self.inner.change_kind(kind, change, by)).await
     }
 
+    async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
+        self.through(Verb::EditKind, self.inner.edit_kind(edit, by)).await
+    }
+
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
         self.through(Verb::Grant, self.inner.grant(asks)).await
     }
@@ -195,6 +199,10 @@ impl ReadStore for FaultyStore {
 
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count> {
         self.through(Verb::Count, self.inner.count(filter, scan_max)).await
+    }
+
+    async fn failures(&self, scan: &FailureScan) -> Answer<Failures> {
+        self.through(Verb::Failures, self.inner.failures(scan)).await
     }
 
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>> {

@@ -19,6 +19,9 @@ impl What {
         now: Timestamp,
         payload_bytes_max: usize,
     ) -> Result<Job, Changed> {
+        if before.lane.kind.is_reserved() != matches!(self, What::Abort) {
+            return Err(Changed::Reserved);
+        }
         let (state, version) = (before.state(), before.version);
         let mut after = before.clone();
         if let Status::Leased { wanted, .. } = &mut after.status {
@@ -26,7 +29,7 @@ impl What {
         } else if !self.is_done(state) {
             let to = self.leads_to(state).ok_or(Changed::WrongState(state))?;
             match self {
-                What::Pause | What::Resume | What::Cancel => {}
+                What::Pause | What::Resume | What::Cancel | What::Abort => {}
                 What::Retry => go_on(now, &mut after, None)?,
                 What::Redrive { deadline } => go_on(now, &mut after, *deadline)?,
                 What::Edit(edit) => edit.apply(now, &mut after, payload_bytes_max)?,
@@ -45,10 +48,12 @@ impl What {
     pub fn facts(&self, before: &Job, after: &Job) -> (Facts, Facts) {
         let of = |job: &Job| match self {
             What::Edit(edit) => edit.facts(job),
-            What::Pause | What::Resume | What::Cancel if before.state() == State::Leased => {
+            What::Pause | What::Resume | What::Cancel | What::Abort
+                if before.state() == State::Leased =>
+            {
                 Facts::default().with("wanted", job.status.wanted().map(Wanted::as_str))
             }
-            What::Pause | What::Resume | What::Cancel => state_of(job),
+            What::Pause | What::Resume | What::Cancel | What::Abort => state_of(job),
             What::Retry | What::Redrive { .. } if before.deadline != after.deadline => {
                 state_of(job).with("deadline", job.deadline.map(Timestamp::as_millis))
             }
@@ -62,7 +67,7 @@ impl What {
         match self {
             What::Pause => matches!(state, State::Paused),
             What::Resume => matches!(state, State::Scheduled),
-            What::Cancel => matches!(state, State::Cancelled),
+            What::Cancel | What::Abort => matches!(state, State::Cancelled),
             What::Retry | What::Redrive { .. } | What::Edit(_) => false,
         }
     }
@@ -73,7 +78,7 @@ impl What {
             // Cancelling it is more than pausing it.
             (What::Pause, Some(wanted)) => Some(Some(wanted)),
             (What::Pause, None) => Some(Some(Wanted::Pause)),
-            (What::Cancel, _) => Some(Some(Wanted::Cancel)),
+            (What::Cancel | What::Abort, _) => Some(Some(Wanted::Cancel)),
             (What::Resume, Some(Wanted::Cancel)) => Some(Some(Wanted::Cancel)),
             (What::Resume, Some(Wanted::Pause) | None) => Some(None),
             (What::Retry | What::Redrive { .. } | What::Edit(_), _) => None,

@@ -2,15 +2,17 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
-use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned};
+use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned, version};
 use super::super::session::{Param, Session};
-use super::super::statements::{CHANGE_KIND, KINDS, LOCK_KIND, PUT_KIND};
+use super::super::statements::{
+    CHANGE_KIND, DELETE_KIND, KIND_IS_USED, KINDS, LOCK_KIND, PUT_KIND,
+};
 use super::audit::{Line, audit};
 use crate::suspects;
 use rewheel_core::store::{Answer, StoreError};
 use rewheel_core::{
-    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindName, Limits, NewKind, Parked,
-    Timestamp,
+    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
+    KindName, Limits, NewKind, Parked, Timestamp,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -41,6 +43,73 @@ impl PostgresStore {
     }
 }
 
+impl PostgresStore {
+    pub(in super::super) async fn write_edit(
+        &self,
+        edit: &KindEdit,
+        by: &Actor,
+    ) -> Answer<KindEdited> {
+        let session = self.transaction().await?;
+        let edited = edit_kind(&session, edit, by).await;
+        let (answer, wrote) = session.end(edited).await?;
+        if let (KindEdited::Done(_), KindEditWhat::Delete) = (&answer, &edit.what) {
+            self.shared.lanes.forget_kind(&edit.name);
+        }
+        if wrote {
+            self.wake();
+        }
+        Ok(answer)
+    }
+}
+
+async fn edit_kind(
+    session: &Session<'_>,
+    edit: &KindEdit,
+    by: &Actor,
+) -> Result<(KindEdited, bool), Trouble> {
+    let before = lock(session, &edit.name).await?;
+    if let Some(answer) = edit.refusal(before.as_ref().map(|locked| &locked.kind)) {
+        return Ok((answer, false));
+    }
+    match (&edit.what, before) {
+        (KindEditWhat::Put { settings, takeovers_max }, _) => {
+            let (name, settings) = (edit.name.clone(), settings.clone());
+            let new = NewKind { name, settings, takeovers_max: *takeovers_max };
+            let wrote = put_kinds(session, &[new], by).await?;
+            let kind = lock(session, &edit.name).await?.map(|locked| locked.kind);
+            Ok((kind.map_or(KindEdited::NotFound, KindEdited::Done), wrote))
+        }
+        (KindEditWhat::Change(change), _) => {
+            Ok(match change_kind(session, &edit.name, change, by).await? {
+                (KindChanged::Applied(kind) | KindChanged::Refused(kind), wrote) => {
+                    (KindEdited::Done(kind), wrote)
+                }
+                (KindChanged::NotFound, wrote) => (KindEdited::NotFound, wrote),
+            })
+        }
+        (KindEditWhat::Delete, Some(locked)) => delete_kind(session, locked, by).await,
+        (KindEditWhat::Delete, None) => Ok((KindEdited::NotFound, false)),
+    }
+}
+
+async fn delete_kind(
+    session: &Session<'_>,
+    locked: Locked,
+    by: &Actor,
+) -> Result<(KindEdited, bool), Trouble> {
+    let kind = locked.kind;
+    let params: [Param<'_>; 1] = [&kind.name.as_str()];
+    if session.one(&KIND_IS_USED, &params).await?.try_get(0)? {
+        return Ok((KindEdited::HasJobs(kind), false));
+    }
+    session.execute(&DELETE_KIND, &params).await?;
+    let (before, after) = (kind.facts(), Facts::default());
+    let (what, name) = ("delete kind", Some(&kind.name));
+    let line = Line { who: by, what, job: None, kind: name, before: &before, after: &after };
+    audit(session, locked.now, &[line]).await?;
+    Ok((KindEdited::Done(kind), true))
+}
+
 /// A kind that is about to be changed.
 struct Locked {
     now: Timestamp,
@@ -54,7 +123,7 @@ async fn lock(session: &Session<'_>, name: &KindName) -> Result<Option<Locked>, 
     Ok(Some(Locked {
         now: instant(row.try_get(0)?),
         kind: read_kind(&row, 1)?,
-        living: row.try_get::<_, Vec<Uuid>>(11)?.into_iter().map(holder_id).collect(),
+        living: row.try_get::<_, Vec<Uuid>>(12)?.into_iter().map(holder_id).collect(),
     }))
 }
 
@@ -72,11 +141,12 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
         let before = lock(session, &kind.name).await?;
         let old = before.as_ref().map_or_else(Facts::default, |locked| locked.kind.facts());
         let new = kind.facts();
-        if old == new {
+        if before.as_ref().is_some_and(|locked| kind.is_stored_as(&locked.kind)) {
             continue;
         }
-        let params: [Param<'_>; 3] =
-            [&kind.name.as_str(), &kind.settings, &i64::from(kind.takeovers_max)];
+        let (takeovers_max, version) = (i64::from(kind.takeovers_max), now.as_millis());
+        let params: [Param<'_>; 4] =
+            [&kind.name.as_str(), &kind.settings, &takeovers_max, &version];
         session.execute(&PUT_KIND, &params).await?;
         let (what, kind) = ("put kind", Some(&kind.name));
         let line = Line { who: by, what, job: None, kind, before: &old, after: &new };
@@ -109,6 +179,7 @@ fn read_kind(row: &Row, at: usize) -> Result<Kind, Trouble> {
         suspects: suspects::read(row.try_get(at + 8)?)
             .ok_or_else(|| unreadable("who suspects a kind"))?,
         forced: row.try_get(at + 9)?,
+        version: version(row.try_get(at + 10)?),
     })
 }
 
@@ -132,7 +203,7 @@ async fn change_kind(
     // What people are told may be any text; the server takes all of it but this.
     let reason = parked.map(|parked| parked.reason.replace('\0', ""));
     let suspects = suspects::text(&after.suspects);
-    let params: [Param<'_>; 8] = [
+    let params: [Param<'_>; 9] = [
         &name.as_str(),
         &after.paused,
         &parked.map(|parked| parked.since.as_millis()),
@@ -141,6 +212,7 @@ async fn change_kind(
         &count(after.generation),
         &suspects,
         &after.forced,
+        &count(after.version.get()),
     ];
     session.execute(&CHANGE_KIND, &params).await?;
     let (old, new) = (before.doings(), after.doings());

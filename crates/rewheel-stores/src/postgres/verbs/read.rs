@@ -11,7 +11,7 @@ use super::super::statements::{
     UNANNOUNCED,
 };
 use crate::audit::facts;
-use crate::pages::{Table, Tallies, cut, tables};
+use crate::pages::{Reading, Table, Tallies, cut, tables};
 use rewheel_core::store::{
     AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Tally,
 };
@@ -40,7 +40,7 @@ async fn read_jobs(
     rows.iter().map(|row| read_job(row, lane(&lanes, row, 1)?, payload)).collect()
 }
 
-async fn lanes(
+pub(super) async fn lanes(
     session: &Session<'_>,
     rows: &[Row],
     column: usize,
@@ -54,7 +54,7 @@ async fn lanes(
     session.shared.lanes.names(session, numbers.into_iter()).await
 }
 
-fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Result<Lane, Trouble> {
+pub(super) fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Result<Lane, Trouble> {
     let number: i32 = row.try_get(column)?;
     lanes.get(&number).cloned().ok_or_else(|| unreadable("a lane that does not exist"))
 }
@@ -106,32 +106,34 @@ pub(in super::super) async fn list(
     let scan_max = page.scan_max.max(1);
     // Greater than every id.
     let before = page.cursor.map_or(Uuid::max(), |cursor| uuid(cursor.job()));
+    if let Some(key) = &filter.key {
+        let mut found = super::keyed::keyed(session, filter, key).await?;
+        found.retain(|job| uuid(job.id) < before);
+        return Ok(cut(found, None, limit));
+    }
     let mut found: Vec<Job> = Vec::new();
     // The newest id down to which every table was read to its end or to here.
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
-        let mut scan = Scan::new(table, before, scan_max);
-        let (mut scanned, mut matched, mut last) = (0, 0, None);
+        // One more than may be looked at tells where the next page begins.
+        let mut scan = Scan::new(table, before, scan_max.saturating_add(1));
+        let mut reading = Reading::new(limit, scan_max);
         'table: loop {
             let jobs = scan.next(session).await?;
             if jobs.is_empty() {
                 break;
             }
             for job in jobs {
-                scanned += 1;
-                last = Some(job.id);
-                if filter.matches(&job) {
-                    matched += 1;
-                    found.push(job);
-                }
-                if matched >= limit {
+                if !reading.goes_on(job.id) {
                     break 'table;
+                }
+                if filter.matches(&job) {
+                    reading.matched += 1;
+                    found.push(job);
                 }
             }
         }
-        if matched >= limit || scanned >= scan_max {
-            read_to = read_to.max(last);
-        }
+        read_to = read_to.max(reading.read_to);
     }
     Ok(cut(found, read_to, limit))
 }
@@ -141,6 +143,10 @@ pub(in super::super) async fn count(
     filter: &Filter,
     scan_max: usize,
 ) -> Result<Count, Trouble> {
+    if let Some(key) = &filter.key {
+        let found = super::keyed::keyed(session, filter, key).await?;
+        return Ok(Count::Exactly(found.len() as u64));
+    }
     let (mut matched, mut scanned) = (0, 0);
     for table in tables(filter) {
         // One more than may be looked at tells whether there are more.

@@ -8,7 +8,8 @@ use super::audit::{Line, audit};
 use crate::suspects;
 use rewheel_core::store::StoreError;
 use rewheel_core::{
-    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindName, Limits, NewKind, Parked,
+    Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
+    KindName, Limits, NewKind, Parked, Version,
 };
 use rusqlite::Row;
 
@@ -25,10 +26,10 @@ pub(in super::super) fn put_kinds(
         let before = get_kind(tx, &kind.name)?;
         let old = before.as_ref().map_or_else(Facts::default, Kind::facts);
         let new = kind.facts();
-        if old == new {
+        if before.as_ref().is_some_and(|before| kind.is_stored_as(before)) {
             continue;
         }
-        let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max);
+        let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max, tx.now.as_millis());
         tx.execute(include_str!("../sql/put_kind.sql"), values)?;
         let line =
             Line { what: "put kind", job: None, kind: Some(&kind.name), before: old, after: new };
@@ -76,6 +77,7 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
             .ok_or_else(|| unreadable("who suspects a kind"))?,
         forced: row.get(9)?,
         generation: unsigned(row.get(7)?),
+        version: Version::new(unsigned(row.get(10)?)),
     })
 }
 
@@ -113,6 +115,7 @@ pub(in super::super) fn change_kind(
         count(after.generation),
         suspects::text(&after.suspects),
         after.forced,
+        count(after.version.get()),
     );
     tx.execute(include_str!("../sql/change_kind.sql"), values)?;
     let (old, new) = (before.doings(), after.doings());
@@ -120,4 +123,50 @@ pub(in super::super) fn change_kind(
     audit(tx, by, line)?;
     tx.woke = true;
     Ok(KindChanged::Applied(after))
+}
+
+pub(in super::super) fn edit_kind(
+    tx: &mut Transaction<'_, '_>,
+    edit: &KindEdit,
+    by: &Actor,
+) -> Result<KindEdited, Trouble> {
+    let before = get_kind(tx, &edit.name)?;
+    if let Some(answer) = edit.refusal(before.as_ref()) {
+        return Ok(answer);
+    }
+    match (&edit.what, before) {
+        (KindEditWhat::Put { settings, takeovers_max }, _) => {
+            let (name, settings) = (edit.name.clone(), settings.clone());
+            let new = NewKind { name, settings, takeovers_max: *takeovers_max };
+            put_kinds(tx, &[new], by)?;
+            let kind = get_kind(tx, &edit.name)?;
+            Ok(kind.map_or(KindEdited::NotFound, KindEdited::Done))
+        }
+        (KindEditWhat::Change(change), _) => Ok(match change_kind(tx, &edit.name, change, by)? {
+            KindChanged::Applied(kind) | KindChanged::Refused(kind) => KindEdited::Done(kind),
+            KindChanged::NotFound => KindEdited::NotFound,
+        }),
+        (KindEditWhat::Delete, Some(kind)) => delete_kind(tx, kind, by),
+        (KindEditWhat::Delete, None) => Ok(KindEdited::NotFound),
+    }
+}
+
+fn delete_kind(
+    tx: &mut Transaction<'_, '_>,
+    kind: Kind,
+    by: &Actor,
+) -> Result<KindEdited, Trouble> {
+    let name = [kind.name.as_str()];
+    let is_used: Option<bool> =
+        tx.find(include_str!("../sql/kind_is_used.sql"), name, |row| row.get(0))?;
+    if is_used.unwrap_or(true) {
+        return Ok(KindEdited::HasJobs(kind));
+    }
+    tx.execute(include_str!("../sql/delete_kind.sql"), name)?;
+    tx.execute(include_str!("../sql/delete_budget.sql"), name)?;
+    let (before, after) = (kind.facts(), Facts::default());
+    let line = Line { what: "delete kind", job: None, kind: Some(&kind.name), before, after };
+    audit(tx, by, line)?;
+    tx.woke = true;
+    Ok(KindEdited::Done(kind))
 }

@@ -5,7 +5,7 @@ use super::super::row::{Payload, duration, failure, instant, read_job, unsigned}
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
 use crate::audit::facts;
-use crate::pages::{Table, Tallies, cut, tables};
+use crate::pages::{Reading, Table, Tallies, cut, tables};
 use rewheel_core::store::{
     AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk, Tally,
 };
@@ -52,29 +52,31 @@ pub(in super::super) fn list(
     let scan_max = page.scan_max.max(1);
     // Greater than every id.
     let before = page.cursor.map_or([0xff; 16], |cursor| cursor.job().to_bytes());
+    if let Some(key) = &filter.key {
+        let mut found = super::keyed::keyed(tx, filter, key)?;
+        found.retain(|job| job.id.to_bytes() < before);
+        return Ok(cut(found, None, limit));
+    }
     let mut found: Vec<Job> = Vec::new();
     // The newest id down to which every table was read to its end or to here.
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
         let statement = tx.sql(listing(table))?;
         let mut statement = statement.get();
-        let mut rows = statement.query((before, number(scan_max as u64)))?;
-        let (mut scanned, mut matched, mut last) = (0, 0, None);
+        // One more than may be looked at tells where the next page begins.
+        let mut rows = statement.query((before, number((scan_max as u64).saturating_add(1))))?;
+        let mut reading = Reading::new(limit, scan_max);
         while let Some(row) = rows.next()? {
             let job = read_job(tx, row, Payload::LeaveOut)?;
-            scanned += 1;
-            last = Some(job.id);
-            if filter.matches(&job) {
-                matched += 1;
-                found.push(job);
-            }
-            if matched >= limit {
+            if !reading.goes_on(job.id) {
                 break;
             }
+            if filter.matches(&job) {
+                reading.matched += 1;
+                found.push(job);
+            }
         }
-        if matched >= limit || scanned >= scan_max {
-            read_to = read_to.max(last);
-        }
+        read_to = read_to.max(reading.read_to);
     }
     Ok(cut(found, read_to, limit))
 }
@@ -84,6 +86,9 @@ pub(in super::super) fn count(
     filter: &Filter,
     scan_max: usize,
 ) -> Result<Count, Trouble> {
+    if let Some(key) = &filter.key {
+        return Ok(Count::Exactly(super::keyed::keyed(tx, filter, key)?.len() as u64));
+    }
     let (mut matched, mut scanned) = (0, 0);
     for table in tables(filter) {
         let statement = tx.sql(listing(table))?;

@@ -1,0 +1,96 @@
+//! Reads incidents for everybody who asks: one reading at a time, shared by those who wait for the same.
+
+use rewheel_core::store::{Answer, FailureScan, Store};
+use rewheel_core::{Incident, Incidents, KindName, Tenant};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Mutex;
+
+/// Rows that one reading looks at, of dead letters and of live jobs each: milliseconds of the store's time.
+pub(crate) const ROWS_MAX: usize = 10_000;
+
+/// Bytes of messages that one reading takes from the store, of dead letters and of live jobs each.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Readings that are kept for those who wait.
+const KEPT_MAX: usize = 4;
+
+/// What a reading is about.
+type Subject = (Vec<KindName>, Option<Tenant>);
+
+/// Where everybody asks.
+#[derive(Debug, Default)]
+pub(crate) struct IncidentDesk {
+    /// Numbers what happens here: somebody asks, a reading begins.
+    events: AtomicU64,
+    /// Held while the store is read.
+    readings: Mutex<HashMap<Subject, Reading>>,
+}
+
+#[derive(Clone, Debug)]
+struct Reading {
+    began: u64,
+    found: Arc<Found>,
+}
+
+/// What one reading found.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) incidents: Vec<Incident>,
+    /// Whether every job was looked at; otherwise only the newest were.
+    pub(crate) complete: bool,
+}
+
+impl IncidentDesk {
+    /// Returns the incidents of these kinds and this tenant, as they were no earlier than now.
+    pub(crate) async fn ask(&self, store: &dyn Store, about: Subject) -> Answer<Arc<Found>> {
+        let asked = self.events.fetch_add(1, Ordering::SeqCst);
+        let mut readings = self.readings.lock().await;
+        if let Some(reading) = readings.get(&about).filter(|reading| reading.began > asked) {
+            return Ok(Arc::clone(&reading.found));
+        }
+        let began = self.events.fetch_add(1, Ordering::SeqCst);
+        let (kinds, tenant) = about.clone();
+        let scan = FailureScan { kinds, tenant, rows_max: ROWS_MAX, bytes_max: BYTES_MAX };
+        let failures = store.failures(&scan).await?;
+        let mut incidents = Incidents::default();
+        failures.jobs.iter().for_each(|job| incidents.add(job));
+        let incidents = incidents.into_list();
+        let found = Arc::new(Found { incidents, complete: failures.complete });
+        if readings.len() >= KEPT_MAX {
+            readings.clear();
+        }
+        readings.insert(about, Reading { began, found: Arc::clone(&found) });
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IncidentDesk;
+    use rewheel_core::store::Store;
+    use rewheel_stores::MemoryStore;
+    use rewheel_testkit::{FaultyStore, Verb};
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn those_who_wait_share_one_reading_and_nobody_gets_an_old_one() {
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let store = FaultyStore::in_weather(memory, |verb| {
+            Box::pin(async move {
+                assert!(matches!(verb, Verb::Failures), "{verb:?} is not needed");
+                tokio::task::yield_now().await;
+                None
+            })
+        });
+        let desk = IncidentDesk::default();
+        let ask = || desk.ask(&store, (Vec::new(), None));
+        let (first, second, third) = tokio::join!(ask(), ask(), ask());
+        let (first, second, third) = (first.unwrap(), second.unwrap(), third.unwrap());
+        // The first reading had begun when the others asked, or not: they share the next one.
+        assert!(Arc::ptr_eq(&second, &third));
+        let later = ask().await.unwrap();
+        assert!(!Arc::ptr_eq(&later, &third) && !Arc::ptr_eq(&later, &first));
+    }
+}

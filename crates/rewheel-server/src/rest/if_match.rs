@@ -1,0 +1,83 @@
+//! Reads the header `If-Match`: change something only as it was seen.
+
+use crate::problem::{Code, Problem};
+use axum::http::HeaderMap;
+use axum::http::header::IF_MATCH;
+use rewheel_core::Version;
+
+/// What a request asks of the version of what it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfMatch {
+    /// Nothing: the header is missing.
+    Whatever,
+    /// `*`: it must exist.
+    Exists,
+    /// It must still have this version.
+    Version(Version),
+}
+
+impl IfMatch {
+    /// Reads the header.
+    pub(super) fn read(headers: &HeaderMap) -> Result<IfMatch, Problem> {
+        let mut values = headers.get_all(IF_MATCH).iter();
+        let Some(value) = values.next() else { return Ok(IfMatch::Whatever) };
+        let text = value.to_str().unwrap_or_default().trim();
+        let parsed = match text {
+            "*" => Some(IfMatch::Exists),
+            // A proxy that compresses makes it weak; the version is the same.
+            _ => {
+                let tag = text.strip_prefix("W/").unwrap_or(text).trim_matches('"');
+                let is_number = !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_digit());
+                let version = tag.parse().ok().filter(|_| is_number);
+                version.map(|version| IfMatch::Version(Version::new(version)))
+            }
+        };
+        parsed.filter(|_| values.next().is_none()).ok_or_else(|| {
+            Problem::new(Code::BadQuery, "the header If-Match is not one ETag of this server")
+                .hint("send the ETag of the last answer as it is")
+        })
+    }
+
+    /// Returns the version that is asked for; `None` for any.
+    pub(super) const fn version(self) -> Option<Version> {
+        match self {
+            IfMatch::Version(version) => Some(version),
+            IfMatch::Whatever | IfMatch::Exists => None,
+        }
+    }
+}
+
+/// Writes the tag of a version.
+pub(super) fn etag(version: Version) -> String {
+    format!("\"{version}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HeaderMap, IF_MATCH, IfMatch, Version};
+
+    fn read(values: &[&str]) -> Option<IfMatch> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(IF_MATCH, value.parse().unwrap());
+        }
+        IfMatch::read(&headers).ok()
+    }
+
+    #[test]
+    fn a_tag_is_read_as_it_was_given() {
+        assert_eq!(read(&[]), Some(IfMatch::Whatever));
+        assert_eq!(read(&["*"]), Some(IfMatch::Exists));
+        for tag in ["\"17\"", "W/\"17\"", "17"] {
+            assert_eq!(read(&[tag]), Some(IfMatch::Version(Version::new(17))), "{tag}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for bad in ["yesterday", "\"\"", "", "\"1\", \"2\"", "+1", "-1", "99999999999999999999"] {
+            assert_eq!(read(&[bad]), None, "{bad}");
+        }
+        assert_eq!(read(&["\"1\"", "\"2\""]), None);
+    }
+}

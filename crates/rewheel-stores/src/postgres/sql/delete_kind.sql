@@ -1,0 +1,3 @@
+-- delete_kind: one kind, and the retries that it has earned. Contract: KindStore::edit_kind.
+WITH budget AS (DELETE FROM rewheel.budgets WHERE kind = $1)
+DELETE FROM rewheel.kinds WHERE name = $1;

@@ -1,0 +1,8 @@
+-- find_open_lanes: the numbers of lanes, those that have one and whose kind exists: a lane outlives a kind that is deleted.
+SELECT known.*
+  FROM unnest($1::text[], $2::text[], $3::int[], $4::int[]) AS wanted (kind, tenant, priority, shard),
+       LATERAL (SELECT lane, kind, tenant, priority, shard FROM rewheel.lanes
+                 WHERE lanes.kind = wanted.kind AND lanes.tenant = wanted.tenant AND lanes.priority = wanted.priority
+                   AND lanes.shard = wanted.shard
+                OFFSET 0) AS known
+ WHERE EXISTS (SELECT FROM rewheel.kinds WHERE kinds.name = known.kind);

@@ -1,0 +1,45 @@
+//! Jobs of the engine's own, which people only abort.
+
+use crate::Subject;
+use rewheel_core::State;
+use rewheel_core::store::{Changed, Edit, What};
+
+/// Nothing but an abort changes a job of a reserved kind, whatever its state; nothing is written for the attempt.
+pub async fn a_reserved_job_is_only_aborted(subject: &Subject) {
+    let kind = "rewheel.operation";
+    let job = subject.submit(kind).await;
+    let edit = Edit { payload: Some(b"{}".to_vec()), ..Edit::default() };
+    let whats = [
+        What::Pause,
+        What::Resume,
+        What::Cancel,
+        What::Retry,
+        What::Redrive { deadline: None },
+        What::Edit(Box::new(edit)),
+    ];
+    let before = subject.get(job).await;
+    for what in &whats {
+        assert_eq!(subject.change(job, what.clone()).await, Changed::Reserved, "{what:?}");
+    }
+    assert_eq!(subject.get(job).await, before);
+    assert_eq!(subject.store.audit(Some(job), None, 10).await.unwrap(), []);
+    subject.apply(job, What::Abort).await;
+    assert_eq!(subject.get(job).await.state(), State::Cancelled);
+    assert_eq!(subject.store.audit(Some(job), None, 10).await.unwrap()[0].what, "abort");
+    let (_, lease) = subject.leased(kind).await;
+    let dead = subject.dead_letter(kind).await;
+    for other in [lease.job, dead] {
+        for what in &whats {
+            assert_eq!(subject.change(other, what.clone()).await, Changed::Reserved, "{what:?}");
+        }
+    }
+    assert!(matches!(subject.change(lease.job, What::Abort).await, Changed::Wanted { .. }));
+    subject.apply(dead, What::Abort).await;
+}
+
+/// A job of anybody else is not aborted.
+pub async fn other_jobs_are_not_aborted(subject: &Subject) {
+    let job = subject.submit("charge").await;
+    assert_eq!(subject.change(job, What::Abort).await, Changed::Reserved);
+    assert_eq!(subject.get(job).await.state(), State::Scheduled);
+}
