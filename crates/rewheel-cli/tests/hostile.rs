@@ -37,9 +37,9 @@ async fn serves_others(server: &Server) {
     let job = r#"{"kind":"mail","payload":{}}"#;
     let length = job.len();
     let submit = format!(
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"
     );
-    let live = "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let live = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     for (request, wanted) in [(live, 200), (submit.as_str(), 201)] {
         let asked = Instant::now();
         let answer = server.say(request.as_bytes()).await;
@@ -58,7 +58,7 @@ async fn thousands_of_slow_clients_hold_nobody_up() {
     for number in 0..many {
         // The queue of the listener is shorter than the crowd.
         let mut client = timeout(seconds(20), server.connect()).await.unwrap();
-        let head = "GET /v1/jobs HTTP/1.1\r\nhost: a\r\nx-padding: ".to_owned()
+        let head = "GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-padding: ".to_owned()
             + &"x".repeat(number % 2_000);
         client.write_all(head.as_bytes()).await.unwrap();
         slow.push(client);
@@ -92,7 +92,7 @@ async fn endless_bodies_are_cut_off_within_bounded_memory() {
             let mut client = server.connect().await;
             clients.spawn(async move {
                 let head = format!(
-                    "POST {path} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+                    "POST {path} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
                 );
                 client.write_all(head.as_bytes()).await.unwrap();
                 let chunk = [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat();
@@ -121,7 +121,7 @@ async fn endless_bodies_are_cut_off_within_bounded_memory() {
 async fn a_body_that_trickles_is_cut_off() {
     let server = Server::start("body_timeout = \"1s\"").await;
     let mut client = server.connect().await;
-    let head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{";
+    let head = b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{";
     client.write_all(head).await.unwrap();
     let told = answer(&mut client).await;
     assert_eq!((status(&told), code(&told)), (408, "too_slow"), "{told}");
@@ -134,7 +134,7 @@ async fn a_request_that_is_cut_anywhere_gets_a_problem_or_silence() {
     let job = r#"{"kind":"mail","payload":{"to":"ada"}}"#;
     let length = job.len();
     let whole = format!(
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{job}"
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{job}"
     );
     for cut in 0..whole.len() {
         let told = server.say_only(&whole.as_bytes()[..cut]).await;
@@ -155,9 +155,9 @@ async fn noise_gets_clear_errors_and_never_a_server_error() {
     let job = r#"{"kind":"mail","payload":{"to":"ada"},"priority":5,"delay":"1h"}"#;
     let length = job.len();
     let seeds = [
-        format!("POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"),
-        "GET /v1/jobs?limit=10&state=dead HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".to_owned(),
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n".to_owned(),
+        format!("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"),
+        "GET /v1/jobs?limit=10&state=dead HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned(),
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n".to_owned(),
     ];
     for round in 0..1_500 {
         let mut noise = seeds[round % seeds.len()].clone().into_bytes();
@@ -183,17 +183,17 @@ async fn noise_gets_clear_errors_and_never_a_server_error() {
 async fn what_is_not_utf_8_is_refused_with_a_reason() {
     let server = Server::start("").await;
     let cases: [(&[u8], u16, &str); 6] = [
-        (b"GET /v1/jobs/%ff%fe HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 400, "bad_query"),
-        (b"GET /v1/jobs?q=%ff HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 200, ""),
-        (b"GET /v1/jobs/\xff\xfe HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 400, "bad_request"),
-        (b"GET /v1/events HTTP/1.1\r\nhost: a\r\nlast-event-id: \xff\r\nconnection: close\r\n\r\n", 400, "bad_query"),
+        (b"GET /v1/jobs/%ff%fe HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", 400, "bad_query"),
+        (b"GET /v1/jobs?q=%ff HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", 200, ""),
+        (b"GET /v1/jobs/\xff\xfe HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", 400, "bad_request"),
+        (b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nlast-event-id: \xff\r\nconnection: close\r\n\r\n", 400, "bad_query"),
         (
-            b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nidempotency-key: \xff\xfe\r\nconnection: close\r\ncontent-length: 28\r\n\r\n{\"kind\":\"mail\",\"payload\":{}}",
+            b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nidempotency-key: \xff\xfe\r\nconnection: close\r\ncontent-length: 28\r\n\r\n{\"kind\":\"mail\",\"payload\":{}}",
             422,
             "invalid_field",
         ),
         (
-            b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 30\r\n\r\n{\"kind\":\"mail\",\"payload\":\"\xff\xfe\"}",
+            b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 30\r\n\r\n{\"kind\":\"mail\",\"payload\":\"\xff\xfe\"}",
             400,
             "bad_json",
         ),
@@ -213,7 +213,7 @@ async fn a_bomb_is_not_unpacked() {
     let before = server.memory();
     let bomb = server::bomb(64 * 1024 * 1024);
     let head = format!(
-        "POST /v1/jobs/batch HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/jobs/batch HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
         bomb.len()
     );
     let told = server.say(&[head.as_bytes(), &bomb].concat()).await;
@@ -221,7 +221,7 @@ async fn a_bomb_is_not_unpacked() {
     let grown = server.memory().saturating_sub(before);
     eprintln!("a bomb of {} bytes: {} KiB more", bomb.len(), grown / 1024);
     assert!(grown < 128 * MIB, "{} MiB", grown / MIB);
-    let brotli = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\n{}";
+    let brotli = b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\n{}";
     let told = server.say(brotli).await;
     assert_eq!((status(&told), code(&told)), (415, "unknown_encoding"), "{told}");
     serves_others(&server).await;
@@ -230,7 +230,7 @@ async fn a_bomb_is_not_unpacked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_that_does_not_listen_is_cut_off() {
     let server = Server::start("write_timeout = \"1s\"").await;
-    let listen = b"GET /v1/events HTTP/1.1\r\nhost: a\r\n\r\n";
+    let listen = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut deaf: Vec<TcpStream> = Vec::new();
     for _ in 0..4 {
         let mut client = server.connect().await;

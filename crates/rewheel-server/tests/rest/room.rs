@@ -25,7 +25,7 @@ async fn more_requests_than_there_may_be_are_told_to_come_back() {
     served(config, async |api| {
         let mut first = TcpStream::connect(api.base.trim_start_matches("http://")).await.unwrap();
         let begin =
-            "POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 28\r\n\r\n";
+            "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 28\r\n\r\n";
         first.write_all(begin.as_bytes()).await.unwrap();
         let refused = loop {
             let answer = api.get("/v1/jobs").await;
