@@ -11,7 +11,7 @@
 #[path = "hostile/server.rs"]
 mod server;
 
-use self::server::{Server, answer, code, status, until};
+use self::server::{PATIENCE, Server, answer, code, status, until};
 use rewheel::{Random, seconds};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,8 +21,12 @@ use tokio::time::{Instant, timeout};
 
 const MIB: u64 = 1024 * 1024;
 
-/// How long anybody else may wait for an answer meanwhile.
-const BOUND: Duration = seconds(3);
+/// A server that is attacked answers others as a calm server beside it does: so many times as long, at most. Both share a
+/// machine that may be slow or busy, and each answer takes a few milliseconds on one that is idle.
+const SLOWER_MAX: u32 = 50;
+
+/// What an answer may take in any case: less than every timeout that an attacker could make others wait for.
+const SOON: Duration = seconds(5);
 
 /// What this process may still open, beside what it has.
 fn files_free() -> usize {
@@ -32,45 +36,53 @@ fn files_free() -> usize {
     soft.saturating_sub(200)
 }
 
-/// Makes sure that somebody else is served in time, on a connection of their own.
-async fn serves_others(server: &Server) {
+/// Fails unless the server serves others: a submit is stored, on a connection of its own. Returns how long the answers took.
+async fn serves_others(server: &Server) -> Duration {
     let job = r#"{"kind":"mail","payload":{}}"#;
     let length = job.len();
     let submit = format!(
         "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"
     );
     let live = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let asked = Instant::now();
     for (request, wanted) in [(live, 200), (submit.as_str(), 201)] {
-        let asked = Instant::now();
         let answer = server.say(request.as_bytes()).await;
         assert_eq!(status(&answer), wanted, "{answer}");
-        assert!(asked.elapsed() < BOUND, "answered after {:?}", asked.elapsed());
     }
+    asked.elapsed()
+}
+
+/// Fails unless the server serves others about as quickly as a calm one does at the same time.
+async fn serves_others_soon(server: &Server, calm: &Server) {
+    let (took, control) = tokio::join!(serves_others(server), serves_others(calm));
+    let limit = SOON.max(control * SLOWER_MAX);
+    assert!(took < limit, "answered after {took:?}; a calm server after {control:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_slow_clients_hold_nobody_up() {
     let server = Server::start("head_timeout = \"8s\"").await;
-    serves_others(&server).await;
+    let calm = Server::start("").await;
+    serves_others_soon(&server, &calm).await;
     let before = server.memory();
     let many = files_free().min(5_000);
     let (begun, mut slow) = (Instant::now(), Vec::new());
     for number in 0..many {
         // The queue of the listener is shorter than the crowd.
-        let mut client = timeout(seconds(20), server.connect()).await.unwrap();
+        let mut client = timeout(PATIENCE, server.connect()).await.unwrap();
         let head = "GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-padding: ".to_owned()
             + &"x".repeat(number % 2_000);
         client.write_all(head.as_bytes()).await.unwrap();
         slow.push(client);
         if number % 500 == 499 {
-            serves_others(&server).await;
+            serves_others_soon(&server, &calm).await;
         }
     }
     let (opened, grown) = (begun.elapsed(), server.memory().saturating_sub(before));
     eprintln!("{many} slow connections within {opened:?}: {} KiB more", grown / 1024);
     assert!(grown < 200 * MIB, "{} MiB", grown / MIB);
     for _ in 0..10 {
-        serves_others(&server).await;
+        serves_others_soon(&server, &calm).await;
     }
     let is_over = || server.files() < 100;
     until("the slow are cut off", is_over).await;
@@ -83,8 +95,8 @@ async fn thousands_of_slow_clients_hold_nobody_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_bodies_are_cut_off_within_bounded_memory() {
-    let server = Server::start("").await;
-    serves_others(&server).await;
+    let (server, calm) = (Server::start("").await, Server::start("").await);
+    serves_others_soon(&server, &calm).await;
     let before = server.memory();
     let mut clients = JoinSet::new();
     for path in ["/v1/jobs", "/v1/jobs/batch", "/v1/kinds/mail/pause", "/v1/workers/claim"] {
@@ -111,7 +123,7 @@ async fn endless_bodies_are_cut_off_within_bounded_memory() {
             sent.unwrap();
         }
         most = most.max(server.memory().saturating_sub(before));
-        serves_others(&server).await;
+        serves_others_soon(&server, &calm).await;
     }
     eprintln!("16 endless bodies: {} KiB more", most / 1024);
     assert!(most < 512 * MIB, "{} MiB", most / MIB);
@@ -245,6 +257,6 @@ async fn a_listener_that_does_not_listen_is_cut_off() {
             server.submit_many().await;
         }
     };
-    timeout(seconds(60), is_cut).await.unwrap();
+    timeout(PATIENCE, is_cut).await.unwrap();
     serves_others(&server).await;
 }

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Longer than anything here takes.
-pub(crate) const PATIENCE: Duration = seconds(60);
+/// Longer than anything here takes, also on a machine that is busy.
+pub(crate) const PATIENCE: Duration = seconds(180);
 
 /// A server that has one kind, which nobody runs. It dies with its test.
 pub(crate) struct Server {
