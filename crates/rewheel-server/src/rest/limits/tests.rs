@@ -33,7 +33,10 @@ async fn slow() -> (Arc<App>, Arc<Notify>) {
             None
         })
     });
-    let app = Arc::new(App::new(Config::default()));
+    let mut config = Config::default();
+    config.server.body_bytes_max = MIB;
+    config.server.limits.bodies_bytes_max = 8 * MIB;
+    let app = Arc::new(App::new(config));
     let worker = KindSettings { runner: RunnerKind::Worker, ..KindSettings::default() };
     let engine = Engine::builder(Arc::new(store))
         .kind("mail", KindSettings::default())
@@ -66,9 +69,13 @@ async fn a_body_and_the_jobs_in_it_are_counted_until_they_are_stored() {
     for (path, text, counted) in [("/v1/jobs", &job, 2), ("/v1/jobs/batch", &batch, 1)] {
         for (coding, body) in [("identity", text.clone().into_bytes()), ("gzip", packed(text))] {
             let mut answer = Box::pin(router(Arc::clone(&app)).oneshot(post(path, coding, body)));
-            while app.bodies().used() != counted * text.len() {
+            for _ in 0..1_000 {
                 let early = poll_immediate(&mut answer).await;
                 assert!(early.is_none(), "{path} {coding}: {early:?}");
+                if app.bodies().used() == counted * text.len() {
+                    break;
+                }
+                tokio::task::yield_now().await;
             }
             // The store has the jobs by now, and does not answer: nothing changes.
             for _ in 0..10 {
@@ -86,7 +93,7 @@ async fn a_body_and_the_jobs_in_it_are_counted_until_they_are_stored() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_waits_takes_no_room() {
     let (app, _go) = slow().await;
-    let claim = format!(r#"{{"kinds":["work"],"wait":"60s"{}}}"#, " ".repeat(MIB));
+    let claim = format!(r#"{{"kinds":["work"],"wait":"60s"{}}}"#, " ".repeat(MIB / 2));
     let answer = router(Arc::clone(&app)).oneshot(post("/v1/workers/claim", "", claim.into()));
     let mut answer = Box::pin(answer);
     assert!(tokio::time::timeout(seconds(30), &mut answer).await.is_err(), "it waits");
