@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(read(&object(FIELDS_MAX)).unwrap(), FIELDS_MAX);
         let problem = read(&object(FIELDS_MAX + 1)).unwrap_err();
         assert!(problem.detail.contains("more than 256 fields"), "{problem:?}");
-        let list = format!("[{}]", vec!["0"; 10].join(","));
+        let list = format!("[{}]", ["0"; 10].join(","));
         let list = List::read(&list, 3).unwrap();
         assert_eq!((list.kept.len(), list.count), (3, 10));
         assert!(List::read("[1,2", 3).is_err() && List::read("[1] 2", 3).is_err());

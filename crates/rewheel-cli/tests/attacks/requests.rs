@@ -92,7 +92,9 @@ pub(crate) async fn by_a_name_that_others_decide_about_are_refused(attack: Attac
     let answer =
         send(&server, "GET", &[headers[0], headers[1], ("authorization", &bearer)], "").await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    send(&server, "GET", &headers, "").await.assert_problem(401, "unauthorized");
+    let refused = send(&server, "GET", &headers, "").await;
+    refused.assert_problem(401, "unauthorized");
+    assert!(refused.headers.contains_key("www-authenticate"), "{refused:?}");
 }
 
 pub(crate) async fn with_a_revoked_token_are_refused_at_once(attack: Attack) {
