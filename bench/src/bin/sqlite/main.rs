@@ -7,8 +7,8 @@ use rewheel_core::store::{
     WorkStore,
 };
 use rewheel_core::{
-    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Role, Shard,
-    Timestamp,
+    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Role,
+    Shard, Timestamp,
 };
 use rewheel_stores::SqliteStore;
 use rusqlite::{Connection, params};
