@@ -228,6 +228,7 @@ async fn who_is_answered_while_still_talking_hears_it() {
         }
         let answer = rest(&mut client).await;
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("no"), "{answer}");
+        assert!(answer.contains("connection: close\r\n"), "it must not be used again: {answer}");
     })
     .await;
 }
