@@ -12,6 +12,7 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
     steps.run("structure", || structure::run(repository))?;
     steps.run("clippy", || clippy(repository))?;
     steps.run("documentation", || documentation(repository))?;
+    steps.run("benchmarks compile", || benchmarks(repository))?;
     if !repository.has_cargo_command("deny") {
         println!("\n== dependency rules: skipped, `cargo deny` is not installed");
         return Ok(());
@@ -33,6 +34,34 @@ fn clippy(repository: &Repository) -> Result<()> {
     repository::run(&mut repository.cargo(all))?;
     let bare = "clippy -p rewheel --no-default-features --lib --tests -- -D warnings";
     repository::run(&mut repository.cargo(bare))
+}
+
+/// Every target of `bench/` with the features that it is run with: all at once would hide one that is missing.
+const BENCHMARKS: [&str; 4] = [
+    "--bin report --benches --tests",
+    "--bin sqlite --features sqlite",
+    "--bin postgres --features postgres",
+    "--bin wheel --features wheel",
+];
+
+fn benchmarks(repository: &Repository) -> Result<()> {
+    if !repository.has_benchmarks() {
+        return Ok(());
+    }
+    for target in BENCHMARKS {
+        let check = format!("check --locked --manifest-path bench/Cargo.toml {target}");
+        repository::run(&mut repository.cargo(&check))?;
+    }
+    Ok(())
+}
+
+/// Checks that the drivers of other queues compile. Only CI does: from empty it takes two cores about two minutes (two versions of
+/// sqlx and their dependencies), and they use nothing of Rewheel, so few changes can break them.
+pub(crate) fn peers(repository: &Repository, steps: &mut Steps) -> Result<()> {
+    steps.run("drivers of other queues compile", || {
+        let check = "check --locked --manifest-path bench/peers/Cargo.toml --all-targets";
+        repository::run(&mut repository.cargo(check))
+    })
 }
 
 fn documentation(repository: &Repository) -> Result<()> {

@@ -12,6 +12,7 @@ mod steps;
 mod check;
 mod structure;
 mod test;
+mod failures;
 mod features;
 mod services;
 mod loom;
@@ -31,9 +32,9 @@ use crate::steps::Steps;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check         format, lints, documentation, structural checks, dependency rules
-  test          every test, loom models included; starts the servers that tests need, and says
-                at the end what it could not test
+  check         format, lints, documentation, structural checks, dependency rules, benchmarks compile
+  test          every test, loom models included, also after one failed; starts the servers that
+                tests need, names what failed, and says in its last line what it could not test
   loom          only the loom models
   instructions  the instruction limits of hot paths; installs what it counts with
   sim           the simulation, 1,000 seeds; REWHEEL_SEED=17 replays one
@@ -45,8 +46,8 @@ usage: cargo xtask <command>
   services up   a private PostgreSQL on a free port, for tests; prints where it is
   services down stops it, with its data
   bench [ARGS]  the benchmark report; --quick for a short one
-  ci            check + test + sim + instructions: exactly what CI runs; what it cannot test is
-                a failure";
+  ci            check + test + sim + instructions, and that the drivers of other queues compile:
+                exactly what CI runs; what it cannot test is a failure";
 
 /// What the developer asked for.
 #[derive(Debug, PartialEq)]
@@ -106,13 +107,14 @@ fn main() -> ExitCode {
     let mut steps = Steps::default();
     let result = perform(&request, &mut steps);
     steps.print_summary();
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
+    if let Err(error) = &result {
+        eprintln!("error: {error:#}");
     }
+    // The last line, also after an error: a run that tested less must not look like one that tested all.
+    if let Some(untested) = steps.untested() {
+        println!("{untested}");
+    }
+    if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
@@ -135,9 +137,13 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::Bench { report_args } => bench::run(&repository, report_args),
         Request::Ci => {
             check::run(&repository, steps)?;
-            test::run(&repository, steps)?;
-            steps.run("simulation", || faults::sim(&repository))?;
-            instructions::run(&repository, steps)?;
+            check::peers(&repository, steps)?;
+            // All of these run, whatever fails: one run shows everything that is wrong.
+            let tested = test::run(&repository, steps);
+            steps.run_and_go_on("simulation", || faults::sim(&repository));
+            let counted = instructions::run(&repository, steps);
+            steps.ensure_passed()?;
+            tested.and(counted)?;
             steps.ensure_complete()
         }
     }

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 /// The steps of one run, in the order they ran.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     ended: Vec<Step>,
+    /// What failed inside steps, each by its name.
+    failures: Vec<String>,
     untested: Vec<String>,
 }
 
@@ -29,8 +31,8 @@ impl Steps {
     ///
     /// # Errors
     ///
-    /// Returns what `work` returns. The caller stops there: most later steps would fail for the same
-    /// reason, which hides it.
+    /// Returns what `work` returns. A caller that stops there must know that later steps would fail for the same reason;
+    /// otherwise it goes on, and asks [`ensure_passed`](Steps::ensure_passed) at the end.
     pub(crate) fn run(
         &mut self,
         name: &'static str,
@@ -46,6 +48,28 @@ impl Steps {
         result
     }
 
+    /// Runs `work` under a headline, and prints its error instead of returning it, so that the next step can run.
+    pub(crate) fn run_and_go_on(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) {
+        if let Err(error) = self.run(name, work) {
+            eprintln!("error: {error:#}");
+        }
+    }
+
+    /// Notes what failed inside a step, for the summary.
+    pub(crate) fn name_failures(&mut self, failures: Vec<String>) {
+        self.failures.extend(failures);
+    }
+
+    /// Fails if any step failed, and names those that did.
+    pub(crate) fn ensure_passed(&self) -> Result<()> {
+        let failed: Vec<&str> =
+            self.ended.iter().filter(|step| step.end.is_failed()).map(|step| step.name).collect();
+        if !failed.is_empty() {
+            bail!("failed: {}", failed.join(", "));
+        }
+        Ok(())
+    }
+
     /// Notes what could not be tested here, each with its reason.
     pub(crate) fn leave_out(&mut self, untested: Vec<String>) {
         self.untested.extend(untested);
@@ -53,18 +77,32 @@ impl Steps {
 
     /// Fails if anything was left out: CI that tests less than it says is no CI.
     pub(crate) fn ensure_complete(&self) -> Result<()> {
-        ensure!(self.untested.is_empty(), "not everything was tested, see above");
+        ensure!(self.untested.is_empty(), "not everything was tested, see the last line");
         Ok(())
     }
 
-    /// Prints all steps with their durations, then what was left out; a single step has just been
-    /// printed.
+    /// Prints all steps with their durations, then what failed in them; a single step has just been printed.
     pub(crate) fn print_summary(&self) {
         if self.ended.len() > 1 {
             println!("\n{}", summary(&self.ended));
         }
-        for line in &self.untested {
-            println!("not tested: {line}");
+        for failure in &self.failures {
+            println!("FAILED: {failure}");
+        }
+    }
+
+    /// Returns the last line of the run if something could not be tested here.
+    pub(crate) fn untested(&self) -> Option<String> {
+        let all = self.untested.join("; ").replace('\n', " ");
+        (!all.is_empty()).then(|| format!("not tested: {all}"))
+    }
+}
+
+impl End {
+    fn is_failed(self) -> bool {
+        match self {
+            End::Passed => false,
+            End::Failed => true,
         }
     }
 }
@@ -118,7 +156,21 @@ total                                62.5 s";
         let mut steps = Steps::default();
         steps.leave_out(Vec::new());
         assert!(steps.ensure_complete().is_ok());
-        steps.leave_out(vec!["PostgreSQL store (not installed)".to_owned()]);
+        assert_eq!(steps.untested(), None);
+        steps.leave_out(vec!["PostgreSQL store (not\ninstalled)".to_owned()]);
+        steps.leave_out(vec!["clocks (no faketime)".to_owned()]);
         assert!(steps.ensure_complete().is_err());
+        let line = "not tested: PostgreSQL store (not installed); clocks (no faketime)";
+        assert_eq!(steps.untested().as_deref(), Some(line));
+    }
+
+    #[test]
+    fn steps_go_on_after_a_failure_and_the_end_names_it() {
+        let mut steps = Steps::default();
+        steps.run_and_go_on("tests", || anyhow::bail!("no"));
+        steps.run_and_go_on("documentation examples", || Ok(()));
+        steps.run_and_go_on("loom models", || anyhow::bail!("no"));
+        assert_eq!(steps.ended.len(), 3);
+        assert_eq!(steps.ensure_passed().unwrap_err().to_string(), "failed: tests, loom models");
     }
 }

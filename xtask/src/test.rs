@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::failures;
 use crate::features;
 use crate::loom;
 use crate::node;
@@ -15,7 +16,7 @@ use crate::steps::Steps;
 
 pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
     let mut session = Session::default();
-    let (mut untested, mut node) = (Vec::new(), None);
+    let (mut untested, mut node, mut no_node) = (Vec::new(), None, Vec::new());
     steps.run("services", || {
         session = Session::start(repository);
         Ok(())
@@ -26,13 +27,17 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
     })?;
     steps.leave_out(untested);
     steps.run("node", || {
-        // Nothing that a system has by itself, and nothing that a store depends on: without it the rest is tested.
         match node::find(repository) {
             Ok(found) => node = Some(found),
-            Err(error) => println!("not tested: the worker in TypeScript ({error:#})"),
+            Err(error) => {
+                let untested = format!("the worker in TypeScript ({error:#})");
+                println!("not tested: {untested}");
+                no_node.push(untested);
+            }
         }
         Ok(())
     })?;
+    steps.leave_out(no_node);
     let result = tests(repository, steps, &session, node.as_deref());
     // Also after a failure: nothing is left running.
     let ended = session.end().map(|untested| steps.leave_out(untested));
@@ -47,7 +52,8 @@ fn tests(
 ) -> Result<()> {
     let runner = Runner::installed(repository);
     let features = features::all_but(repository, session.features_off())?;
-    steps.run("tests", || {
+    runner.forget_failures(repository);
+    steps.run_and_go_on("tests", || {
         let targets = match runner {
             // Takes the same targets without being told.
             Runner::Nextest => "",
@@ -57,16 +63,20 @@ fn tests(
         let selection = format!("--workspace {features} {targets}");
         let mut tests = runner.command(repository, &selection);
         repository::run(session.tell(&mut tests).envs(node.map(|node| (node::VARIABLE, node))))
-    })?;
-    steps.run("documentation examples", || {
-        let examples = format!("test --workspace {features} --doc");
+    });
+    steps.name_failures(runner.failures(repository));
+    steps.run_and_go_on("documentation examples", || {
+        let examples = format!("test --workspace {features} --doc --no-fail-fast");
         repository::run(session.tell(&mut repository.cargo(&examples)))
-    })?;
-    steps.run("tests without default features", || {
+    });
+    runner.forget_failures(repository);
+    steps.run_and_go_on("tests without default features", || {
         let selection = "-p rewheel --no-default-features --lib --tests";
         repository::run(&mut runner.command(repository, selection))
-    })?;
-    steps.run("loom models", || loom::run(repository))
+    });
+    steps.name_failures(runner.failures(repository));
+    steps.run_and_go_on("loom models", || loom::run(repository));
+    steps.ensure_passed()
 }
 
 /// Programs that some tests use where they are, each with what stays untested without it.
@@ -100,10 +110,26 @@ impl Runner {
         if repository.has_cargo_command("nextest") { Runner::Nextest } else { Runner::Cargo }
     }
 
+    /// Removes the report of an earlier run: it would be taken for that of one that ends before its first test.
+    fn forget_failures(self, repository: &Repository) {
+        match self {
+            Runner::Nextest => drop(std::fs::remove_file(failures::report(repository))),
+            Runner::Cargo => {}
+        }
+    }
+
+    /// Returns the names of the tests that failed in the last run; cargo leaves none behind.
+    fn failures(self, repository: &Repository) -> Vec<String> {
+        match self {
+            Runner::Nextest => failures::read(repository),
+            Runner::Cargo => Vec::new(),
+        }
+    }
+
     fn command(self, repository: &Repository, selection: &str) -> Command {
         let command = match self {
-            Runner::Nextest => "nextest run",
-            Runner::Cargo => "test",
+            Runner::Nextest => "nextest run --no-fail-fast",
+            Runner::Cargo => "test --no-fail-fast",
         };
         repository.cargo(&format!("{command} {selection}"))
     }

@@ -17,6 +17,9 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 
 const CAP: u64 = 300;
 
+/// What must be exceeded for the cap to be tested at all.
+const NEAR: u64 = CAP * 8 / 10;
+
 async fn engine(store: &Arc<dyn Store>) -> Result<Engine, Box<dyn std::error::Error>> {
     let settings = TenantSettings { jobs_max: Some(CAP), ..TenantSettings::default() };
     let builder = Engine::builder(Arc::clone(store))
@@ -54,14 +57,15 @@ async fn never_exceeded(stores: [Arc<dyn Store>; 3]) -> Tested {
         engines.push(engine);
     }
     let (mut most, began) = (0, Instant::now());
-    while began.elapsed() < seconds(4) {
+    // For four seconds, and longer where a slow machine needs longer to come near the cap.
+    while began.elapsed() < seconds(4) || (most <= NEAR && began.elapsed() < seconds(180)) {
         let live = stores[0].books().await?.live;
         assert!(live <= CAP, "{live} live jobs");
         most = most.max(live);
         tokio::time::sleep(millis(3)).await;
     }
     // What engines have set aside and do not use is taken up by nobody.
-    assert!(most > CAP * 8 / 10, "it was never near the cap: {most}");
+    assert!(most > NEAR, "it was never near the cap: {most}");
     submitters.shutdown().await;
     for engine in engines {
         engine.shutdown(seconds(1)).await;

@@ -11,7 +11,7 @@
 #[path = "hostile/server.rs"]
 mod server;
 
-use self::server::{Server, answer, code, status, until};
+use self::server::{PATIENCE, Server, answer, code, status, until};
 use rewheel::{Random, seconds};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,8 +21,12 @@ use tokio::time::{Instant, timeout};
 
 const MIB: u64 = 1024 * 1024;
 
-/// How long anybody else may wait for an answer meanwhile.
-const BOUND: Duration = seconds(3);
+/// A server that is attacked answers others as a calm server beside it does: so many times as long, at most. Both share a
+/// machine that may be slow or busy, and each answer takes a few milliseconds on one that is idle.
+const SLOWER_MAX: u32 = 50;
+
+/// What an answer may take in any case: less than every timeout that an attacker could make others wait for.
+const SOON: Duration = seconds(5);
 
 /// What this process may still open, beside what it has.
 fn files_free() -> usize {
@@ -32,45 +36,53 @@ fn files_free() -> usize {
     soft.saturating_sub(200)
 }
 
-/// Makes sure that somebody else is served in time, on a connection of their own.
-async fn serves_others(server: &Server) {
+/// Fails unless the server serves others: a submit is stored, on a connection of its own. Returns how long the answers took.
+async fn serves_others(server: &Server) -> Duration {
     let job = r#"{"kind":"mail","payload":{}}"#;
     let length = job.len();
     let submit = format!(
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"
     );
-    let live = "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let live = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let asked = Instant::now();
     for (request, wanted) in [(live, 200), (submit.as_str(), 201)] {
-        let asked = Instant::now();
         let answer = server.say(request.as_bytes()).await;
         assert_eq!(status(&answer), wanted, "{answer}");
-        assert!(asked.elapsed() < BOUND, "answered after {:?}", asked.elapsed());
     }
+    asked.elapsed()
+}
+
+/// Fails unless the server serves others about as quickly as a calm one does at the same time.
+async fn serves_others_soon(server: &Server, calm: &Server) {
+    let (took, control) = tokio::join!(serves_others(server), serves_others(calm));
+    let limit = SOON.max(control * SLOWER_MAX);
+    assert!(took < limit, "answered after {took:?}; a calm server after {control:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_slow_clients_hold_nobody_up() {
     let server = Server::start("head_timeout = \"8s\"").await;
-    serves_others(&server).await;
+    let calm = Server::start("").await;
+    serves_others_soon(&server, &calm).await;
     let before = server.memory();
     let many = files_free().min(5_000);
     let (begun, mut slow) = (Instant::now(), Vec::new());
     for number in 0..many {
         // The queue of the listener is shorter than the crowd.
-        let mut client = timeout(seconds(20), server.connect()).await.unwrap();
-        let head = "GET /v1/jobs HTTP/1.1\r\nhost: a\r\nx-padding: ".to_owned()
+        let mut client = timeout(PATIENCE, server.connect()).await.unwrap();
+        let head = "GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-padding: ".to_owned()
             + &"x".repeat(number % 2_000);
         client.write_all(head.as_bytes()).await.unwrap();
         slow.push(client);
         if number % 500 == 499 {
-            serves_others(&server).await;
+            serves_others_soon(&server, &calm).await;
         }
     }
     let (opened, grown) = (begun.elapsed(), server.memory().saturating_sub(before));
     eprintln!("{many} slow connections within {opened:?}: {} KiB more", grown / 1024);
     assert!(grown < 200 * MIB, "{} MiB", grown / MIB);
     for _ in 0..10 {
-        serves_others(&server).await;
+        serves_others_soon(&server, &calm).await;
     }
     let is_over = || server.files() < 100;
     until("the slow are cut off", is_over).await;
@@ -83,8 +95,8 @@ async fn thousands_of_slow_clients_hold_nobody_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_bodies_are_cut_off_within_bounded_memory() {
-    let server = Server::start("").await;
-    serves_others(&server).await;
+    let (server, calm) = (Server::start("").await, Server::start("").await);
+    serves_others_soon(&server, &calm).await;
     let before = server.memory();
     let mut clients = JoinSet::new();
     for path in ["/v1/jobs", "/v1/jobs/batch", "/v1/kinds/mail/pause", "/v1/workers/claim"] {
@@ -92,7 +104,7 @@ async fn endless_bodies_are_cut_off_within_bounded_memory() {
             let mut client = server.connect().await;
             clients.spawn(async move {
                 let head = format!(
-                    "POST {path} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+                    "POST {path} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
                 );
                 client.write_all(head.as_bytes()).await.unwrap();
                 let chunk = [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat();
@@ -111,7 +123,7 @@ async fn endless_bodies_are_cut_off_within_bounded_memory() {
             sent.unwrap();
         }
         most = most.max(server.memory().saturating_sub(before));
-        serves_others(&server).await;
+        serves_others_soon(&server, &calm).await;
     }
     eprintln!("16 endless bodies: {} KiB more", most / 1024);
     assert!(most < 512 * MIB, "{} MiB", most / MIB);
@@ -121,7 +133,7 @@ async fn endless_bodies_are_cut_off_within_bounded_memory() {
 async fn a_body_that_trickles_is_cut_off() {
     let server = Server::start("body_timeout = \"1s\"").await;
     let mut client = server.connect().await;
-    let head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{";
+    let head = b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{";
     client.write_all(head).await.unwrap();
     let told = answer(&mut client).await;
     assert_eq!((status(&told), code(&told)), (408, "too_slow"), "{told}");
@@ -134,7 +146,7 @@ async fn a_request_that_is_cut_anywhere_gets_a_problem_or_silence() {
     let job = r#"{"kind":"mail","payload":{"to":"ada"}}"#;
     let length = job.len();
     let whole = format!(
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{job}"
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{job}"
     );
     for cut in 0..whole.len() {
         let told = server.say_only(&whole.as_bytes()[..cut]).await;
@@ -155,9 +167,9 @@ async fn noise_gets_clear_errors_and_never_a_server_error() {
     let job = r#"{"kind":"mail","payload":{"to":"ada"},"priority":5,"delay":"1h"}"#;
     let length = job.len();
     let seeds = [
-        format!("POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"),
-        "GET /v1/jobs?limit=10&state=dead HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".to_owned(),
-        "POST /v1/jobs HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n".to_owned(),
+        format!("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{job}"),
+        "GET /v1/jobs?limit=10&state=dead HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned(),
+        "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n".to_owned(),
     ];
     for round in 0..1_500 {
         let mut noise = seeds[round % seeds.len()].clone().into_bytes();
@@ -183,17 +195,17 @@ async fn noise_gets_clear_errors_and_never_a_server_error() {
 async fn what_is_not_utf_8_is_refused_with_a_reason() {
     let server = Server::start("").await;
     let cases: [(&[u8], u16, &str); 6] = [
-        (b"GET /v1/jobs/%ff%fe HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 400, "bad_query"),
-        (b"GET /v1/jobs?q=%ff HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 200, ""),
-        (b"GET /v1/jobs/\xff\xfe HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 400, "bad_request"),
-        (b"GET /v1/events HTTP/1.1\r\nhost: a\r\nlast-event-id: \xff\r\nconnection: close\r\n\r\n", 400, "bad_query"),
+        (b"GET /v1/jobs/%ff%fe HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", 400, "bad_query"),
+        (b"GET /v1/jobs?q=%ff HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", 200, ""),
+        (b"GET /v1/jobs/\xff\xfe HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", 400, "bad_request"),
+        (b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nlast-event-id: \xff\r\nconnection: close\r\n\r\n", 400, "bad_query"),
         (
-            b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nidempotency-key: \xff\xfe\r\nconnection: close\r\ncontent-length: 28\r\n\r\n{\"kind\":\"mail\",\"payload\":{}}",
-            422,
-            "invalid_field",
+            b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nidempotency-key: \xff\xfe\r\nconnection: close\r\ncontent-length: 28\r\n\r\n{\"kind\":\"mail\",\"payload\":{}}",
+            400,
+            "bad_query",
         ),
         (
-            b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 30\r\n\r\n{\"kind\":\"mail\",\"payload\":\"\xff\xfe\"}",
+            b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 30\r\n\r\n{\"kind\":\"mail\",\"payload\":\"\xff\xfe\"}",
             400,
             "bad_json",
         ),
@@ -213,7 +225,7 @@ async fn a_bomb_is_not_unpacked() {
     let before = server.memory();
     let bomb = server::bomb(64 * 1024 * 1024);
     let head = format!(
-        "POST /v1/jobs/batch HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/jobs/batch HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
         bomb.len()
     );
     let told = server.say(&[head.as_bytes(), &bomb].concat()).await;
@@ -221,7 +233,7 @@ async fn a_bomb_is_not_unpacked() {
     let grown = server.memory().saturating_sub(before);
     eprintln!("a bomb of {} bytes: {} KiB more", bomb.len(), grown / 1024);
     assert!(grown < 128 * MIB, "{} MiB", grown / MIB);
-    let brotli = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\n{}";
+    let brotli = b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\n{}";
     let told = server.say(brotli).await;
     assert_eq!((status(&told), code(&told)), (415, "unknown_encoding"), "{told}");
     serves_others(&server).await;
@@ -230,7 +242,7 @@ async fn a_bomb_is_not_unpacked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_that_does_not_listen_is_cut_off() {
     let server = Server::start("write_timeout = \"1s\"").await;
-    let listen = b"GET /v1/events HTTP/1.1\r\nhost: a\r\n\r\n";
+    let listen = b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut deaf: Vec<TcpStream> = Vec::new();
     for _ in 0..4 {
         let mut client = server.connect().await;
@@ -245,6 +257,6 @@ async fn a_listener_that_does_not_listen_is_cut_off() {
             server.submit_many().await;
         }
     };
-    timeout(seconds(60), is_cut).await.unwrap();
+    timeout(PATIENCE, is_cut).await.unwrap();
     serves_others(&server).await;
 }

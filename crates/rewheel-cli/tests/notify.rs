@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Long enough for a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Answers every request with this, and hands on their bodies.
 fn receiver(answer: &'static str) -> (SocketAddr, Receiver<Value>) {

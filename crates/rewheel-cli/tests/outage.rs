@@ -143,7 +143,7 @@ async fn outage(store: Arc<dyn Store>) -> Tested {
     world.is_down.store(false, Ordering::SeqCst);
     let back = Instant::now();
     while world.done.load(Ordering::SeqCst) < JOBS {
-        assert!(back.elapsed() < seconds(60), "{} are done", world.done.load(Ordering::SeqCst));
+        assert!(back.elapsed() < seconds(300), "{} are done", world.done.load(Ordering::SeqCst));
         tokio::time::sleep(millis(20)).await;
     }
     world.print_chart();
@@ -155,7 +155,8 @@ async fn outage(store: Arc<dyn Store>) -> Tested {
     let late = world.failed.load(Ordering::SeqCst) - failed;
     assert!(late <= 20, "it collapsed again: {late} attempts failed after it was back");
     assert!(failed < JOBS, "{failed} attempts: every job was tried while it was down");
-    assert!(beside <= (2 * normal).max(normal + millis(20)), "{beside:?} instead of {normal:?}");
+    // Behind attempts that hang, a mail would wait for 200 ms at least, and for many times that in most cases.
+    assert!(beside <= (5 * normal).max(normal + millis(100)), "{beside:?} instead of {normal:?}");
     engine.shutdown(seconds(5)).await;
     let books = store.books().await?;
     assert_eq!((books.missing(), books.live), (0, 0));

@@ -104,7 +104,7 @@ impl World {
             [store]
             url = "{store}"
             [engine]
-            lease_ttl = "1s"
+            lease_ttl = "3s"
             housekeeping = "500ms"
             horizon = "2h"
             [[notify.route]]

@@ -145,7 +145,7 @@ fn the_first_token_comes_from_the_store_and_the_others_from_a_server() {
     let (path, started) = (served.folder.path(), now());
     assert_eq!(run(path, &["token", "revoke", "ops", "--store", STORE]).out, "revoked ops");
     while served.run(Some(admin), &["stats"]).code != 4 {
-        assert!(started.elapsed() < Duration::from_secs(20), "it is still let in");
+        assert!(started.elapsed() < Duration::from_secs(180), "it is still let in");
     }
     let left = run(path, &["token", "list", "--store", STORE, "--json"]).out;
     let left: Value = serde_json::from_str(&left).unwrap();
@@ -232,7 +232,7 @@ fn a_worker_of_the_examples_shows_its_token() {
     let mut python = python.env("REWHEEL_TOKEN", worker).spawn().unwrap();
     let started = now();
     while !served.run(Some(&admin), &["jobs", "show", &id]).out.contains("succeeded") {
-        assert!(started.elapsed() < Duration::from_secs(30), "nobody ran it");
+        assert!(started.elapsed() < Duration::from_secs(180), "nobody ran it");
     }
     python.kill().unwrap();
     python.wait().unwrap();
@@ -266,7 +266,7 @@ fn a_server_proves_itself_by_its_certificate() {
     certificate(served.folder.path());
     let started = now();
     while served.run(None, &["stats", "--ca", "server.pem"]).code != 0 {
-        assert!(started.elapsed() < Duration::from_secs(20), "it is still the old one");
+        assert!(started.elapsed() < Duration::from_secs(180), "it is still the old one");
     }
     assert_eq!(served.run(None, &["stats", "--ca", "old.pem"]).code, 7);
     let (_, folder) = served.end();

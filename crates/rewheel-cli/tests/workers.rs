@@ -65,7 +65,7 @@ async fn works(start: impl Fn(&str) -> Command) {
     assert_eq!(dead["items"][0]["failure"]["code"], "no_such_order");
     let pid = other.id().unwrap().to_string();
     let told = std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    let ended = tokio::time::timeout(seconds(30), other.wait()).await;
+    let ended = tokio::time::timeout(seconds(180), other.wait()).await;
     assert!(told.success() && ended.unwrap().unwrap().success(), "it did not end by itself");
     fleet.stop().await;
 }

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::incident_desk::IncidentDesk;
 use crate::problem::{Code, Problem};
+use crate::rest::BodyRoom;
 use crate::tokens::Keeper;
 use crate::workers::Workers;
 use rewheel::Random;
@@ -23,7 +24,7 @@ pub(crate) struct App {
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
     requests: Semaphore,
-    bodies: Arc<Semaphore>,
+    bodies: Arc<BodyRoom>,
     workers: Workers,
     incidents: IncidentDesk,
     tokens: Keeper,
@@ -37,7 +38,7 @@ impl App {
         let limits = &server.limits;
         App {
             requests: Semaphore::new(limits.requests_max),
-            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max)),
+            bodies: Arc::new(BodyRoom::new(limits.bodies_bytes_max)),
             config,
             engine: OnceLock::new(),
             is_stopping: watch::Sender::new(false),
@@ -91,8 +92,8 @@ impl App {
         self.requests.try_acquire().ok()
     }
 
-    /// Returns the bytes that bodies may still take.
-    pub(crate) fn bodies(&self) -> Arc<Semaphore> {
+    /// Returns the memory for the bodies of requests.
+    pub(crate) fn bodies(&self) -> Arc<BodyRoom> {
         Arc::clone(&self.bodies)
     }
 

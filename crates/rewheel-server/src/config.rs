@@ -245,8 +245,10 @@ impl Config {
         }
         let limits = sections.server.limits.check();
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
-        if sections.server.limits.bodies_bytes_max < sections.server.body_bytes_max {
-            let why = "must be server.body_bytes_max or more: such a body would never be read";
+        let body_max = sections.server.body_bytes_max.max(engine.payload_bytes_max);
+        if sections.server.limits.bodies_bytes_max / 3 < body_max {
+            let why = "must be at least 3 times server.body_bytes_max and engine.payload_bytes_max: a body counts twice, and \
+                       a part of the memory is for small bodies only";
             return Err(wrong("server.limits.bodies_bytes_max", why));
         }
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;

@@ -2,9 +2,16 @@
 
 use crate::conditions::Conditions;
 use crate::problem::{Code, FieldError, Problem};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt::{self, Display};
+
+/// Fields that one object may have. No object of ours has more than a few dozen, and each takes many times the memory of the
+/// shortest one that can be written.
+const FIELDS_MAX: usize = 256;
+
+/// Entries that a list of strings may have.
+const TEXTS_MAX: usize = 100_000;
 
 /// The fields of one object of a request. Each is taken once; mistakes are collected.
 #[derive(Debug)]
@@ -114,14 +121,22 @@ impl<'a> Fields<'a> {
         let Some(raw) = self.take(name).filter(|raw| raw.get() != "null") else {
             return Vec::new();
         };
-        let one = serde_json::from_str::<String>(raw.get()).map(|one| vec![one]);
-        let texts = one.or_else(|_| serde_json::from_str::<Vec<String>>(raw.get()));
-        let parsed = match texts {
-            Ok(texts) => {
-                let parsed: Result<Vec<T>, E> = texts.iter().map(|text| parse(text)).collect();
-                parsed.map_err(|error| error.to_string())
+        let no_texts = || "must be a string, or a list of strings".to_owned();
+        let parsed = if let Ok(one) = serde_json::from_str::<String>(raw.get()) {
+            parse(&one).map(|one| vec![one]).map_err(|error| error.to_string())
+        } else if let Ok(list) = List::read(raw.get(), TEXTS_MAX) {
+            let text = |raw: &&RawValue| {
+                let text = serde_json::from_str::<String>(raw.get()).map_err(|_| no_texts())?;
+                parse(&text).map_err(|error| error.to_string())
+            };
+            match list.count {
+                count if count > TEXTS_MAX => {
+                    Err(format!("must have {TEXTS_MAX} entries or fewer"))
+                }
+                _ => list.kept.iter().map(text).collect(),
             }
-            Err(_) => Err("must be a string, or a list of strings".to_owned()),
+        } else {
+            Err(no_texts())
         };
         self.judge(name, parsed).unwrap_or_default()
     }
@@ -226,6 +241,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry::<String, &RawValue>()? {
+                    if pairs.len() == FIELDS_MAX {
+                        let why = format_args!("an object has more than {FIELDS_MAX} fields");
+                        return Err(A::Error::custom(why));
+                    }
                     pairs.push(pair);
                 }
                 Ok(Pairs(pairs))
@@ -236,9 +255,75 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
     }
 }
 
+/// The first entries of a list, each as it is written.
+///
+/// What is beyond the limit is counted and not kept: a list of a million zeros takes eight times its own size.
+#[derive(Debug)]
+pub(crate) struct List<'a> {
+    pub(crate) kept: Vec<&'a RawValue>,
+    pub(crate) count: usize,
+}
+
+impl<'a> List<'a> {
+    /// Reads a list of which at most `kept_max` entries are wanted.
+    ///
+    /// # Errors
+    /// Says that it is no JSON, or no list.
+    pub(crate) fn read(text: &'a str, kept_max: usize) -> Result<List<'a>, serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let list = json.deserialize_seq(ListOf { kept_max })?;
+        json.end()?;
+        Ok(list)
+    }
+}
+
+struct ListOf {
+    kept_max: usize,
+}
+
+impl<'de> Visitor<'de> for ListOf {
+    type Value = List<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<List<'de>, A::Error> {
+        let mut list = List { kept: Vec::new(), count: 0 };
+        while list.count < self.kept_max {
+            let Some(entry) = entries.next_element::<&RawValue>()? else { return Ok(list) };
+            list.kept.push(entry);
+            list.count += 1;
+        }
+        while entries.next_element::<IgnoredAny>()?.is_some() {
+            list.count += 1;
+        }
+        Ok(list)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Code, Fields, pointer, whole};
+    use super::{Code, FIELDS_MAX, Fields, List, TEXTS_MAX, pointer, whole};
+
+    #[test]
+    fn what_is_parsed_does_not_outgrow_what_was_sent() {
+        let object = |fields| format!("{{{}}}", vec![r#""":0"#; fields].join(","));
+        let read = |text: &str| Fields::read(text, "", &["a"]).map(|fields| fields.errors.len());
+        assert_eq!(read(&object(FIELDS_MAX)).unwrap(), FIELDS_MAX);
+        let problem = read(&object(FIELDS_MAX + 1)).unwrap_err();
+        assert!(problem.detail.contains("more than 256 fields"), "{problem:?}");
+        let list = format!("[{}]", ["0"; 10].join(","));
+        let list = List::read(&list, 3).unwrap();
+        assert_eq!((list.kept.len(), list.count), (3, 10));
+        assert!(List::read("[1,2", 3).is_err() && List::read("[1] 2", 3).is_err());
+        for (entries, wrong) in [(TEXTS_MAX, 0), (TEXTS_MAX + 1, 1)] {
+            let text = format!(r#"{{"a":[{}]}}"#, vec![r#""x""#; entries].join(","));
+            let mut fields = Fields::read(&text, "", &["a"]).unwrap();
+            let texts = fields.texts("a", |text| Ok::<_, String>(text.len()));
+            assert_eq!((texts.len(), fields.errors.len()), (TEXTS_MAX * (1 - wrong), wrong));
+        }
+    }
 
     #[test]
     fn a_pointer_escapes_what_points() {

@@ -23,6 +23,8 @@ mod metrics;
 mod tokens;
 mod docs;
 
+pub(crate) use self::body::BodyRoom;
+
 use self::access::Routes;
 use crate::app::App;
 use crate::problem::{Code, Problem};
@@ -38,8 +40,12 @@ use std::sync::Arc;
 
 /// Returns all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    routes()
-        .guarded(&app)
+    layered(routes().guarded(&app), app)
+}
+
+/// Adds what holds for all routes.
+fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
+    routes
         .fallback(nothing_here)
         .layer(from_fn_with_state(Arc::clone(&app), limits::keep))
         .layer(from_fn_with_state(Arc::clone(&app), answer::finish))

@@ -58,6 +58,11 @@ fn id_of(text: &str) -> Option<TokenId> {
     text.strip_prefix(PREFIX)?.split_once('_')?.0.parse().ok()
 }
 
+/// Returns the id that a text is, or that is in the token that it is.
+pub(crate) fn token_id(text: &str) -> Option<TokenId> {
+    id_of(text).or_else(|| text.parse().ok())
+}
+
 /// Makes a token from what is asked for: the body of `POST /v1/tokens`.
 ///
 /// ```
@@ -146,7 +151,7 @@ pub fn stored(put: TokenPut, name: &TokenName) -> Result<Token, Problem> {
 /// Finds the token that people mean: by its id, by its name, or by itself.
 pub fn find<'a>(tokens: &'a [Token], wanted: &str) -> Option<&'a Token> {
     // Who has only the token itself is understood, too.
-    let id = id_of(wanted).or_else(|| wanted.parse().ok());
+    let id = token_id(wanted);
     let by_id = tokens.iter().find(|token| Some(token.id) == id);
     let named = |token: &&Token| token.name.as_str() == wanted;
     let living = tokens.iter().filter(named).find(|token| token.revoked.is_none());

@@ -106,7 +106,7 @@ impl Shop {
                 tokio::time::sleep(millis(2)).await;
             }
         };
-        tokio::time::timeout(seconds(20), waiting).await.expect("in time")
+        tokio::time::timeout(seconds(120), waiting).await.expect("in time")
     }
 
     async fn run(&self) -> Job {
@@ -165,7 +165,7 @@ async fn one_that_is_down_is_passed_over_until_it_is_back() {
             shop.run().await;
         }
     };
-    tokio::time::timeout(seconds(20), back).await.expect("it is never taken up again");
+    tokio::time::timeout(seconds(120), back).await.expect("it is never taken up again");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a killed process leaves of an idempotency key: on SQLite, on PostgreSQL.
 
 use rewheel::idempotency::{
-    AfterCrash, Answered, Entry, Fingerprint, Idempotency, IdempotencyError, IdempotencyKey,
+    AfterCrash, Answered, Fingerprint, Idempotency, IdempotencyError, IdempotencyKey,
     IdempotencyStore,
 };
 use rewheel_core::store::ClockOffset;

@@ -39,6 +39,7 @@ mod header;
 mod layer;
 mod health;
 
+pub use self::header::{KeyHeaderError, idempotency_key};
 pub use self::health::{Health, HealthChecks, HealthReport, HealthState};
 pub use self::kept::KeptResponse;
 pub use self::layer::{IdempotencyLayer, IdempotencyService};

@@ -7,8 +7,8 @@ use rewheel_core::store::{
     WorkStore,
 };
 use rewheel_core::{
-    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Shard,
-    Timestamp,
+    Actor, HolderId, JobId, Keep, KindName, Lane, NewHolder, NewJob, NewKind, Priority, Role,
+    Shard, Timestamp,
 };
 use rewheel_stores::SqliteStore;
 use rusqlite::{Connection, params};
@@ -177,7 +177,7 @@ async fn prepare(store: &SqliteStore) -> Result<(HolderId, Lane)> {
     store.put_kinds(&[new], &Actor::new("bench")).await?;
     let id = HolderId::new(Timestamp::from_millis(0), &Random::seeded(2));
     let lease_ttl = Duration::from_secs(60);
-    store.join(&NewHolder { id, name: "bench".to_owned(), lease_ttl }).await?;
+    store.join(&NewHolder { id, name: "bench".to_owned(), role: Role::Engine, lease_ttl }).await?;
     Ok((id, Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE }))
 }
 

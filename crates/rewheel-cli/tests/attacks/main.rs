@@ -12,6 +12,7 @@ mod submits;
 mod access;
 mod output;
 mod rest;
+mod requests;
 
 use self::server::Attack;
 
@@ -73,5 +74,12 @@ attacks! {
         every_list_is_read_to_its_end,
         incidents_are_bounded_and_say_so,
         kinds_are_patched_and_deleted,
+    }
+    requests {
+        that_never_end_leave_room_for_small_submits,
+        that_parse_to_much_more_than_was_sent_are_refused,
+        by_a_name_that_others_decide_about_are_refused,
+        with_a_revoked_token_are_refused_at_once,
+        with_a_quoted_key_are_those_without_quotes,
     }
 }

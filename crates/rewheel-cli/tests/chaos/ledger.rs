@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How long the last job may take after the last fault.
-const DRAIN_MAX: Duration = Duration::from_secs(60);
+const DRAIN_MAX: Duration = Duration::from_secs(300);
 
 /// Every job of a store, by its id.
 pub(crate) type Jobs = BTreeMap<String, Value>;

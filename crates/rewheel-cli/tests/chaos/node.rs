@@ -60,7 +60,7 @@ impl Node {
     /// SIGTERM: it shuts down in order.
     pub(crate) async fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
-        let ended = tokio::time::timeout(Duration::from_secs(30), self.child.wait()).await;
+        let ended = tokio::time::timeout(Duration::from_secs(180), self.child.wait()).await;
         ended.unwrap_or_else(|_| panic!("it does not end: {:?}", self.said())).unwrap()
     }
 

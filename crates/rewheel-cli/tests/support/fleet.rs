@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// For what takes a second or two, on a machine that is busy.
-pub(crate) const PATIENCE: Duration = seconds(20);
+/// For what takes a second or two; much longer than that also on a machine that is slow and busy.
+pub(crate) const PATIENCE: Duration = seconds(180);
 
 /// Waits for something that must come.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -28,7 +28,7 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     pub(crate) async fn start(config: &Path, count: usize) -> Fleet {
-        let client = reqwest::Client::builder().no_proxy().timeout(seconds(5)).build().unwrap();
+        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let mut fleet = Fleet { config: config.to_owned(), nodes: Vec::new(), client };
         for index in 0..count {
             let node = fleet.node(index, 0).await;

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 /// For what takes a second or two, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Waits for something that must come.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {

@@ -13,7 +13,7 @@ pub struct LimitSettings {
     pub connections_max: usize,
     /// Requests being answered at a time, apart from health, events and workers that wait for jobs.
     pub requests_max: usize,
-    /// Bytes of the bodies of all requests at a time.
+    /// Bytes of the bodies of all requests at a time, with what is parsed from them.
     pub bodies_bytes_max: usize,
     /// Headers of a request.
     pub headers_max: usize,

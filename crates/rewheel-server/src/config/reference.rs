@@ -81,7 +81,7 @@ pub const SETTINGS: &[Setting] = &[
 
     is("server.limits", "connections_max", "4_096", "Connections at a time. One more takes the place of whoever has waited longest without a request; where nobody waits, it is refused."),
     is("server.limits", "requests_max", "1_024", "Requests being answered at a time, apart from health, events and workers that wait for jobs."),
-    is("server.limits", "bodies_bytes_max", "268_435_456", "Bytes of the bodies of all requests at a time."),
+    is("server.limits", "bodies_bytes_max", "268_435_456", "Bytes of the bodies of all requests at a time, with what is parsed from them."),
     is("server.limits", "headers_max", "100", "Headers of a request."),
     is("server.limits", "head_bytes_max", "32_768", "Bytes of a request before its body."),
     is("server.limits", "url_bytes_max", "8_192", "Bytes of a path with its parameters."),

@@ -119,7 +119,10 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     limit("url_bytes_max = 70000", "url_bytes_max: must be 256 to 65534");
     limit("head_timeout = \"1ms\"", "head_timeout: must be 100ms or more");
     limit("write_timeout = 3", "write_timeout: invalid type");
-    limit("bodies_bytes_max = 5000000", "bodies_bytes_max: must be server.body_bytes_max or more");
+    for bytes in ["5000000", "100663295"] {
+        let why = "bodies_bytes_max: must be at least 3 times server.body_bytes_max";
+        limit(&format!("bodies_bytes_max = {bytes}"), why);
+    }
     let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
     check("", &[(variable, "0")], &format!("{variable}: server.limits.requests_max: must be 1"));
     check("[store]\npool_max = 4", &[], "rewheel.toml:2: store.pool_max: only a server");

@@ -4,6 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use tokio::sync::Notify;
 
+/// What is left of a request's body and read with one look, so that the connection can go on. For more the connection is closed, and
+/// the client must know: it would send its next request there.
+const OWED_BYTES_MAX: u64 = 8 * 1024;
+
 /// What a connection is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -40,6 +44,8 @@ pub(super) struct Line {
     stalled: AtomicU32,
     /// Whether the client has sent something that nobody has read.
     is_owed: AtomicBool,
+    /// Whether that is so much that the connection cannot serve another request.
+    is_last: AtomicBool,
     /// Whether anything of the awaited request has come.
     has_begun: AtomicBool,
     cut: AtomicU8,
@@ -104,9 +110,17 @@ impl Line {
         }
     }
 
-    /// Notes that the client is answered before it has said everything.
-    pub(super) fn owes(&self) {
+    /// Notes that the client is answered before it has said everything, and how many bytes it has left to say, if known.
+    pub(super) fn owes(&self, bytes: Option<u64>) {
         self.is_owed.store(true, Ordering::Relaxed);
+        if bytes.is_none_or(|bytes| bytes > OWED_BYTES_MAX) {
+            self.is_last.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the answer is the last one on this connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.is_last.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_owed(&self) -> bool {

@@ -10,6 +10,8 @@ use crate::problem::{Code, Problem};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -180,7 +182,10 @@ fn answer(
     };
     let answering = Service::call(&mut router, request);
     async move {
-        let response = answering.await?;
+        let mut response = answering.await?;
+        if line.is_last() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         Ok(response.map(|body| Noted { body, line, of: Of::Answer }))
     }
 }
@@ -224,7 +229,9 @@ impl<B: HttpBody> Drop for Noted<B> {
     fn drop(&mut self) {
         match self.of {
             Of::Answer => self.line.answered(),
-            Of::Request if !self.body.is_end_stream() => self.line.owes(),
+            Of::Request if !self.body.is_end_stream() => {
+                self.line.owes(self.body.size_hint().upper());
+            }
             Of::Request => {}
         }
     }

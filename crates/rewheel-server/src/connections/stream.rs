@@ -35,7 +35,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
             return false;
         }
         let Some(answer) = raw::instead_of(written) else { return false };
-        self.line.owes();
+        self.line.owes(None);
         self.instead = answer;
         true
     }

@@ -10,36 +10,67 @@ use futures_util::stream;
 use rewheel::{CancelToken, millis, seconds};
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// Longer than anything here takes, shorter than anybody would wait.
-const PATIENCE: Duration = seconds(20);
+/// Longer than anything here takes, also on a machine that is slow and busy.
+const PATIENCE: Duration = seconds(120);
 
 const GOOD: &[u8] = b"GET /good HTTP/1.1\r\nhost: a\r\n\r\n";
 
+/// Short, since tests wait for them; long enough that a test which loses the processor for a moment does not run into them.
 fn limits() -> LimitSettings {
     LimitSettings {
-        head_timeout: millis(400),
-        idle_timeout: millis(800),
-        write_timeout: millis(400),
+        head_timeout: seconds(3),
+        idle_timeout: seconds(4),
+        write_timeout: seconds(3),
         ..LimitSettings::default()
+    }
+}
+
+/// An answer without an end, counted as long as the server keeps it.
+struct Flood {
+    chunk: Bytes,
+    count: Arc<AtomicUsize>,
+}
+
+impl Flood {
+    fn new(count: &Arc<AtomicUsize>) -> Flood {
+        count.fetch_add(1, Ordering::SeqCst);
+        Flood { chunk: Bytes::from(vec![b'x'; 64 * 1024]), count: Arc::clone(count) }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Serves while a test plays the client.
 async fn with(limits: LimitSettings, test: impl AsyncFnOnce(SocketAddr)) {
     let id = [("x-request-id", "1")];
-    let flood = || async {
-        let chunk = Bytes::from(vec![b'x'; 64 * 1024]);
-        Body::from_stream(stream::repeat_with(move || Ok::<_, Infallible>(chunk.clone())))
+    let floods = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&floods);
+    let flood = move || {
+        let flood = Flood::new(&count);
+        async move {
+            Body::from_stream(stream::repeat_with(move || Ok::<_, Infallible>(flood.chunk.clone())))
+        }
+    };
+    let are_over = move || {
+        let over = floods.load(Ordering::SeqCst) == 0;
+        async move { if over { "over" } else { "on" } }
     };
     let router = Router::new()
         .route("/good", get(move || async move { (id, "good").into_response() }))
         .route("/refuse", post(move || async move { (id, "no").into_response() }))
-        .route("/flood", get(flood));
+        .route("/flood", get(flood))
+        .route("/floods", get(are_over));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let quiet = CancelToken::new();
@@ -137,7 +168,10 @@ async fn a_reader_that_does_not_read_is_cut_off() {
         // Nothing is read until the server has given up: then there is an end to what it sent.
         let mut first = [0; 1];
         client.read_exact(&mut first).await.unwrap();
-        tokio::time::sleep(seconds(2)).await;
+        let ask = b"GET /floods HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        while !say(address, ask).await.ends_with("over") {
+            tokio::time::sleep(millis(50)).await;
+        }
         let mut heard = Vec::new();
         let end = timeout(PATIENCE, client.read_to_end(&mut heard)).await.unwrap();
         assert!(end.is_err() || heard.len() < 64 * 1024 * 1024, "{} bytes", heard.len());
@@ -194,6 +228,7 @@ async fn who_is_answered_while_still_talking_hears_it() {
         }
         let answer = rest(&mut client).await;
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("no"), "{answer}");
+        assert!(answer.contains("connection: close\r\n"), "it must not be used again: {answer}");
     })
     .await;
 }

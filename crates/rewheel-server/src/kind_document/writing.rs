@@ -101,8 +101,9 @@ struct Unmasking {
 impl Unmasking {
     fn put_back(&mut self, value: &mut Value, stored: &Value, shown: &Value, at: &str) {
         match value {
-            Value::String(text) if text == MASKED => {
-                if shown == MASKED {
+            // Of a URL only its secret parts are masked.
+            Value::String(text) if text.contains(MASKED) => {
+                if *value == *shown {
                     *value = stored.clone();
                     self.kept = true;
                 } else {
@@ -121,13 +122,33 @@ impl Unmasking {
         }
     }
 
+    /// An entry of which a part is masked, such as a URL, stands for the stored one that is shown so.
+    fn put_back_parts(&mut self, items: &mut [Value], stored: &Value, shown: &Value, at: &str) {
+        for (place, item) in items.iter_mut().enumerate() {
+            if item == MASKED || !item.to_string().contains(MASKED) {
+                continue;
+            }
+            match pairs(stored, shown).find(|(_, shown)| *shown == item) {
+                Some((stored, _)) => {
+                    *item = stored.clone();
+                    self.kept = true;
+                }
+                None => {
+                    let why = "has the mask that answers show for a secret, and none like it is stored here";
+                    self.errors.push(FieldError::new(format!("{at}/{place}"), why));
+                }
+            }
+        }
+    }
+
     /// Masks stand for the stored secrets in their order, wherever others are put between them. One that is left out would
     /// leave it open which of them go.
     fn put_back_list(&mut self, items: &mut [Value], stored: &Value, shown: &Value, at: &str) {
-        let pairs =
-            stored.as_array().into_iter().flatten().zip(shown.as_array().into_iter().flatten());
-        let hidden: Vec<&Value> =
-            pairs.filter(|(_, shown)| *shown == MASKED).map(|(stored, _)| stored).collect();
+        self.put_back_parts(items, stored, shown, at);
+        let hidden: Vec<&Value> = pairs(stored, shown)
+            .filter(|(_, shown)| *shown == MASKED)
+            .map(|(one, _)| one)
+            .collect();
         let masks: Vec<&mut Value> = items.iter_mut().filter(|item| *item == MASKED).collect();
         if masks.is_empty() {
             return;
@@ -146,6 +167,11 @@ impl Unmasking {
         }
         self.kept = true;
     }
+}
+
+/// The entries of a stored list, each with what answers show of it.
+fn pairs<'a>(stored: &'a Value, shown: &'a Value) -> impl Iterator<Item = (&'a Value, &'a Value)> {
+    stored.as_array().into_iter().flatten().zip(shown.as_array().into_iter().flatten())
 }
 
 /// Whether a callback has no host that the stored one has not.
@@ -213,6 +239,27 @@ mod tests {
         assert_eq!(rotated["callback"]["secrets"], json!(["s1", "new", "s2"]));
         sent["callback"]["url"] = "https://PAY.example/other?x=1".into();
         assert!(put(&sent, Some(&before)).is_ok(), "it is the same host");
+    }
+
+    #[test]
+    fn a_url_with_masked_parts_is_sent_back_as_it_is_shown() {
+        let mut stored = hook(&json!(["s1"]));
+        let url = "https://user:word@pay.example/hook?key=hunter2";
+        stored["callback"]["url"] = url.into();
+        stored["callback"]["failover"] = json!(["https://b.example/?key=b", {"url": "https://c.example/?key=c", "region": "eu"}]);
+        let before = kind(&stored);
+        let shown = super::shown(&stored);
+        assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("key=b"));
+        assert_eq!(put(&shown, Some(&before)), Ok(stored.clone()));
+        let mut fewer = shown.clone();
+        fewer["callback"]["failover"].as_array_mut().unwrap().remove(0);
+        let kept = put(&fewer, Some(&before)).unwrap();
+        assert_eq!(kept["callback"]["failover"][0]["url"], "https://c.example/?key=c");
+        let mut other = shown.clone();
+        other["callback"]["url"] = "https://***@evil.example/hook?***".into();
+        assert_eq!(put(&other, Some(&before)), Err(vec!["/callback/url".to_owned()]));
+        let patched = patched(r#"{"attempts_max":4}"#, &before).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&patched).unwrap()["callback"]["url"], url);
     }
 
     #[test]

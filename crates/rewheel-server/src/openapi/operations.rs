@@ -59,13 +59,10 @@ fn jobs() -> Vec<Operation> {
             .query("due_before", "Due earlier than this.", time_asked())
             .query("created_after", "Submitted later than this.", time_asked())
             .query("created_before", "Submitted earlier than this.", time_asked());
-    let key = "The `key` of the job, where the body has none.";
+    let key = "The `key` of the job, where the body has none. With double quotes around it (RFC 8941) it is the same key.";
+    let key_pattern = r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#;
     let submit = Operation::new(("post", "/v1/jobs"), ("jobs", "submitJob"), "Submits a job.")
-        .header(
-            "Idempotency-Key",
-            key,
-            json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}),
-        )
+        .header("Idempotency-Key", key, json!({"type": "string", "pattern": key_pattern}))
         .takes("NewJob")
         .gives(201, "It is stored.", "Job")
         .gives_as(

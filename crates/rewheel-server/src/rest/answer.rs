@@ -10,6 +10,10 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use rewheel_core::redact;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -45,7 +49,10 @@ pub(super) async fn finish(
     let id = request_id(request.headers()).unwrap_or_else(|| app.request_id());
     request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = match check_origin(request.headers()) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => panicked(&*panic, &id).into_response(),
+        },
         Err(problem) => problem.into_response(),
     };
     if !response.status().is_success() && response.extensions().get::<AsItIs>().is_none() {
@@ -59,6 +66,16 @@ pub(super) async fn finish(
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
+}
+
+/// Answers for a handler that panicked. What it panicked with may be about other requests: only the log gets it.
+fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Problem {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let panic = redact(text.unwrap_or("no message"));
+    tracing::error!(request_id, %panic, "a request handler panicked; this is a bug in the server");
+    Problem::new(Code::Internal, "the server failed to answer this request")
+        .hint("the server log has a line with this request_id; please report it as a bug")
 }
 
 /// Refuses what a web page elsewhere makes a browser send: a server on loopback is in reach of
@@ -121,3 +138,6 @@ fn of_status(status: StatusCode) -> Problem {
 fn status(code: Code) -> StatusCode {
     StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
+
+#[cfg(test)]
+mod tests;

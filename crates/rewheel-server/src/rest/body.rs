@@ -1,5 +1,10 @@
 //! Reads the body of a request, within limits.
 
+mod room;
+
+pub(crate) use self::room::BodyRoom;
+pub(super) use self::room::Share;
+
 use super::gzip::Unpacking;
 use crate::app::App;
 use crate::fields::Fields;
@@ -13,7 +18,6 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 
 /// How much of a body that is too large is read and forgotten: a client that is still writing when
@@ -28,7 +32,7 @@ pub(super) const SMALL_BYTES_MAX: usize = 64 * 1024;
 pub(super) struct Body {
     body: axum::body::Body,
     coding: Coding,
-    room: Room,
+    share: Share,
     pace: Pace,
 }
 
@@ -37,18 +41,29 @@ impl FromRequest<Arc<App>> for Body {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Body, Problem> {
         let coding = Coding::of(request.headers())?;
-        let room = Room { bytes: app.bodies(), taken: 0 };
+        let share = request.extensions().get::<Share>().cloned();
+        let share = share.unwrap_or_else(|| Share::new(app.bodies()));
         let limits = &app.config().server.limits;
         let pace = Pace::new(limits.body_timeout, limits.body_rate_min);
-        Ok(Body { body: request.into_body(), coding, room, pace })
+        Ok(Body { body: request.into_body(), coding, share, pace })
     }
 }
 
-/// A whole body. The room that it takes is free again once this is dropped.
+/// A whole body.
+///
+/// Its request takes room for it and for the copy that is parsed from it. The room of the copy is free again when the handler
+/// is done; see `limits::keep`.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    _room: Room,
+    share: Share,
+}
+
+impl Text {
+    /// Frees all room: nothing that is nearly as large as the body was made from it.
+    pub(super) fn release(self) {
+        self.share.shrink(0);
+    }
 }
 
 impl Deref for Text {
@@ -59,15 +74,23 @@ impl Deref for Text {
     }
 }
 
+impl Drop for Text {
+    fn drop(&mut self) {
+        self.share.shrink(self.text.len());
+    }
+}
+
 /// Reads a whole body as text.
 pub(super) async fn read(mut body: Body, bytes_max: usize) -> Result<Text, Problem> {
-    let kept = match body.coding {
+    let mut kept = match body.coding {
         Coding::Plain => body.read_plain(bytes_max).await?,
         Coding::Gzip => body.read_packed(bytes_max).await?,
     };
+    kept.shrink_to_fit();
+    body.share.resize(kept.len().saturating_mul(2))?;
     let text = String::from_utf8(kept)
         .map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8, so it is no JSON"))?;
-    Ok(Text { text, _room: body.room })
+    Ok(Text { text, share: body.share })
 }
 
 /// Makes sure that a request says nothing that would be overheard.
@@ -82,14 +105,17 @@ pub(super) async fn read_nothing(body: Body) -> Result<(), Problem> {
 
 impl Body {
     async fn read_plain(&mut self, bytes_max: usize) -> Result<Vec<u8>, Problem> {
+        let said = usize::try_from(self.body.size_hint().upper().unwrap_or(u64::MAX));
+        let capacity_max = said.unwrap_or(usize::MAX).min(bytes_max);
         let (mut kept, mut seen) = (Vec::new(), 0_usize);
         while let Some(data) = self.next().await? {
             seen = seen.saturating_add(data.len());
             if seen <= bytes_max {
-                self.room.take(data.len())?;
+                self.grow(&mut kept, data.len(), capacity_max)?;
                 kept.extend_from_slice(&data);
             } else {
                 kept = Vec::new();
+                self.share.shrink(0);
             }
             if seen > bytes_max.saturating_add(DRAIN_BYTES_MAX) {
                 break;
@@ -98,20 +124,30 @@ impl Body {
         if seen > bytes_max { Err(too_large(bytes_max)) } else { Ok(kept) }
     }
 
+    /// Makes room for more bytes, and counts all memory that the buffer has then.
+    fn grow(&self, kept: &mut Vec<u8>, more: usize, capacity_max: usize) -> Result<(), Problem> {
+        let needed = kept.len().saturating_add(more);
+        if needed > kept.capacity() {
+            let capacity = kept.capacity().saturating_mul(2).min(capacity_max).max(needed);
+            self.share.resize(capacity)?;
+            kept.reserve_exact(capacity - kept.len());
+        }
+        Ok(())
+    }
+
     async fn read_packed(&mut self, bytes_max: usize) -> Result<Vec<u8>, Problem> {
         let wrong = |error: std::io::Error| {
             Problem::new(Code::BadJson, format!("the body is not the gzip that it says: {error}"))
         };
-        let (mut unpacking, mut long) = (Unpacking::new(), 0);
+        let mut unpacking = Unpacking::new();
         while let Some(data) = self.next().await? {
             let mut rest = &data[..];
             while !rest.is_empty() {
-                let (later, longer) = unpacking.step(rest).map_err(wrong)?;
-                if longer > bytes_max {
+                rest = unpacking.step(rest).map_err(wrong)?;
+                if unpacking.len() > bytes_max {
                     return Err(too_large(bytes_max));
                 }
-                self.room.take(longer - long)?;
-                (rest, long) = (later, longer);
+                self.share.resize(unpacking.capacity())?;
                 tokio::task::consume_budget().await;
             }
         }
@@ -171,35 +207,6 @@ impl Coding {
             _ => Err(Problem::new(Code::UnknownEncoding, "the body has an unknown encoding")
                 .hint("Content-Encoding can be gzip, or left out")),
         }
-    }
-}
-
-/// The part of `bodies_bytes_max` that one body takes.
-#[derive(Debug)]
-struct Room {
-    bytes: Arc<Semaphore>,
-    taken: usize,
-}
-
-impl Room {
-    fn take(&mut self, more: usize) -> Result<(), Problem> {
-        let permits = u32::try_from(more).unwrap_or(u32::MAX);
-        let Ok(permit) = self.bytes.try_acquire_many(permits) else {
-            return Err(Problem::new(
-                Code::Overloaded,
-                "the bodies of other requests fill the room",
-            )
-            .hint("ask again in a moment; the limit is server.limits.bodies_bytes_max"));
-        };
-        permit.forget();
-        self.taken += more;
-        Ok(())
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.bytes.add_permits(self.taken);
     }
 }
 

@@ -91,11 +91,21 @@ impl Unpacking {
         Unpacking(GzDecoder::new(Vec::new()))
     }
 
-    /// Unpacks the beginning of what came. Returns the rest, and how long it all is by now.
-    pub(super) fn step<'a>(&mut self, came: &'a [u8]) -> io::Result<(&'a [u8], usize)> {
+    /// Unpacks the beginning of what came, and returns the rest.
+    pub(super) fn step<'a>(&mut self, came: &'a [u8]) -> io::Result<&'a [u8]> {
         let (now, later) = came.split_at(came.len().min(STEP));
         self.0.write_all(now)?;
-        Ok((later, self.0.get_ref().len()))
+        Ok(later)
+    }
+
+    /// Returns how many bytes are unpacked by now.
+    pub(super) fn len(&self) -> usize {
+        self.0.get_ref().len()
+    }
+
+    /// Returns how many bytes of memory they take.
+    pub(super) fn capacity(&self) -> usize {
+        self.0.get_ref().capacity()
     }
 
     /// Returns it all, if it was whole.
@@ -155,9 +165,8 @@ mod tests {
         let mut unpacking = Unpacking::new();
         let (mut rest, mut sizes) = (bomb.as_slice(), Vec::new());
         while !rest.is_empty() && sizes.len() < 4 {
-            let (later, size) = unpacking.step(rest).unwrap();
-            rest = later;
-            sizes.push(size);
+            rest = unpacking.step(rest).unwrap();
+            sizes.push(unpacking.len());
         }
         assert!(!rest.is_empty(), "it was unpacked at once");
         assert!(sizes[0] < 2 * 1024 * 1024, "{sizes:?}");

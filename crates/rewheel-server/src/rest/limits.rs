@@ -1,5 +1,6 @@
 //! Refuses what the server has no room for.
 
+use super::body::Share;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use axum::extract::{Request, State};
@@ -13,9 +14,12 @@ const ALWAYS: [&str; 6] =
     ["/livez", "/readyz", "/health", "/metrics", "/v1/events", "/v1/workers/claim"];
 
 /// Lets a request pass that is short enough, while there is room for one more.
+///
+/// What its body takes of `bodies_bytes_max` is taken until the handler is done: the jobs that are parsed from a body live longer
+/// than the body.
 pub(super) async fn keep(
     State(app): State<Arc<App>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let limits = &app.config().server.limits;
@@ -26,7 +30,10 @@ pub(super) async fn keep(
         let hint = format!("the limit is {}: server.limits.url_bytes_max", limits.url_bytes_max);
         return Err(Problem::new(Code::UrlTooLong, detail).hint(hint));
     }
-    if ALWAYS.contains(&uri.path()) {
+    let is_always = ALWAYS.contains(&uri.path());
+    let share = Share::new(app.bodies());
+    request.extensions_mut().insert(share.clone());
+    if is_always {
         return Ok(next.run(request).await);
     }
     let Some(_room) = app.request() else {
@@ -36,3 +43,6 @@ pub(super) async fn keep(
     };
     Ok(next.run(request).await)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,111 +1,188 @@
-//! Tells whoever sits at this machine from a web page that its browser shows.
+//! Decides whether a request without a token comes from a program on this machine.
 //!
-//! A server without tokens lets everybody on its machine in. A page from elsewhere is on that machine
-//! too, in a browser: it may send what a form can send, and read the answers once the name that it came
-//! from is made to mean 127.0.0.1. Both give themselves away by the name that they ask for.
+//! A server on loopback without tokens serves every program on its machine. Two kinds of request reach it that no such program
+//! means to send. A web page in a browser on the machine can send what a form can send, and can read the answers once its own
+//! name is made to mean 127.0.0.1 (DNS rebinding); the browser still sends that name as `Host`. And a reverse proxy on the
+//! machine passes on requests of the whole network.
 
 use crate::problem::{Code, Problem};
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{FORWARDED, HOST, HeaderName, ORIGIN, VIA};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Endings that no registry gives away: containers call their machine `host.docker.internal`.
-const OWNED_BY_NOBODY: [&str; 2] = [".internal", ".localdomain"];
+/// Headers that a proxy adds, besides all that begin with `x-forwarded-`.
+const ADDED_BY_PROXIES: [HeaderName; 3] = [FORWARDED, VIA, HeaderName::from_static("x-real-ip")];
 
-/// What a name counts as that cannot be read.
-const UNREADABLE: &str = "unreadable.example";
-
-/// Lets a request without a token pass unless it asks for a name that anybody may own, or comes from a page of another site.
+/// Lets a request without a token pass if it names the server `localhost` or by an address, comes from no page of another
+/// site, and through no proxy.
+///
+/// A request without `Host` passes: HTTP/1.0 allows it, and no browser sends one. Of several every one is checked.
 pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-    let host = match (uri.host(), headers.get(HOST)) {
-        (Some(host), _) => Some(host),
-        (None, Some(host)) => Some(host.to_str().map_or(UNREADABLE, |host| without_port(host))),
-        (None, None) => None,
-    };
-    let origin = headers.get(ORIGIN).map(|origin| {
-        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        origin.map_or("", |(_, host)| without_port(host))
+    if let Some(name) = headers.keys().find(|name| is_added_by_proxies(name)) {
+        let why = format!(
+            "without a token this server answers no request that came through a proxy (header `{name}`)"
+        );
+        return Err(refused(&why));
+    }
+    let is_named_here = uri.authority().is_none_or(is_here)
+        && headers.get_all(HOST).iter().all(|host| {
+            Authority::try_from(host.as_bytes()).is_ok_and(|authority| is_here(&authority))
+        });
+    let is_own_page = headers.get_all(ORIGIN).iter().all(|origin| {
+        let origin = Uri::try_from(origin.as_bytes()).ok();
+        origin.as_ref().and_then(Uri::authority).is_some_and(is_page_here)
     });
-    if host.is_none_or(|host| !is_public(host)) && origin.is_none_or(is_here) {
+    if is_named_here && is_own_page {
         return Ok(());
     }
-    let why = "without a token this server answers those who call it localhost or 127.0.0.1, and no page of another site";
-    Err(Problem::new(Code::Forbidden, why)
-        .hint("make a token, and send it: `rewheel token create NAME --role …`"))
+    let why = "without a token this server answers only requests to `localhost` or to an IP address, and none from a page of another site";
+    Err(refused(why))
 }
 
-fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    }
+fn refused(why: &str) -> Problem {
+    Problem::new(Code::Forbidden, why)
+        .hint("create a token and send it: `rewheel token create NAME --role …`")
 }
 
-/// Whether a resolver that others run may say what it means. An address needs none; a word without dots is a name of this
-/// network.
-fn is_public(host: &str) -> bool {
-    let name = host.trim_end_matches('.');
-    let is_nobodys = OWNED_BY_NOBODY.iter().any(|ending| name.ends_with(ending));
-    address(name).is_none() && name.contains('.') && !is_nobodys && !is_here(name)
+fn is_added_by_proxies(name: &HeaderName) -> bool {
+    ADDED_BY_PROXIES.contains(name) || name.as_str().starts_with("x-forwarded-")
 }
 
-fn is_here(host: &str) -> bool {
-    let name = host.trim_end_matches('.').to_ascii_lowercase();
-    match address(&name) {
-        Some(address) => address.to_canonical().is_loopback(),
-        // Browsers never ask a resolver for these.
-        None => name == "localhost" || name.ends_with(".localhost"),
-    }
+/// Whether no resolver decides what this means. Names without dots are decided by the network's own resolver or its search
+/// domains, so they do not pass either.
+fn is_here(authority: &Authority) -> bool {
+    let host = authority.host();
+    is_bare(authority)
+        && (host.eq_ignore_ascii_case("localhost") || v4(host).is_some() || v6(host).is_some())
 }
 
-fn address(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+/// Whether a page with this origin was served by this machine.
+fn is_page_here(authority: &Authority) -> bool {
+    let host = authority.host();
+    let is_loopback = v4(host).is_some_and(|v4| v4.is_loopback())
+        || v6(host).is_some_and(|v6| v6.to_canonical().is_loopback());
+    is_bare(authority) && (host.eq_ignore_ascii_case("localhost") || is_loopback)
+}
+
+/// Whether there is nothing but a host and a port.
+fn is_bare(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host());
+    port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some())
+}
+
+fn v4(host: &str) -> Option<Ipv4Addr> {
+    host.parse().ok()
+}
+
+fn v6(host: &str) -> Option<Ipv6Addr> {
+    host.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::check;
-    use axum::http::{HeaderMap, HeaderValue, Uri};
+    use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-    fn passes(host: Option<&str>, origin: Option<&str>) -> bool {
+    fn passes(sent: &[(&str, &str)]) -> bool {
         let mut headers = HeaderMap::new();
-        for (name, value) in [("host", host), ("origin", origin)] {
-            if let Some(value) = value {
-                headers.insert(name, HeaderValue::from_str(value).unwrap());
-            }
+        for (name, value) in sent {
+            let name = HeaderName::try_from(*name).unwrap();
+            headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         check(&Uri::from_static("/v1/jobs"), &headers).is_ok()
     }
 
     #[test]
-    fn a_name_that_others_may_own_is_refused() {
-        let here = ["localhost", "LOCALHOST:7420", "127.0.0.1:7420", "[::1]:7420", "a.localhost:1"];
-        for host in here.into_iter().chain([
-            "rewheel:7420",
+    fn only_localhost_and_addresses_pass_as_host() {
+        for host in [
+            "localhost",
+            "LOCALHOST:7420",
+            "127.0.0.1:7420",
+            "127.0.0.1",
+            "[::1]:7420",
+            "[::1]",
             "10.0.0.1",
-            "host.docker.internal",
+            "[fd00::1]:1",
+        ] {
+            assert!(passes(&[("host", host)]), "{host}");
+        }
+        for host in [
+            "rewheel:7420",
+            "a",
+            "intranet",
             "",
             ":7420",
-        ]) {
-            assert!(passes(Some(host), None), "{host}");
+            "host.docker.internal",
+            "a.localhost:1",
+            "localhost.",
+            "localhost.evil.example",
+            "evil.example",
+            "EVIL.example:7420",
+            "evil.example.",
+            "127.0.0.1.evil.example",
+            "1.2.3.4.5",
+            "::1",
+            "2130706433",
+            "0x7f.1",
+            "[::1",
+            "[v1.x]",
+            "localhost:x",
+            "localhost:",
+            "localhost:99999",
+            "me@localhost",
+            "localhost,evil.example",
+            "localhost evil.example",
+        ] {
+            assert!(!passes(&[("host", host)]), "{host}");
         }
-        assert!(passes(None, None), "no browser is without");
-        let public =
-            ["evil.example", "EVIL.example:7420", "evil.example.", "localhost.evil.example"];
-        for host in public.into_iter().chain(["127.0.0.1.evil.example", "1.2.3.4.5"]) {
-            assert!(!passes(Some(host), None), "{host}");
+        assert!(passes(&[]), "no browser leaves Host out");
+        assert!(!passes(&[("host", "localhost"), ("host", "evil.example")]));
+        assert!(!passes(&[("host", "evil.example"), ("host", "localhost")]));
+    }
+
+    #[test]
+    fn the_target_of_a_request_counts_as_well() {
+        let mut headers = HeaderMap::new();
+        for (uri, is_fine) in [("http://evil.example/v1/jobs", false), ("http://[::1]:1/", true)] {
+            assert_eq!(check(&Uri::from_static(uri), &headers).is_ok(), is_fine, "{uri}");
+        }
+        headers.insert("host", HeaderValue::from_static("evil.example"));
+        assert!(check(&Uri::from_static("http://localhost/v1/jobs"), &headers).is_err());
+    }
+
+    #[test]
+    fn what_came_through_a_proxy_needs_a_token() {
+        for (name, value) in [
+            ("forwarded", "for=10.0.0.9"),
+            ("x-forwarded-for", "127.0.0.1"),
+            ("x-forwarded-host", "localhost"),
+            ("x-forwarded-proto", "http"),
+            ("x-forwarded-port", "80"),
+            ("x-real-ip", "10.0.0.9"),
+            ("via", "1.1 proxy"),
+            ("x-forwarded-for", ""),
+        ] {
+            assert!(!passes(&[("host", "localhost"), (name, value)]), "{name}");
         }
     }
 
     #[test]
     fn a_page_of_another_site_is_refused() {
-        let here = Some("127.0.0.1:7420");
-        assert!(passes(here, Some("http://127.0.0.1:7420")));
-        assert!(passes(here, Some("http://localhost:3000")));
-        for origin in ["https://evil.example", "null", "", "http://10.0.0.1", "http://wiki"] {
-            assert!(!passes(here, Some(origin)), "{origin}");
+        let passes = |origin| passes(&[("host", "127.0.0.1:7420"), ("origin", origin)]);
+        for origin in ["http://127.0.0.1:7420", "http://localhost:3000", "https://[::1]:1"] {
+            assert!(passes(origin), "{origin}");
         }
-        let uri = Uri::from_static("http://evil.example/v1/jobs");
-        assert!(check(&uri, &HeaderMap::new()).is_err());
+        for origin in [
+            "https://evil.example",
+            "null",
+            "",
+            "http://10.0.0.1",
+            "http://wiki",
+            "http://a.localhost",
+            "http://localhost@evil.example",
+        ] {
+            assert!(!passes(origin), "{origin}");
+        }
     }
 }

@@ -14,6 +14,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use rewheel::axum::idempotency_key;
 use rewheel_core::store::{IfRefused, Insert, Inserted};
 use rewheel_core::{
     Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, TokenRole, Version, When,
@@ -225,20 +226,22 @@ fn blame_payload(problem: Problem, bytes_max: usize) -> Problem {
 
 /// Takes the key from the header, where the body has none.
 fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(header) = headers.get(IDEMPOTENCY_KEY) else { return Ok(()) };
+    let header = idempotency_key(headers).map_err(|why| {
+        let detail = format!("the header Idempotency-Key cannot be read: it {why}");
+        Problem::new(Code::BadQuery, detail)
+    })?;
+    let Some(header) = header else { return Ok(()) };
     let wrong = |message: String| {
         let errors = vec![FieldError::new(pointer("", "key"), message)];
         Err(Problem::of_fields(Code::InvalidField, errors))
     };
-    let parsed = header.to_str().ok().map(Key::parse);
-    match (parsed, &job.key) {
-        (Some(Ok(key)), None) => job.key = Some(key),
-        (Some(Ok(key)), Some(own)) if key == *own => {}
-        (Some(Ok(_)), Some(_)) => {
+    match (Key::parse(&header), &job.key) {
+        (Ok(key), None) => job.key = Some(key),
+        (Ok(key), Some(own)) if key == *own => {}
+        (Ok(_), Some(_)) => {
             return wrong("differs from the header Idempotency-Key: send one of them".to_owned());
         }
-        (Some(Err(why)), _) => return wrong(format!("(the header Idempotency-Key) {why}")),
-        (None, _) => return wrong("(the header Idempotency-Key) must be plain ASCII".to_owned()),
+        (Err(why), _) => return wrong(format!("(the header Idempotency-Key) {why}")),
     }
     Ok(())
 }

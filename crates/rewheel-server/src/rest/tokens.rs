@@ -6,14 +6,20 @@ use super::cursor::{self, List};
 use super::query::Parameters;
 use crate::app::App;
 use crate::problem::{Code, FieldError, Problem};
-use crate::tokens::{Caller, TokenDocument, find, make, stored};
+use crate::tokens::{Caller, TokenDocument, find, make, stored, token_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use rewheel_core::{Token, TokenRevoked, TokenRole, redact};
+use rewheel_core::store::Store;
+use rewheel_core::{Token, TokenId, TokenRevoked, TokenRole, redact};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the store may take to list its tokens when one is revoked by its name.
+const LIST_MAX: Duration = Duration::from_secs(10);
 
 /// `POST /v1/tokens`: the only answer that shows the token.
 pub(super) async fn create(
@@ -65,12 +71,32 @@ pub(super) async fn revoke(
         Problem::new(Code::NotFound, format!("there is no token `{}`", redact(&wanted)))
             .hint("GET /v1/tokens lists them, each with its id and its name")
     };
-    let tokens = store.tokens().await?;
-    let id = find(&tokens, &wanted).ok_or_else(not_found)?.id;
-    let revoked = store.revoke_token(id, caller.who()).await;
-    app.tokens().forget();
-    match revoked? {
+    // By its id a token can be revoked while the store cannot list its tokens.
+    if let Some(id) = token_id(&wanted)
+        && let TokenRevoked::Revoked(token) = revoke_by_id(&app, &**store, id, &caller).await?
+    {
+        return Ok(Json(TokenDocument::new(&token)).into_response());
+    }
+    let tokens = timeout(LIST_MAX, store.tokens()).await.map_err(|_| {
+        Problem::new(Code::StoreUnavailable, "the store does not list its tokens")
+            .hint("revoke the token by its id, or repeat the request in a moment")
+    })?;
+    let id = find(&tokens?, &wanted).ok_or_else(not_found)?.id;
+    match revoke_by_id(&app, &**store, id, &caller).await? {
         TokenRevoked::Revoked(token) => Ok(Json(TokenDocument::new(&token)).into_response()),
         TokenRevoked::NotFound => Err(not_found()),
     }
+}
+
+/// Revokes a token. This server stops admitting it at once, also if the store's answer is lost.
+async fn revoke_by_id(
+    app: &App,
+    store: &dyn Store,
+    id: TokenId,
+    caller: &Caller,
+) -> Result<TokenRevoked, Problem> {
+    app.tokens().revoke(id);
+    let revoked = store.revoke_token(id, caller.who()).await;
+    app.tokens().revoke(id);
+    Ok(revoked?)
 }

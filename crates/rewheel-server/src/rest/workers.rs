@@ -53,7 +53,10 @@ pub(super) async fn claim(
     uri: Uri,
     body: Body,
 ) -> Result<Response, Problem> {
-    let request = ClaimRequest::parse(&text(&app, &uri, body).await?)?;
+    let text = text(&app, &uri, body).await?;
+    let request = ClaimRequest::parse(&text)?;
+    // A claim may wait for a minute, and all it keeps is a few names.
+    text.release();
     let engine = app.engine_for_work()?;
     check_kinds(engine, &request.kinds)?;
     app.workers().asks(&request.kinds);

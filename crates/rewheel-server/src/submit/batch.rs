@@ -1,6 +1,6 @@
 //! Reads many jobs from one request.
 
-use crate::fields::{Fields, bad_json};
+use crate::fields::{Fields, List, bad_json};
 use crate::problem::{Code, FieldError, Problem};
 use rewheel_core::{JobId, Limits, NewJob};
 use serde_json::value::RawValue;
@@ -19,10 +19,10 @@ pub fn parse_batch(
         fields.wrong("jobs", "is missing: it is a list of jobs");
         return Err(Problem::of_fields(Code::InvalidField, fields.into_errors()));
     };
-    let entries: Vec<&RawValue> =
-        serde_json::from_str(raw.get()).map_err(|error| bad_json(&error, "/jobs"))?;
-    if entries.len() > Limits::SUBMIT_MAX {
-        let message = format!("has {} entries; the limit is {}", entries.len(), Limits::SUBMIT_MAX);
+    let entries = List::read(raw.get(), Limits::SUBMIT_MAX);
+    let entries = entries.map_err(|error| bad_json(&error, "/jobs"))?;
+    if entries.count > Limits::SUBMIT_MAX {
+        let message = format!("has {} entries; the limit is {}", entries.count, Limits::SUBMIT_MAX);
         return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/jobs", message)]));
     }
     let errors = fields.into_errors();
@@ -32,5 +32,5 @@ pub fn parse_batch(
     let parse = |(place, entry): (usize, &&RawValue)| {
         super::parse_at(&format!("/jobs/{place}"), entry.get(), new_id(), payload_bytes_max)
     };
-    Ok(entries.iter().enumerate().map(parse).collect())
+    Ok(entries.kept.iter().enumerate().map(parse).collect())
 }

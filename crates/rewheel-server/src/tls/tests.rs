@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Longer than anything here takes, shorter than anybody would wait.
-const PATIENCE: Duration = seconds(20);
+const PATIENCE: Duration = seconds(120);
 
 /// Writes a certificate that vouches for itself, and returns it.
 fn write(folder: &Path) -> CertificateDer<'static> {

@@ -9,8 +9,9 @@ use rewheel_core::{
     Actor, Job, Tenant, Token, TokenHash, TokenId, TokenRole, TokenRoles, WorkerOwner,
 };
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How long what the store said is believed. A token that is revoked is of no use after this, on
 /// every node; a busy server asks the store twice a second.
@@ -19,12 +20,22 @@ const FRESH_FOR: Duration = Duration::from_millis(500);
 /// For a token that nobody knows the store is asked at most so often, however many guess.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How long the store may take to answer.
+/// How long a request waits for the store's answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// How long tokens are believed while the store does not answer. Whoever was let in before may look
-/// at what is wrong; nothing that a revoked token must not do can be done without the store.
+/// When a store that has not sent the tokens yet is asked for something else, to see whether it works.
+const PROBE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a request waits for the tokens of a store that answers other questions, where older tokens must not be used.
+const SLOW_ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// How long tokens are believed while the store answers nothing at all. Callers that were admitted before may look at what is
+/// wrong; nothing that a revoked token must not do can be done without the store.
 const BELIEVED_MAX: Duration = Duration::from_secs(3_600);
+
+/// How long tokens are believed while the store works and only the list of tokens cannot be read. In this time a token that
+/// another node revoked still works here.
+const BELIEVED_IF_SLOW_MAX: Duration = Duration::from_secs(30);
 
 /// Who sends a request, and for whom.
 #[derive(Clone, Debug)]
@@ -135,11 +146,20 @@ pub(crate) struct Keeper {
     config: Option<TokenHash>,
     /// Whether only this machine can reach the server: without any tokens it then needs none.
     is_private: bool,
-    known: Mutex<Option<Arc<Known>>>,
-    /// When the store was last asked in vain with nothing to fall back on, and what it said.
-    in_vain: Mutex<Option<(Moment, Problem)>>,
+    state: Mutex<State>,
     /// Held by whoever asks the store.
     asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    known: Option<Arc<Known>>,
+    /// When the store was last asked in vain with nothing to fall back on, and what it said.
+    in_vain: Option<(Moment, Problem)>,
+    /// How often this server changed tokens.
+    changes: u64,
+    /// Tokens that this server revoked, each with `changes` as it was then. They are of no use, whatever an older list says.
+    revoked: HashMap<TokenId, u64>,
 }
 
 /// What the store said.
@@ -149,21 +169,31 @@ struct Known {
     read: Moment,
     /// Whether it is known to have changed since.
     is_past: bool,
-    /// When the store was last asked in vain.
-    failed: Option<Moment>,
+    /// When the store was last asked in vain, and whether it works apart from that.
+    failed: Option<(Moment, Works)>,
+}
+
+/// What a store does that did not send its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Works {
+    /// It answers other questions.
+    Yes,
+    No,
+}
+
+impl Works {
+    fn believed_max(self) -> Duration {
+        match self {
+            Works::Yes => BELIEVED_IF_SLOW_MAX,
+            Works::No => BELIEVED_MAX,
+        }
+    }
 }
 
 impl Keeper {
     pub(crate) fn new(config: Option<TokenHash>, is_private: bool) -> Keeper {
         let asking = tokio::sync::Mutex::new(());
-        Keeper {
-            clock: Clock::system(),
-            config,
-            is_private,
-            known: Mutex::default(),
-            in_vain: Mutex::default(),
-            asking,
-        }
+        Keeper { clock: Clock::system(), config, is_private, state: Mutex::default(), asking }
     }
 
     /// Lets a caller in, or says why not. Which of several reasons it is that a token is of no use is
@@ -208,6 +238,11 @@ impl Keeper {
     pub(crate) async fn dismissed(&self, store: &dyn Store, caller: &Caller) {
         loop {
             self.clock.sleep(FRESH_FOR).await;
+            if let Badge::Stored(id) = caller.badge
+                && self.is_revoked(id)
+            {
+                return;
+            }
             // As long as nobody knows better it may stay.
             let Ok(known) = self.known(store, FRESH_FOR).await else { continue };
             let is_welcome = match caller.badge {
@@ -225,23 +260,40 @@ impl Keeper {
 
     /// Has the store asked again: it was just changed.
     pub(crate) fn forget(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(old) = known.take() {
-            *known = Some(Arc::new(Known { is_past: true, failed: None, ..(*old).clone() }));
-        }
+        self.state().change();
     }
 
+    /// Stops admitting a token at once, whether or not the store can be asked for its tokens again. Called before the store is
+    /// told, and again after it answered: a list that is read in between still has the token.
+    pub(crate) fn revoke(&self, id: TokenId) {
+        let mut state = self.state();
+        state.change();
+        let changes = state.changes;
+        state.revoked.insert(id, changes);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A list without tokens that has changed since has one.
     fn is_open(&self, known: &Known) -> bool {
-        self.is_private && self.config.is_none() && known.tokens.is_empty()
+        self.is_private && self.config.is_none() && known.tokens.is_empty() && !known.is_past
     }
 
     fn is_live(&self, token: &Token, known: &Known) -> bool {
         let since = self.clock.now().since(known.read);
-        token.revoked.is_none() && token.expires_in.is_none_or(|left| left > since)
+        token.revoked.is_none()
+            && token.expires_in.is_none_or(|left| left > since)
+            && !self.is_revoked(token.id)
+    }
+
+    fn is_revoked(&self, id: TokenId) -> bool {
+        self.state().revoked.contains_key(&id)
     }
 
     fn latest(&self) -> Option<Arc<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().known.clone()
     }
 
     /// Returns the tokens as they were no longer than this ago; as they were last, where the store
@@ -250,8 +302,10 @@ impl Keeper {
         let now = self.clock.now();
         let is_recent = |at: Moment| now.since(at) < fresh_for;
         let usable = |known: &Arc<Known>| {
-            (is_recent(known.read) && !known.is_past)
-                || (known.failed.is_some_and(is_recent) && now.since(known.read) < BELIEVED_MAX)
+            let is_believed = known.failed.is_some_and(|(failed, works)| {
+                is_recent(failed) && now.since(known.read) < works.believed_max()
+            });
+            (is_recent(known.read) && !known.is_past) || is_believed
         };
         if let Some(known) = self.latest().filter(usable) {
             return Ok(known);
@@ -261,36 +315,79 @@ impl Keeper {
             return Ok(known);
         }
         // Whoever came while the store was asked in vain is told the same, and does not ask in turn.
-        let in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let in_vain = self.state().in_vain.clone();
         if let Some((_, problem)) = in_vain.filter(|(failed, _)| *failed >= now) {
             return Err(problem);
         }
-        let asked = self.clock.now();
-        let answer = match tokio::time::timeout(ANSWER_MAX, store.tokens()).await {
-            Ok(Ok(tokens)) => Ok(tokens),
-            Ok(Err(error)) => Err(Problem::from(error)),
-            Err(_) => Err(Problem::new(Code::StoreUnavailable, "the store does not answer")),
-        };
-        let known = match (answer, self.latest()) {
+        let (asked, changes) = (self.clock.now(), self.state().changes);
+        let answer = self.ask(store).await;
+        let mut state = self.state();
+        let known = match (answer, state.known.clone()) {
             (Ok(tokens), _) => {
                 let tokens = tokens.into_iter().map(|token| (token.id, token)).collect();
-                Known { tokens: Arc::new(tokens), read: asked, is_past: false, failed: None }
+                state.revoked.retain(|_, revoked| *revoked > changes);
+                let is_past = state.changes != changes;
+                Known { tokens: Arc::new(tokens), read: asked, is_past, failed: None }
             }
-            (Err(problem), Some(old)) if asked.since(old.read) < BELIEVED_MAX => {
+            (Err((problem, works)), Some(old)) if asked.since(old.read) < works.believed_max() => {
                 tracing::debug!(detail = problem.detail, "tokens are as they were");
-                let failed = Some(self.clock.now());
+                let failed = Some((self.clock.now(), works));
                 Known { failed, ..(*old).clone() }
             }
-            (Err(problem), _) => {
-                let told = Some((self.clock.now(), problem.clone()));
-                *self.in_vain.lock().unwrap_or_else(PoisonError::into_inner) = told;
+            (Err((problem, _)), _) => {
+                state.in_vain = Some((self.clock.now(), problem.clone()));
                 return Err(problem);
             }
         };
         let known = Arc::new(known);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        state.known = Some(Arc::clone(&known));
         Ok(known)
     }
+
+    /// Asks the store for its tokens. If it does not send them, says whether it works apart from that.
+    async fn ask(&self, store: &dyn Store) -> Result<Vec<Token>, (Problem, Works)> {
+        let asked = self.clock.now();
+        let can_wait =
+            self.latest().is_none_or(|old| asked.since(old.read) >= BELIEVED_IF_SLOW_MAX);
+        let silent = || Problem::new(Code::StoreUnavailable, "the store does not answer");
+        let mut reading = store.tokens();
+        match timeout(PROBE_AFTER, &mut reading).await {
+            Ok(Ok(tokens)) => return Ok(tokens),
+            Ok(Err(error)) => {
+                let works = timeout(ANSWER_MAX - PROBE_AFTER, store.now()).await;
+                return Err((error.into(), works_if(matches!(works, Ok(Ok(_))))));
+            }
+            Err(_) => {}
+        }
+        let reading = async { reading.await.map_err(|error| (error.into(), Works::Yes)) };
+        tokio::pin!(reading);
+        let probed = tokio::select! {
+            biased;
+            answer = &mut reading => return answer,
+            probed = timeout(ANSWER_MAX - PROBE_AFTER, store.now()) => probed,
+        };
+        let works = works_if(matches!(probed, Ok(Ok(_))));
+        let answer_max = match works {
+            Works::Yes if can_wait => SLOW_ANSWER_MAX,
+            Works::Yes | Works::No => ANSWER_MAX,
+        };
+        let left = answer_max.saturating_sub(self.clock.now().since(asked));
+        timeout(left, reading).await.unwrap_or_else(|_| Err((silent(), works)))
+    }
+}
+
+impl State {
+    /// Notes that the tokens of the store are not those that are known any more.
+    fn change(&mut self) {
+        self.changes += 1;
+        if let Some(old) = self.known.take() {
+            self.known = Some(Arc::new(Known { is_past: true, failed: None, ..(*old).clone() }));
+        }
+    }
+}
+
+fn works_if(answers: bool) -> Works {
+    if answers { Works::Yes } else { Works::No }
 }
 
 fn is_same(one: &TokenHash, other: &TokenHash) -> bool {

@@ -1,11 +1,10 @@
 //! Reads what workers say.
 
-use crate::fields::{Fields, bad_json};
+use crate::fields::{Fields, List, bad_json};
 use crate::problem::{Code, FieldError, Problem};
 use rewheel::{Category, Verdict, duration};
 use rewheel_core::{Failure, Fence, HolderId, JobId, KindName, Lease, Limits, Report};
 use rewheel_engine::WorkerResult;
-use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -155,18 +154,18 @@ impl SettleRequest {
         let mut results = Vec::new();
         match fields.take("results") {
             Some(raw) => {
-                let entries: Vec<&RawValue> = serde_json::from_str(raw.get())
+                let entries = List::read(raw.get(), Limits::BATCH_MAX)
                     .map_err(|error| bad_json(&error, "/results"))?;
-                if entries.len() > Limits::BATCH_MAX {
+                if entries.count > Limits::BATCH_MAX {
                     let message = format!(
                         "has {} entries; the limit is {}",
-                        entries.len(),
+                        entries.count,
                         Limits::BATCH_MAX
                     );
                     let errors = vec![FieldError::new("/results", message)];
                     return Err(Problem::of_fields(Code::TooLarge, errors));
                 }
-                for (place, entry) in entries.iter().enumerate() {
+                for (place, entry) in entries.kept.iter().enumerate() {
                     match result(&format!("/results/{place}"), entry.get())? {
                         Ok(result) => results.push(result),
                         Err(errors) => fields.note(errors),

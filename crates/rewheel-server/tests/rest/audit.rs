@@ -55,7 +55,7 @@ async fn what_ended_a_job_is_written_down_for_people() {
                 tokio::time::sleep(millis(20)).await;
             }
         };
-        assert!(tokio::time::timeout(seconds(20), wait).await.is_ok(), "it does not die");
+        assert!(tokio::time::timeout(seconds(120), wait).await.is_ok(), "it does not die");
 
         let line = api.get(&format!("/v1/audit?job={id}")).await.body["items"][0].clone();
         assert_eq!((&line["what"], &line["who"]), (&json!("dead"), &json!("engine")));

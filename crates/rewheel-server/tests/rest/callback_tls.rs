@@ -89,7 +89,7 @@ async fn a_callee_is_trusted_by_who_vouches_for_it() {
 async fn ended(api: &Api, kind: &str) -> Value {
     let body = format!(r#"{{"kind":"{kind}","payload":1}}"#);
     let id = api.post("/v1/jobs", &body).await.body["id"].as_str().unwrap().to_owned();
-    let ended = tokio::time::timeout(Duration::from_secs(30), async {
+    let ended = tokio::time::timeout(Duration::from_secs(120), async {
         loop {
             let job = api.get(&format!("/v1/jobs/{id}")).await.body;
             let state = job["state"].as_str().unwrap();

@@ -25,7 +25,7 @@ async fn more_requests_than_there_may_be_are_told_to_come_back() {
     served(config, async |api| {
         let mut first = TcpStream::connect(api.base.trim_start_matches("http://")).await.unwrap();
         let begin =
-            "POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 28\r\n\r\n";
+            "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 28\r\n\r\n";
         first.write_all(begin.as_bytes()).await.unwrap();
         let refused = loop {
             let answer = api.get("/v1/jobs").await;
@@ -52,9 +52,10 @@ async fn more_requests_than_there_may_be_are_told_to_come_back() {
 #[tokio::test]
 async fn bodies_share_their_room_and_give_it_back() {
     let mut config = config();
-    config.server.limits.bodies_bytes_max = 10_000;
+    config.server.limits.bodies_bytes_max = 20_000;
     served(config, async |api| {
         let job = |bytes| format!(r#"{{"kind":"mail","payload":"{}"}}"#, "x".repeat(bytes));
+        // A body counts twice: as it came, and as the job that is made of it.
         let refused = api.post("/v1/jobs", &job(11_000)).await;
         assert_eq!((refused.status, refused.problem()), (503, "overloaded"));
         for _ in 0..3 {

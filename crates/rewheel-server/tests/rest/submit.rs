@@ -72,9 +72,23 @@ async fn the_header_is_the_key_where_the_body_has_none() {
         assert_eq!(send("a", r#"{"kind":"mail","payload":1,"key":"a"}"#).await.status, 200);
         let differs = send("a", r#"{"kind":"mail","payload":1,"key":"b"}"#).await;
         assert_eq!((differs.status, differs.blamed()), (422, vec!["/key"]));
-        let long = send(&"k".repeat(256), r#"{"kind":"mail","payload":1}"#).await;
-        assert_eq!((long.status, long.blamed()), (422, vec!["/key"]));
-        assert_eq!(api.count().await, 1);
+        let quoted = send("\"a\"", r#"{"kind":"mail","payload":1}"#).await;
+        assert_eq!((quoted.status, &quoted.body["id"]), (200, &first.body["id"]));
+        let escaped = send(r#""a \"b\" \\ c, d""#, r#"{"kind":"mail","payload":1}"#).await;
+        assert_eq!((escaped.status, &escaped.body["key"]), (201, &json!(r#"a "b" \ c, d"#)));
+        assert_eq!(api.count().await, 2);
+        let long = "k".repeat(256);
+        for bad in [r#""a"#, r#"a""#, r#""a\n""#, r#""""#, "", "a, b", "a b", r#""a";b=1"#, &long] {
+            let answer = send(bad, r#"{"kind":"mail","payload":1}"#).await;
+            assert_eq!((answer.status, answer.problem()), (400, "bad_query"), "{bad}");
+            let detail = answer.body["detail"].as_str().unwrap();
+            assert!(detail.contains("Idempotency-Key"), "{detail}");
+        }
+        let twice = api.request(Method::POST, "/v1/jobs").header("Idempotency-Key", "a");
+        let twice = twice.header("Idempotency-Key", "a").body(r#"{"kind":"mail","payload":1}"#);
+        let twice = Answer::of(twice).await;
+        assert_eq!((twice.status, twice.problem()), (400, "bad_query"));
+        assert_eq!(api.count().await, 2);
     })
     .await;
 }

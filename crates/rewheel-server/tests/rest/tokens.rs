@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// What revoking may take on the way to a listener, with much to spare.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 async fn send(api: &Api, token: &str, method: Method, path: &str, body: &Value) -> Answer {
     let request = api.request(method, path).bearer_auth(token).body(body.to_string());

@@ -166,7 +166,7 @@ async fn a_store_works_behind_a_transaction_pooler() {
         let holder = node.holder().await;
         tasks.spawn(life(Arc::clone(&node), task, holder));
     }
-    let brought: usize = tokio::time::timeout(seconds(60), tasks.join_all())
+    let brought: usize = tokio::time::timeout(seconds(180), tasks.join_all())
         .await
         .expect("they end")
         .into_iter()

@@ -13,7 +13,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
 /// Longer than anything here takes, short of where people stop waiting.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A store as one node has it, with the moves of the conformance suite.
 pub(crate) struct Node {

@@ -1,22 +1,47 @@
 //! Reads the `Idempotency-Key` header.
 
 use ::axum::http::HeaderMap;
+use std::fmt;
 
-pub(super) const NAME: &str = "idempotency-key";
+const NAME: &str = "idempotency-key";
 
-/// The header cannot be read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Invalid;
+/// The header `Idempotency-Key` cannot be read: it is there twice, badly quoted, or has what a key may not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHeaderError;
 
-/// Returns the key of a request, if it has one: a string as structured fields have it, or the same without quotes, as
-/// most clients send it.
-pub(super) fn read(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
+impl fmt::Display for KeyHeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "must be there once: 1 to 255 characters of printable ASCII; in double quotes, with \\\" for a quote and \\\\ for \
+             a backslash, if there are spaces, quotes, commas, semicolons or backslashes among them",
+        )
+    }
+}
+
+impl std::error::Error for KeyHeaderError {}
+
+/// Reads the header `Idempotency-Key`: a string as structured fields have it (RFC 8941), or the same without quotes, as
+/// most clients send it. Both are the same key.
+///
+/// ```
+/// use axum::http::{HeaderMap, HeaderValue};
+/// use rewheel::axum::idempotency_key;
+///
+/// let mut headers = HeaderMap::new();
+/// assert_eq!(idempotency_key(&headers), Ok(None));
+/// headers.insert("idempotency-key", HeaderValue::from_static("\"order-17\""));
+/// assert_eq!(idempotency_key(&headers), Ok(Some("order-17".to_owned())));
+/// ```
+///
+/// # Errors
+/// If the header is there twice, or is not a key.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, KeyHeaderError> {
     let mut values = headers.get_all(NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Invalid);
+        return Err(KeyHeaderError);
     }
-    parse(value.as_bytes()).map(Some).ok_or(Invalid)
+    parse(value.as_bytes()).map(Some).ok_or(KeyHeaderError)
 }
 
 fn parse(value: &[u8]) -> Option<String> {
@@ -52,7 +77,7 @@ fn unquote(quoted: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Invalid, NAME, parse, read};
+    use super::{KeyHeaderError, NAME, idempotency_key, parse};
     use ::axum::http::{HeaderMap, HeaderValue};
 
     #[track_caller]
@@ -101,10 +126,10 @@ mod tests {
     #[test]
     fn two_headers_are_no_key() {
         let mut headers = HeaderMap::new();
-        assert_eq!(read(&headers), Ok(None));
+        assert_eq!(idempotency_key(&headers), Ok(None));
         headers.append(NAME, HeaderValue::from_static("one"));
-        assert_eq!(read(&headers), Ok(Some("one".to_owned())));
+        assert_eq!(idempotency_key(&headers), Ok(Some("one".to_owned())));
         headers.append(NAME, HeaderValue::from_static("one"));
-        assert_eq!(read(&headers), Err(Invalid));
+        assert_eq!(idempotency_key(&headers), Err(KeyHeaderError));
     }
 }

@@ -233,11 +233,11 @@ impl IdempotencyLayer {
         if request.method().is_safe() {
             return Asked::Unkeyed(request);
         }
-        let key = match header::read(request.headers()) {
+        let key = match header::idempotency_key(request.headers()) {
             Ok(Some(key)) => key,
             Ok(None) if self.required => return Asked::Unclear(Problem::KEY_MISSING),
             Ok(None) => return Asked::Unkeyed(request),
-            Err(header::Invalid) => return Asked::Unclear(Problem::KEY_INVALID),
+            Err(header::KeyHeaderError) => return Asked::Unclear(Problem::KEY_INVALID),
         };
         let (parts, body) = request.into_parts();
         let Ok(key) = IdempotencyKey::new(&(self.caller)(&parts), &key) else {

@@ -46,10 +46,11 @@ async fn takeover(lease_ttl: Option<&'static str>, within: Duration) {
     let database = Database::new("takeover").await;
     let settings = Settings { lease_ttl, ..Settings::default() };
     let mut cell = Cell::start(&database.store, settings).await;
+    let within = within + cell.slowness();
     let mut held = Vec::new();
     for n in 0..20 {
         let job = json!({"kind": "held", "payload": {}, "key": format!("held-{n}")});
-        held.push(cell.submit_to(0, job, Duration::ZERO).await);
+        held.push(cell.submit_to(0, job, within).await);
     }
     let mut of_the_killed = Vec::new();
     for id in &held {

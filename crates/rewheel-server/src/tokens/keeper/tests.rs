@@ -1,7 +1,7 @@
 //! Who is let in, and until when.
 
 use super::super::{hash, make};
-use super::{BELIEVED_MAX, Caller, Keeper};
+use super::{BELIEVED_IF_SLOW_MAX, BELIEVED_MAX, Caller, Keeper, SLOW_ANSWER_MAX};
 use crate::problem::{Code, Problem};
 use rewheel::{Clock, millis, seconds};
 use rewheel_core::store::{Store, TokenStore};
@@ -39,9 +39,18 @@ impl Node {
         self.keeper.admit(Ok(&self.seen), token).await
     }
 
-    /// Lets the store be away for as many questions as a test asks.
+    /// Lets the store answer nothing, for as many questions as a test asks.
     fn goes_away(&self) {
-        (0..1_000).for_each(|_| self.seen.fail_next(Verb::Tokens, Fault::Before));
+        for verb in [Verb::Tokens, Verb::Now] {
+            (0..1_000).for_each(|_| self.seen.fail_next(verb, Fault::Before));
+        }
+    }
+
+    /// Lets the store hang, for as many questions as a test asks.
+    fn hangs(&self, verbs: &[Verb]) {
+        for verb in verbs {
+            (0..1_000).for_each(|_| self.seen.fail_next(*verb, Fault::NoAnswer));
+        }
     }
 }
 
@@ -165,7 +174,7 @@ async fn a_store_that_does_not_answer_keeps_nobody_waiting_for_long() {
     let node = Node::new(None, true);
     let (_, text) = node.token(ADMIN).await;
     node.admit(Some(&text)).await.unwrap();
-    (0..1_000).for_each(|_| node.seen.fail_next(Verb::Tokens, Fault::NoAnswer));
+    node.hangs(&[Verb::Tokens]);
     sleep(seconds(1)).await;
     for _ in 0..3 {
         let asked = Clock::system().now();
@@ -178,10 +187,99 @@ async fn a_store_that_does_not_answer_keeps_nobody_waiting_for_long() {
 #[tokio::test(start_paused = true)]
 async fn who_comes_together_waits_together_for_a_store_that_does_not_answer() {
     let node = Node::new(None, true);
-    (0..1_000).for_each(|_| node.seen.fail_next(Verb::Tokens, Fault::NoAnswer));
+    node.hangs(&[Verb::Tokens, Verb::Now]);
     let asked = Clock::system().now();
     let all = futures_util::future::join_all((0..10).map(|_| node.admit(None))).await;
     assert!(all.into_iter().all(|answer| answer.unwrap_err().code == Code::StoreUnavailable));
     let took = Clock::system().now().since(asked);
     assert!(took <= seconds(2) + millis(10), "{took:?}");
+}
+
+/// A token that this server revoked is of no use at once, though the store does not send its tokens any more.
+async fn revoked_while(goes: impl Fn(&Node)) {
+    let node = Node::new(None, true);
+    let (_, text) = node.token(ADMIN).await;
+    let (other, old) = node.token(r#"{"name":"old","roles":["read"]}"#).await;
+    let caller = node.admit(Some(&old)).await.unwrap();
+    let dismissed = node.keeper.dismissed(&node.seen, &caller);
+    goes(&node);
+    node.keeper.revoke(other.id);
+    node.store.revoke_token(other.id, &Actor::new("test")).await.unwrap();
+    node.keeper.revoke(other.id);
+    for _ in 0..10 {
+        assert_eq!(node.admit(Some(&old)).await.unwrap_err().code, Code::Unauthorized);
+        assert!(node.admit(Some(&text)).await.is_ok(), "others are admitted");
+    }
+    tokio::time::timeout(seconds(1), dismissed).await.expect("it hears no more events");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_this_node_revoked_is_of_no_use_at_once() {
+    revoked_while(|_| {}).await;
+    revoked_while(Node::goes_away).await;
+    revoked_while(|node| node.hangs(&[Verb::Tokens])).await;
+    revoked_while(|node| node.hangs(&[Verb::Tokens, Verb::Now])).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_was_read_before_a_token_was_revoked_does_not_bring_it_back() {
+    let node = Node::new(None, true);
+    let (new, text) = node.token(ADMIN).await;
+    let late = FaultyStore::in_weather(Arc::clone(&node.store) as Arc<dyn Store>, |_| {
+        Box::pin(async {
+            sleep(millis(300)).await;
+            None
+        })
+    });
+    // The list is asked for, and is on its way when the token is revoked; the store is not told yet.
+    let reading = node.keeper.admit(Ok(&late), Some(&text));
+    let revoking = async {
+        sleep(millis(100)).await;
+        node.keeper.revoke(new.id);
+    };
+    let (admitted, ()) = tokio::join!(reading, revoking);
+    assert_eq!(admitted.unwrap_err().code, Code::Unauthorized);
+    assert_eq!(node.admit(Some(&text)).await.unwrap().who().as_str(), "token:ops", "not revoked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_got_its_first_token_is_not_open_whatever_the_store_says_later() {
+    for verbs in [&[Verb::Tokens][..], &[Verb::Tokens, Verb::Now]] {
+        let node = Node::new(None, true);
+        assert!(node.admit(None).await.is_ok());
+        node.token(ADMIN).await;
+        node.keeper.forget();
+        node.hangs(verbs);
+        assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_another_node_revoked_works_for_seconds_where_only_the_list_hangs() {
+    let node = Node::new(None, true);
+    let (new, text) = node.token(ADMIN).await;
+    node.admit(Some(&text)).await.unwrap();
+    node.hangs(&[Verb::Tokens]);
+    node.store.revoke_token(new.id, &Actor::new("test")).await.unwrap();
+    sleep(seconds(10)).await;
+    assert!(node.admit(Some(&text)).await.is_ok(), "it cannot be known here");
+    sleep(BELIEVED_IF_SLOW_MAX).await;
+    assert_eq!(node.admit(Some(&text)).await.unwrap_err().code, Code::StoreUnavailable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_slow_to_read_is_waited_for_where_the_last_one_is_too_old() {
+    let node = Node::new(None, true);
+    let (_, text) = node.token(ADMIN).await;
+    let slow = FaultyStore::in_weather(Arc::clone(&node.store) as Arc<dyn Store>, |verb| {
+        Box::pin(async move {
+            sleep(if verb == Verb::Tokens { SLOW_ANSWER_MAX - millis(500) } else { millis(1) })
+                .await;
+            None
+        })
+    });
+    for _ in 0..100 {
+        assert!(node.keeper.admit(Ok(&slow), Some(&text)).await.is_ok());
+        sleep(seconds(1)).await;
+    }
 }

@@ -1,0 +1,144 @@
+//! Counts the memory that request bodies take, and keeps a part of it free for small ones.
+
+use super::SMALL_BYTES_MAX;
+use crate::problem::{Code, Problem};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A small body together with the copy that is parsed from it.
+const SMALL_HELD_MAX: usize = 2 * SMALL_BYTES_MAX;
+
+/// One part in so many is for small bodies only. With the default of 256 MiB it has room for 256 bodies of 64 KiB with their
+/// copies, and for many thousands of ordinary submits; large bodies still have seven parts of eight.
+const SMALL_PART: usize = 8;
+
+/// The memory for the bodies of all requests: `server.limits.bodies_bytes_max`.
+#[derive(Debug)]
+pub(crate) struct BodyRoom {
+    bytes_max: usize,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    all: usize,
+    /// The part of `all` that large bodies take.
+    large: usize,
+}
+
+impl BodyRoom {
+    pub(crate) fn new(bytes_max: usize) -> BodyRoom {
+        BodyRoom { bytes_max, used: Mutex::default() }
+    }
+
+    /// Counts one request's share as `to` bytes instead of `from`. Fails, and changes nothing, if it grows beyond the limit.
+    fn change(&self, from: usize, to: usize) -> Result<(), Problem> {
+        let mut used = lock(&self.used);
+        let all = used.all - from + to;
+        let large = used.large - large_part(from) + large_part(to);
+        let large_max = self.bytes_max - self.bytes_max / SMALL_PART;
+        if to > from && (all > self.bytes_max || (large_part(to) > 0 && large > large_max)) {
+            let detail =
+                "the bodies of other requests take all the memory that there is for bodies";
+            return Err(Problem::new(Code::Overloaded, detail).hint(
+                "repeat the request in a moment; the limit is server.limits.bodies_bytes_max",
+            ));
+        }
+        *used = Used { all, large };
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        lock(&self.used).all
+    }
+}
+
+fn large_part(bytes: usize) -> usize {
+    if bytes > SMALL_HELD_MAX { bytes } else { 0 }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one request takes of the room. The room is free again when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub(in crate::rest) struct Share(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    room: Arc<BodyRoom>,
+    bytes: Mutex<usize>,
+}
+
+impl Share {
+    pub(in crate::rest) fn new(room: Arc<BodyRoom>) -> Share {
+        Share(Arc::new(Held { room, bytes: Mutex::default() }))
+    }
+
+    /// Takes so many bytes in all, more or fewer than before. Fewer always succeed.
+    pub(super) fn resize(&self, bytes: usize) -> Result<(), Problem> {
+        let mut held = lock(&self.0.bytes);
+        self.0.room.change(*held, bytes)?;
+        *held = bytes;
+        Ok(())
+    }
+
+    /// Takes so many bytes in all, or fewer if it has fewer already.
+    pub(super) fn shrink(&self, bytes: usize) {
+        let mut held = lock(&self.0.bytes);
+        if bytes < *held && self.0.room.change(*held, bytes).is_ok() {
+            *held = bytes;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let held = *lock(&self.bytes);
+        // To take fewer bytes cannot fail.
+        let _ = self.room.change(held, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, BodyRoom, SMALL_HELD_MAX, Share};
+
+    const MIB: usize = 1024 * 1024;
+
+    #[test]
+    fn large_bodies_leave_room_for_small_ones() {
+        let room = Arc::new(BodyRoom::new(8 * MIB));
+        let share = || Share::new(Arc::clone(&room));
+        let large: Vec<Share> = (0..7).map(|_| share()).collect();
+        assert!(large.iter().all(|share| share.resize(MIB).is_ok()));
+        assert!(share().resize(SMALL_HELD_MAX + 1).is_err());
+        let small: Vec<Share> = (0..8).map(|_| share()).collect();
+        assert!(small.iter().all(|share| share.resize(SMALL_HELD_MAX).is_ok()));
+        assert_eq!(room.used(), 8 * MIB);
+        assert!(share().resize(1).is_err());
+        // A small body that grows counts as a large one with all its bytes.
+        assert!(small[0].resize(SMALL_HELD_MAX + 1).is_err());
+        drop(large);
+        assert!(small[0].resize(7 * MIB).is_ok());
+        drop(small);
+        assert_eq!(room.used(), 0);
+    }
+
+    #[test]
+    fn small_bodies_may_use_all_of_it() {
+        let room = Arc::new(BodyRoom::new(10_000));
+        let share = Share::new(Arc::clone(&room));
+        assert!(share.resize(10_000).is_ok());
+        assert!(share.resize(10_001).is_err());
+        share.shrink(20_000);
+        assert_eq!(room.used(), 10_000);
+        share.shrink(300);
+        assert_eq!(room.used(), 300);
+        drop(share.clone());
+        assert_eq!(room.used(), 300);
+        drop(share);
+        assert_eq!(room.used(), 0);
+    }
+}
