@@ -3,6 +3,10 @@
 //! Errors quote what failed: a URL with its password, a header with its token. What looks like one
 //! of these is hidden. It is a net, not a wall: who logs secrets in a form of their own must not.
 
+mod url;
+
+pub use self::url::{SecretUrl, redact_setting, redact_urls};
+
 /// What stands for a secret.
 const HIDDEN: &str = "***";
 
