@@ -36,7 +36,8 @@ pub(crate) async fn run(
     client: &Client,
     output: Output,
 ) -> Result<(), Trouble> {
-    let given = if file == Path::new("-") { "-".to_owned() } else { format!("@{}", file.display()) };
+    let given =
+        if file == Path::new("-") { "-".to_owned() } else { format!("@{}", file.display()) };
     let text = submit::read("batch", &given)?;
     let jobs = jobs(&text)?;
     let query: &[_] = match if_refused {
@@ -77,10 +78,8 @@ fn finish(
     stopped: Option<Trouble>,
     output: Output,
 ) -> Result<(), Trouble> {
-    let results: Vec<Value> = done
-        .iter()
-        .map(|result| serde_json::from_str(result.get()).unwrap_or_default())
-        .collect();
+    let results: Vec<Value> =
+        done.iter().map(|result| serde_json::from_str(result.get()).unwrap_or_default()).collect();
     let stored: Vec<String> = results
         .iter()
         .filter(|result| result["id"].is_string())
@@ -108,8 +107,9 @@ fn finish(
 /// Reads the jobs as they are written: one JSON array, or one document after the other.
 fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, Trouble> {
     let wrong = |error: serde_json::Error| {
-        Trouble::usage(format!("the batch is not JSON: {error}"))
-            .hint(r#"it has a job per line, such as {"kind":"mail","payload":{}}, or one array of jobs"#)
+        Trouble::usage(format!("the batch is not JSON: {error}")).hint(
+            r#"it has a job per line, such as {"kind":"mail","payload":{}}, or one array of jobs"#,
+        )
     };
     let jobs: Vec<Box<RawValue>> = if text.trim_start().starts_with('[') {
         serde_json::from_str(text).map_err(wrong)?
@@ -145,7 +145,7 @@ fn join(documents: &[Box<RawValue>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES_MAX, join, jobs, requests};
+    use super::{BYTES_MAX, jobs, join, requests};
 
     #[test]
     fn jobs_are_read_from_lines_or_from_an_array_as_they_are_written() {

@@ -32,8 +32,10 @@ impl Consent {
             Consent::OnTerminal | Consent::Always if is_terminal => Ok(Asking::Yes),
             Consent::OnTerminal => Ok(Asking::No),
             Consent::Always => {
-                let message = "this cannot be undone, and there is no terminal to ask for confirmation";
-                Err(Trouble::usage(message.to_owned()).hint("add --yes to go on without being asked"))
+                let message =
+                    "this cannot be undone, and there is no terminal to ask for confirmation";
+                Err(Trouble::usage(message.to_owned())
+                    .hint("add --yes to go on without being asked"))
             }
         }
     }

@@ -6,7 +6,6 @@ use crate::jobs::{self, conditions};
 use crate::operations::{self, Order, Verb};
 use crate::output::Output;
 use crate::trouble::Trouble;
-use serde_json::{Map, Value, json};
 
 pub(crate) async fn list(args: &DeadList, client: &Client, output: Output) -> Result<(), Trouble> {
     let query: Vec<_> = conditions(&args.which).chain([("state", "dead")]).collect();
@@ -18,27 +17,25 @@ pub(crate) async fn redrive(
     client: &Client,
     output: Output,
 ) -> Result<(), Trouble> {
-    let filter = filter(args);
-    if args.ids.is_empty() && filter.is_empty() {
+    let filter = jobs::filter(&[], &args.which, args.incident.as_deref());
+    if args.all && !filter.is_empty() {
+        let message = "--all matches every dead letter: leave out the other filters";
+        return Err(Trouble::usage(message.to_owned()));
+    }
+    let has_filter = args.all || !filter.is_empty();
+    if args.ids.is_empty() && !has_filter {
         let message = "no dead letters given: name ids, or choose them by filter";
         return Err(Trouble::usage(message.to_owned()).hint("--kind, --incident, …, or --all"));
     }
     if args.ids.is_empty() {
-        let order = Order::redrive(&args.care).about(filter);
+        let order = Order::redrive(&args.care);
+        let order = if args.all { order.about_all() } else { order.about(filter) };
         return operations::order(&["jobs", "redrive"], &order, client, output).await;
     }
-    if !filter.is_empty() || !args.care.canary.is_empty() || args.care.pace.dry_run {
+    if has_filter || !args.care.canary.is_empty() || args.care.pace.dry_run {
         let message = "ids and filters cannot be combined";
         let hint = "give either ids, or filters with --dry-run and --canary";
         return Err(Trouble::usage(message.to_owned()).hint(hint));
     }
     jobs::change_each(Verb::Retry, &args.ids, client, output).await
-}
-
-fn filter(args: &Redrive) -> Map<String, Value> {
-    let mut filter = jobs::filter(&[], &args.which, args.incident.as_deref());
-    if args.all {
-        filter.insert("state".to_owned(), json!("dead"));
-    }
-    filter
 }

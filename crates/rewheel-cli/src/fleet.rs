@@ -17,7 +17,12 @@ pub(crate) async fn holders(
     let listed = pages::read(&["holders"], &[], &paging, client).await?;
     let names = ["ID", "NAME", "ROLE", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
     let fields = ["id", "name", "role", "state", "lease_ttl", "joined", "renewed", "died"];
-    listed.print(output, &names, |item| fields.map(|field| text(item, field)).to_vec(), "no holders");
+    listed.print(
+        output,
+        &names,
+        |item| fields.map(|field| text(item, field)).to_vec(),
+        "no holders",
+    );
     Ok(())
 }
 

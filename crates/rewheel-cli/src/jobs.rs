@@ -95,7 +95,9 @@ pub(crate) async fn change(
     let has_filter = args.all || !filter.is_empty();
     let Change { ids, pace, .. } = args;
     if args.all && !filter.is_empty() {
-        return Err(Trouble::usage("--all matches every job: leave out the other filters".to_owned()));
+        return Err(Trouble::usage(
+            "--all matches every job: leave out the other filters".to_owned(),
+        ));
     }
     if ids.is_empty() {
         let order = Order::new(verb, pace);
@@ -104,7 +106,9 @@ pub(crate) async fn change(
             true => order.about(filter),
             false => {
                 let message = "no jobs given: name ids, or choose jobs by filter".to_owned();
-                return Err(Trouble::usage(message).hint("--kind, --state, --category, …, or --all"));
+                return Err(
+                    Trouble::usage(message).hint("--kind, --state, --category, …, or --all")
+                );
             }
         };
         return operations::order(&["jobs", verb.name()], &order, client, output).await;
@@ -240,7 +244,10 @@ fn described(job: &Value, raw: &RawJob) -> String {
     rows.push(vec!["because".to_owned(), text(&job["due_because"], "text")]);
     let failure = failure(job);
     if !failure.is_empty() {
-        rows.push(vec!["failure".to_owned(), failure.lines().next().unwrap_or_default().to_owned()]);
+        rows.push(vec![
+            "failure".to_owned(),
+            failure.lines().next().unwrap_or_default().to_owned(),
+        ]);
     }
     let payload = raw.payload.as_ref().map_or("null", |payload| payload.get());
     let is_line = !payload.contains(['\n', '\r', '\t']);

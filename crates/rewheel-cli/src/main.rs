@@ -77,9 +77,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             None => submit::remotely(&submit, &client()?, output).await,
         },
         Command::Jobs(command) => run_jobs(command, &client()?, output).await,
-        Command::Kinds { command, paging } => {
-            kinds::run(command, paging, &client()?, output).await
-        }
+        Command::Kinds { command, paging } => kinds::run(command, paging, &client()?, output).await,
         Command::Holders { paging } => fleet::holders(paging, &client()?, output).await,
         Command::Top { every } => top::run(every, &client()?, &args.server, output).await,
         Command::Stats => fleet::stats(&client()?, output).await,
@@ -101,7 +99,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
         Command::Lab(args) => lab::run(*args, output),
         Command::Bench(args) => {
             let failed = |error: anyhow::Error| Trouble::new(exit::FAILED, error);
-            let report = bench::run(&args).await.map_err(failed)?;
+            let report = bench::run(&args).await.map_err(Trouble::of_bench)?;
             let document = serde_json::to_string(&report).map_err(|error| failed(error.into()))?;
             output.answer(document, || report.to_string());
             Ok(())

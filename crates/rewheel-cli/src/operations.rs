@@ -86,12 +86,7 @@ impl Order {
     }
 
     /// Counts the jobs and asks, where that is needed.
-    async fn confirm(
-        &self,
-        path: &[&str],
-        client: &Client,
-        output: Output,
-    ) -> Result<(), Trouble> {
+    async fn confirm(&self, path: &[&str], client: &Client, output: Output) -> Result<(), Trouble> {
         if self.dry_run || self.verb.consent().asking(self.yes)? == Asking::No {
             return Ok(());
         }
@@ -178,7 +173,12 @@ pub(crate) async fn list(args: &Paging, client: &Client, output: Output) -> Resu
     let listed = pages::read(&["operations"], &[], args, client).await?;
     let names = ["ID", "VERB", "STATE", "DONE", "FAILED", "TOTAL", "BY", "CREATED"];
     let fields = ["id", "verb", "state", "done", "failed", "total", "by", "created"];
-    listed.print(output, &names, |item| fields.map(|field| text(item, field)).to_vec(), "no operations");
+    listed.print(
+        output,
+        &names,
+        |item| fields.map(|field| text(item, field)).to_vec(),
+        "no operations",
+    );
     Ok(())
 }
 

@@ -27,8 +27,11 @@ impl Output {
 
     /// Prints an answer: the document, or what a person wants to know of it.
     pub(crate) fn answer(self, document: impl Display, words: impl FnOnce() -> String) {
-        let text =
-            if self.is_json { screen::json(&document.to_string()) } else { screen::block(&words()) };
+        let text = if self.is_json {
+            screen::json(&document.to_string())
+        } else {
+            screen::block(&words())
+        };
         // A reader that has seen enough, such as `head`, is no reason to complain.
         let _ = writeln!(io::stdout().lock(), "{text}");
     }

@@ -110,7 +110,8 @@ impl Listed {
             output.note("the server did not look at all jobs, only at the newest");
         }
         if let Some(next) = next {
-            output.note(format_args!("more results: add --all-pages or --cursor {}", inline(&next)));
+            output
+                .note(format_args!("more results: add --all-pages or --cursor {}", inline(&next)));
         }
     }
 }

@@ -7,9 +7,14 @@ use serde_json::Value;
 
 /// Whether a terminal could take this character as a command, or draw the text around it in another order.
 pub(crate) fn is_unsafe(c: char) -> bool {
+    // Characters that are invisible count as well; the joiners 200c and 200d are part of words and emoji.
     c.is_control()
-        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}'
+        )
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
 /// Returns the text on one line.
@@ -71,7 +76,11 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
             (Keep::No, '\n') => safe.push_str("\\n"),
             (Keep::No, '\r') => safe.push_str("\\r"),
             (Keep::No, '\t') => safe.push_str("\\t"),
-            (Keep::No, _) => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // As JSON writes it.
+            (Keep::No, _) => {
+                let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"));
+                safe.extend(units.collect::<Vec<_>>());
+            }
         }
     }
     safe
@@ -105,7 +114,7 @@ mod tests {
 
     #[test]
     fn no_control_character_is_left() {
-        let all: String = (0..=0x20ff).filter_map(char::from_u32).collect();
+        let all: String = (0..=0xe0080).filter_map(char::from_u32).collect();
         assert!(!inline(&all).chars().any(is_unsafe));
         let left: Vec<char> = block(&all).chars().filter(|c| is_unsafe(*c)).collect();
         assert_eq!(left, ['\t', '\n']);
@@ -116,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_json_document_keeps_its_value() {
-        let all: String = (0..=0x20ff).filter_map(char::from_u32).collect();
+        let all: String = (0..=0xe0080).filter_map(char::from_u32).collect();
         let document = value!({ "text": all }).to_string();
         assert!(document.contains('\u{9b}'), "serde_json does not escape it");
         let safe = json(&document);

@@ -7,8 +7,8 @@ use crate::output::Output;
 use crate::screen::text;
 use crate::trouble::{Trouble, exit};
 use rewheel::Random;
-use rewheel_core::{JobId, SecretUrl};
 use rewheel_core::store::{Insert, Inserted, Sent, Store, StoreError};
+use rewheel_core::{JobId, SecretUrl};
 use rewheel_engine::KindSettings;
 use rewheel_server::job_document::JobDocument;
 use rewheel_server::submit::{parse, refused};
@@ -115,7 +115,8 @@ fn body(args: &Submit) -> Result<String, Trouble> {
 
 /// Reads JSON text as it is written: the argument itself, a file, or stdin. `what` names it in errors.
 pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
-    let text = if given == "-" || given.starts_with('@') { read(what, given)? } else { given.to_owned() };
+    let text =
+        if given == "-" || given.starts_with('@') { read(what, given)? } else { given.to_owned() };
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
         let trouble = Trouble::usage(format!("the {what} is not JSON: {error}"));
         match what {

@@ -9,6 +9,8 @@ use rewheel_server::config::ConfigError;
 use rewheel_server::problem::Problem;
 use rewheel_server::telemetry::TelemetryError;
 use rewheel_stores::ConnectError;
+#[cfg(feature = "postgres")]
+use rewheel_stores::OptionsError;
 use serde_json::{Value, json};
 
 /// What a shell sees of a command that ended.
@@ -64,6 +66,20 @@ impl Trouble {
         let detail = text("detail").unwrap_or_else(|| format!("the server answered {status}"));
         let error = anyhow::Error::msg(with_errors(&detail, problem));
         Trouble { code: of_status(status), error, hint: text("hint"), problem: Some(document) }
+    }
+
+    /// Takes an error of a bench: a store that cannot be used has its own exit codes.
+    pub(crate) fn of_bench(error: anyhow::Error) -> Trouble {
+        let error = match error.downcast::<ConnectError>() {
+            Ok(error) => return error.into(),
+            Err(error) => error,
+        };
+        #[cfg(feature = "postgres")]
+        if error.is::<OptionsError>() {
+            return Trouble::new(exit::USAGE, error);
+        }
+        let is_network = error.chain().any(|cause| cause.is::<std::io::Error>());
+        Trouble::new(if is_network { exit::UNAVAILABLE } else { exit::FAILED }, error)
     }
 
     /// Returns the error and its causes, without passwords of URLs.

@@ -129,7 +129,8 @@ fn schema(name: &str) -> String {
 
 async fn open(config: &Config) -> Result<Connection> {
     let connected = config.connect(NoTls).await;
-    let (client, connection) = connected.context("a bench needs a server without TLS")?;
+    let (client, connection) =
+        connected.context("cannot connect to PostgreSQL; a bench connects without TLS")?;
     let mut moving = JoinSet::new();
     moving.spawn(async move {
         // Whoever waits for an answer is told what went wrong.

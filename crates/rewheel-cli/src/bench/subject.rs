@@ -26,7 +26,7 @@ pub(super) fn rate(jobs: usize, started: Instant) -> f64 {
 }
 
 pub(super) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>> {
-    rewheel_stores::connect(url.expose()).await.with_context(|| format!("cannot open `{url}`"))
+    Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
 /// Submits, then drains. Returns both in jobs per second.

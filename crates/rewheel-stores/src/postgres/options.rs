@@ -109,7 +109,9 @@ impl PostgresOptions {
                 ("statement_timeout", _) => options.statement_timeout = timeout(value)?,
                 ("pooler", "transaction") => options.pooler = Pooler::Transaction,
                 ("pooler", "none") => options.pooler = Pooler::None,
-                ("pooler", _) => return Err(wrong(name, value, "pooler is `transaction` or `none`")),
+                ("pooler", _) => {
+                    return Err(wrong(name, value, "pooler is `transaction` or `none`"));
+                }
                 ("sslmode", "verify-ca" | "verify-full") => {
                     must_encrypt = true;
                     if options.verify == Verify::No {
