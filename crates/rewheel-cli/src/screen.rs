@@ -78,8 +78,9 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
             (Keep::No, '\t') => safe.push_str("\\t"),
             // As JSON writes it.
             (Keep::No, _) => {
-                let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"));
-                safe.extend(units.collect::<Vec<_>>());
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    safe.push_str(&format!("\\u{unit:04x}"));
+                }
             }
         }
     }

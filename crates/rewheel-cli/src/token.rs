@@ -5,7 +5,7 @@ use crate::client::{Client, Document};
 use crate::local;
 use crate::output::Output;
 use crate::pages::{self, Listed};
-use crate::screen::text;
+use crate::screen::{inline, text};
 use crate::trouble::{Trouble, exit};
 use clap::{Args, Subcommand};
 use rewheel_core::store::{Store, StoreError};
@@ -186,7 +186,7 @@ fn created(created: &Document, output: Output) {
 
 fn roles(token: &Value) -> String {
     let roles = token["roles"].as_array().into_iter().flatten();
-    roles.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+    inline(&roles.filter_map(Value::as_str).collect::<Vec<_>>().join(","))
 }
 
 fn row(token: &Value) -> Vec<String> {

@@ -36,7 +36,7 @@ pub(crate) struct Submit {
     pub(crate) batch: Option<PathBuf>,
 
     /// Store the valid jobs of a batch even if others are refused (exit code 3)
-    #[arg(long, requires = "batch")]
+    #[arg(long, requires = "batch", conflicts_with = "kind")]
     pub(crate) partial: bool,
 
     /// Set the idempotency key: submitting it again returns the same job

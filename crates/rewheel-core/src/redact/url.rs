@@ -96,6 +96,7 @@ fn without_port(place: &str) -> String {
     let host = |host: &str| {
         let after = host.rfind(']').map_or(0, |at| at + 1);
         match host[after..].find(':').map(|at| after + at + 1) {
+            Some(port) if &host[port..] == HIDDEN => host.to_owned(),
             Some(port) if !host[port..].bytes().all(|byte| byte.is_ascii_digit()) => {
                 format!("{}{HIDDEN}", &host[..port])
             }
@@ -150,7 +151,10 @@ pub fn redact_urls(text: &str) -> String {
         kept.push_str(before);
         let (url, after) =
             after.split_at(span(after, |c| !c.is_whitespace() && !"\"'`<>".contains(c)));
+        // What ends a sentence is no part of the URL.
+        let (url, end) = url.split_at(url.trim_end_matches([':', ',', '.', ';', ')']).len());
         kept.push_str(&without_secrets(scheme, url));
+        kept.push_str(end);
         rest = after;
     }
     kept.push_str(rest);
@@ -241,6 +245,8 @@ mod tests {
             "use postgres://USER@HOST/DATABASE for a server, or memory:// for none",
             "secrets: expected a list",
             "listening on http://127.0.0.1:7420",
+            "http://127.0.0.1:7420: refused, (see http://h:1).",
+            "--server http://u:***: invalid port number",
             "sqlite:///var/lib/rewheel.db: disk full",
             "see http://[::1]:7420/docs#a@b.",
         ] {
