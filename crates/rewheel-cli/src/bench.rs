@@ -13,38 +13,38 @@ use self::report::{Report, Row};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rewheel::duration;
+use rewheel_core::SecretUrl;
 use rewheel_server::telemetry::{Telemetry, TelemetrySettings};
 use std::time::Duration;
 
 /// What `rewheel bench` takes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
-    /// What to measure; everything if it is not said
+    /// Name what to measure (default: everything)
     #[arg(value_enum)]
     pub(crate) what: Vec<Bench>,
-    /// The store; a fresh file in a temporary folder beside you if it is not said. On a PostgreSQL
-    /// server each round has a schema of its own, which goes afterwards
-    #[arg(long)]
-    pub(crate) store: Option<String>,
-    /// How many jobs a round has
+    /// Measure this store (default: a temporary SQLite file); on PostgreSQL, in temporary schemas
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<SecretUrl>,
+    /// Run this many jobs per round
     #[arg(long, default_value_t = 50_000)]
     pub(crate) jobs: usize,
-    /// How large a payload is
+    /// Give each job a payload of this size
     #[arg(long, default_value_t = 200)]
     pub(crate) payload_bytes: usize,
-    /// How many shard keys the jobs have between them; 0: none has one
+    /// Spread the jobs over this many shard keys; 0 sets none
     #[arg(long, default_value_t = 0)]
     pub(crate) shard_keys: usize,
-    /// How many rounds; the median counts
+    /// Run this many rounds, and report the median
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// Also what the same disk or server does with one table and nothing promised
+    /// Also measure one plain table on the same disk or server
     #[arg(long)]
     pub(crate) raw: bool,
-    /// How long succeeded jobs are kept
+    /// Keep succeeded jobs for this long
     #[arg(long, default_value = "0s", value_parser = parse_duration)]
     pub(crate) keep_succeeded: Duration,
-    /// A collector of OpenTelemetry that gets spans and meters meanwhile, such as http://127.0.0.1:4318
+    /// Send spans and metrics to this OpenTelemetry collector: http://127.0.0.1:4318
     #[arg(long)]
     pub(crate) otlp: Option<String>,
 }

@@ -3,7 +3,8 @@
 use crate::args::Credentials;
 use crate::trouble::{Trouble, exit};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Certificate, Method, RequestBuilder, Url};
+use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
+use rewheel_core::SecretUrl;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +12,21 @@ use std::time::Duration;
 /// Longer than any answer takes; a batch of ten thousand jobs included.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Longer than anybody watches events.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// A server, seen from the command line.
-#[derive(Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
+    /// Has the password, if there is one: print `shown` instead.
     base: Url,
+    shown: SecretUrl,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("server", &self.shown).finish_non_exhaustive()
+    }
 }
 
 /// A document that a server sent.
@@ -27,12 +38,12 @@ pub(crate) struct Document {
 }
 
 impl Client {
-    pub(crate) fn new(server: &str, credentials: &Credentials) -> Result<Client, Trouble> {
+    pub(crate) fn new(server: &SecretUrl, credentials: &Credentials) -> Result<Client, Trouble> {
         let wrong = |why: &str| {
             let message = format!("--server {server}: {why}");
             Trouble::usage(message).hint("it looks like http://127.0.0.1:7420")
         };
-        let base = Url::parse(server).map_err(|error| wrong(&error.to_string()))?;
+        let base = Url::parse(server.expose()).map_err(|error| wrong(&error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
             return Err(wrong("must be an http or https URL"));
         }
@@ -48,7 +59,7 @@ impl Client {
             builder = builder.default_headers(HeaderMap::from_iter([(AUTHORIZATION, token)]));
         }
         let http = builder.build().map_err(|error| Trouble::new(exit::FAILED, error))?;
-        Ok(Client { http, base })
+        Ok(Client { http, base, shown: server.clone() })
     }
 
     /// Asks for a document. Parts of the path are escaped.
@@ -57,11 +68,24 @@ impl Client {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<Document, Trouble> {
-        let mut url = self.url(path);
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
+        self.send(Method::GET, self.url_with(path, query), String::new()).await
+    }
+
+    /// Asks for a stream of events, which has no end.
+    pub(crate) async fn watch(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Response, Trouble> {
+        let request = self.http.get(self.url_with(path, query)).timeout(WATCH_TIMEOUT);
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        if response.status().is_success() {
+            return Ok(response);
         }
-        self.send(Method::GET, url, String::new()).await
+        match self.read(response).await {
+            Ok(_) => Err(self.stranger()),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Asks for something to be done.
@@ -69,7 +93,27 @@ impl Client {
         self.send(Method::POST, self.url(path), body).await
     }
 
-    /// Asks for a job to be changed, as long as it has this version.
+    /// Asks for something to be done in the way that the query says.
+    pub(crate) async fn post_with(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        body: String,
+    ) -> Result<Document, Trouble> {
+        self.send(Method::POST, self.url_with(path, query), body).await
+    }
+
+    /// Replaces a document.
+    pub(crate) async fn put(&self, path: &[&str], body: String) -> Result<Document, Trouble> {
+        self.send(Method::PUT, self.url(path), body).await
+    }
+
+    /// Deletes something.
+    pub(crate) async fn delete(&self, path: &[&str]) -> Result<Document, Trouble> {
+        self.send(Method::DELETE, self.url(path), String::new()).await
+    }
+
+    /// Changes a document, if it still has this version.
     pub(crate) async fn patch(
         &self,
         path: &[&str],
@@ -91,6 +135,14 @@ impl Client {
         url
     }
 
+    fn url_with(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
     async fn send(&self, method: Method, url: Url, body: String) -> Result<Document, Trouble> {
         self.answer(self.http.request(method, url), body).await
     }
@@ -98,20 +150,29 @@ impl Client {
     async fn answer(&self, request: RequestBuilder, body: String) -> Result<Document, Trouble> {
         let request = request.header("content-type", "application/json").body(body);
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        self.read(response).await
+    }
+
+    async fn read(&self, response: Response) -> Result<Document, Trouble> {
         let status = response.status();
         let text = response.text().await.map_err(|error| self.unreachable(error))?;
-        let value = serde_json::from_str::<Value>(&text);
-        match value {
+        if status.is_success() && text.is_empty() {
+            return Ok(Document { text, value: Value::Null });
+        }
+        match serde_json::from_str::<Value>(&text) {
             Ok(value) if status.is_success() => Ok(Document { text, value }),
-            Ok(problem) => Err(Trouble::of_answer(status.as_u16(), problem)),
-            Err(_) => {
-                let message = format!("{} does not answer like a Rewheel server", self.base);
-                Err(Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message)))
-            }
+            Ok(problem) => Err(Trouble::of_answer(status.as_u16(), text, &problem)),
+            Err(_) => Err(self.stranger()),
         }
     }
 
-    fn unreachable(&self, error: reqwest::Error) -> Trouble {
+    fn stranger(&self) -> Trouble {
+        let message = format!("{} does not answer like a Rewheel server", self.shown);
+        Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
+    }
+
+    /// The connection to the server broke.
+    pub(crate) fn unreachable(&self, error: reqwest::Error) -> Trouble {
         let error = anyhow::Error::new(error.without_url());
         let text = format!("{error:#}");
         let hint = if text.contains("invalid HTTP version parsed") {
@@ -124,7 +185,7 @@ impl Client {
         } else {
             "`rewheel serve` starts one; --server or REWHEEL_SERVER names another"
         };
-        let error = error.context(format!("the server {} cannot be reached", self.base));
+        let error = error.context(format!("the server {} cannot be reached", self.shown));
         Trouble::new(exit::UNAVAILABLE, error).hint(hint)
     }
 }

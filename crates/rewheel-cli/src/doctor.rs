@@ -4,6 +4,7 @@ use crate::args::Doctor;
 use crate::local;
 use crate::output::{Output, table};
 use crate::trouble::{Trouble, exit};
+use rewheel_core::SecretUrl;
 use rewheel_core::store::{Books, Capabilities, Risk, Store};
 use rewheel_server::config::Doubt;
 use serde::Serialize;
@@ -39,9 +40,9 @@ struct Check {
 pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     let mut config = local::config(args.config.as_deref())?;
     if let Some(url) = args.store {
-        config.store.url = url;
+        config.store.url = url.expose().to_owned();
     }
-    let store = local::open(&config.store_url()).await?;
+    let store = local::open(&SecretUrl::new(config.store_url())).await?;
     let books = store.books().await?;
     let clock = Clock::read(store.as_ref()).await?;
     let risks = store.risks().await?;

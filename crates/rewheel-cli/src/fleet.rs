@@ -1,19 +1,28 @@
-//! Shows who runs jobs, and how it goes.
+//! Lists the processes that run jobs, and shows statistics.
 
+use crate::args::Paging;
 use crate::client::Client;
-use crate::jobs::text;
 use crate::output::{Output, table};
+use crate::pages::{self, LIMIT_MAX};
+use crate::screen::text;
 use crate::trouble::Trouble;
 use serde_json::Value;
 
-pub(crate) async fn holders(client: &Client, output: Output) -> Result<(), Trouble> {
-    let page = client.get(&["holders"], &[("limit", "1000")]).await?;
-    let items = page.value["items"].as_array().cloned().unwrap_or_default();
-    output.answer(page.text, || {
-        let names = ["ID", "NAME", "ROLE", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
-        let fields = ["id", "name", "role", "state", "lease_ttl", "joined", "renewed", "died"];
-        table(&names, items.iter().map(|item| fields.map(|field| text(item, field)).to_vec()))
-    });
+pub(crate) async fn holders(
+    mut paging: Paging,
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    paging.limit.get_or_insert_with(|| LIMIT_MAX.to_owned());
+    let listed = pages::read(&["holders"], &[], &paging, client).await?;
+    let names = ["ID", "NAME", "ROLE", "STATE", "LEASE", "JOINED", "RENEWED", "DIED"];
+    let fields = ["id", "name", "role", "state", "lease_ttl", "joined", "renewed", "died"];
+    listed.print(
+        output,
+        &names,
+        |item| fields.map(|field| text(item, field)).to_vec(),
+        "no holders",
+    );
     Ok(())
 }
 
@@ -32,7 +41,7 @@ fn described(stats: &Value) -> String {
     rows.push(vec!["holders alive".to_owned(), text(&stats["holders"], "alive")]);
     let number = |name: &str| here[name].as_u64().unwrap_or_default();
     let used = number("places").saturating_sub(number("places_free"));
-    rows.push(vec!["places used".to_owned(), format!("{used} of {}", here["places"])]);
+    rows.push(vec!["places used".to_owned(), format!("{used} of {}", number("places"))]);
     rows.push(vec!["waiting here".to_owned(), text(here, "waiting")]);
     let mut parts = vec![table(&[], rows)];
     let list = |name: &str| here[name].as_array().filter(|list| !list.is_empty());

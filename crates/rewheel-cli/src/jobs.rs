@@ -1,10 +1,14 @@
-//! Shows jobs, and changes them.
+//! Lists, shows and changes jobs.
 
-use crate::args::{Edit, List, Paging, Which};
+use crate::args::{Change, Edit, List, Paging, Which};
 use crate::client::Client;
+use crate::operations::{self, Order, Verb};
 use crate::output::{Output, table};
+use crate::screen::{cut, inline, text};
 use crate::trouble::{Trouble, exit};
-use crate::{submit, why};
+use crate::{pages, screen, submit, why};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// Longer texts would push the other columns off the screen.
@@ -14,25 +18,21 @@ const CELL_CHARS_MAX: usize = 40;
 const FAILURE_CHARS_MAX: usize = 100;
 
 pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), Trouble> {
-    let states = args.state.iter().map(|state| ("state", state.as_str()));
-    list_those(states.chain(query(&args.which, &args.paging)).collect(), client, output).await
+    let mut query: Vec<_> = args.state.iter().map(|state| ("state", state.as_str())).collect();
+    query.extend(args.key.as_deref().map(|key| ("key", key)));
+    query.extend(conditions(&args.which));
+    list_those(&query, &args.paging, client, output).await
 }
 
 /// Lists the jobs of a query.
 pub(crate) async fn list_those(
-    query: Vec<(&str, &str)>,
+    query: &[(&str, &str)],
+    paging: &Paging,
     client: &Client,
     output: Output,
 ) -> Result<(), Trouble> {
-    let page = client.get(&["jobs"], &query).await?;
-    let items = page.value.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-    output.answer(page.text, || {
-        let names = ["ID", "KIND", "STATE", "ATTEMPT", "DUE", "KEY", "FAILURE"];
-        table(&names, items.iter().map(row))
-    });
-    if let Some(next) = page.value.get("next").and_then(Value::as_str) {
-        output.note(format_args!("there are more: --cursor {next}"));
-    }
+    let names = ["ID", "KIND", "STATE", "ATTEMPT", "DUE", "KEY", "FAILURE"];
+    pages::read(&["jobs"], query, paging, client).await?.print(output, &names, row, "no jobs");
     Ok(())
 }
 
@@ -40,10 +40,42 @@ pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<()
     let job = client.get(&["jobs", id], &[]).await?;
     let value = job.value;
     let kind = kind_of(&value, client).await;
-    output.answer(job.text, || {
-        format!("{}\n\n{}", why::sentence(&value, kind.as_ref()), described(&value))
+    let raw = RawJob::of(&job.text);
+    output.answer(&job.text, || {
+        let why = inline(&why::sentence(&value, kind.as_ref()));
+        format!("{why}\n\n{}", described(&value, &raw))
     });
     Ok(())
+}
+
+/// The parts of a job that must be printed as the server sent them: reading and writing them again would change numbers,
+/// repeated fields and space.
+#[derive(Debug, Default, Deserialize)]
+struct RawJob {
+    payload: Option<Box<RawValue>>,
+    #[serde(default)]
+    audit: Vec<RawChange>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawChange {
+    before: Option<Box<RawValue>>,
+    after: Option<Box<RawValue>>,
+}
+
+impl RawJob {
+    fn of(document: &str) -> RawJob {
+        serde_json::from_str(document).unwrap_or_default()
+    }
+}
+
+impl RawChange {
+    fn text(&self) -> String {
+        let text = |value: &Option<Box<RawValue>>| {
+            value.as_ref().map_or_else(|| "null".to_owned(), |value| value.get().to_owned())
+        };
+        format!("{} -> {}", text(&self.before), text(&self.after))
+    }
 }
 
 /// What keeps a job that nobody has from running may be its kind's. Without an answer that is not told.
@@ -52,13 +84,68 @@ async fn kind_of(job: &Value, client: &Client) -> Option<Value> {
     client.get(&["kinds", kind], &[]).await.ok().map(|kind| kind.value)
 }
 
-/// Changes jobs one by one, and says what became of each.
+/// Changes the jobs that are named, or those of a filter.
 pub(crate) async fn change(
-    verb: &str,
+    verb: Verb,
+    args: &Change,
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    let filter = filter(&args.state, &args.which, args.incident.as_deref());
+    let has_filter = args.all || !filter.is_empty();
+    let Change { ids, pace, .. } = args;
+    if args.all && !filter.is_empty() {
+        return Err(Trouble::usage(
+            "--all matches every job: leave out the other filters".to_owned(),
+        ));
+    }
+    if ids.is_empty() {
+        let order = Order::new(verb, pace);
+        let order = match has_filter {
+            true if args.all => order.about_all(),
+            true => order.about(filter),
+            false => {
+                let message = "no jobs given: name ids, or choose jobs by filter".to_owned();
+                return Err(
+                    Trouble::usage(message).hint("--kind, --state, --category, …, or --all")
+                );
+            }
+        };
+        return operations::order(&["jobs", verb.name()], &order, client, output).await;
+    }
+    if has_filter || pace.dry_run || pace.rate.is_some() || pace.detach {
+        let message = "ids and filters cannot be combined";
+        let hint = "give either ids, or filters with --dry-run, --rate and --detach";
+        return Err(Trouble::usage(message.to_owned()).hint(hint));
+    }
+    change_each(verb, ids, client, output).await
+}
+
+/// The filter of an order.
+pub(crate) fn filter(
+    states: &[String],
+    which: &Which,
+    incident: Option<&str>,
+) -> Map<String, Value> {
+    let mut filter = Map::new();
+    for (name, values) in [("state", states), ("kind", &which.kind)] {
+        if !values.is_empty() {
+            filter.insert(name.to_owned(), json!(values));
+        }
+    }
+    let single = which.single().chain(incident.map(|incident| ("incident", incident)));
+    filter.extend(single.map(|(name, value)| (name.to_owned(), json!(value))));
+    filter
+}
+
+/// Changes jobs one by one, and says what became of each.
+pub(crate) async fn change_each(
+    verb: Verb,
     ids: &[String],
     client: &Client,
     output: Output,
 ) -> Result<(), Trouble> {
+    let verb = verb.name();
     let mut failures = Vec::new();
     for id in ids {
         match client.post(&["jobs", id, verb], String::new()).await {
@@ -96,7 +183,7 @@ pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result
     let mut body = Value::Object(fields).to_string();
     if let Some(payload) = &args.payload {
         // As it is written: numbers and the order of fields are the callee's business.
-        let payload = submit::payload(payload)?;
+        let payload = submit::json("payload", payload)?;
         let rest = body.split_off(1);
         let comma = if rest == "}" { "" } else { "," };
         body = format!("{{\"payload\":{}{comma}{rest}", payload.get());
@@ -107,13 +194,9 @@ pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result
     Ok(())
 }
 
-/// The parameters that say which jobs.
-pub(crate) fn query<'a>(which: &'a Which, paging: &'a Paging) -> Vec<(&'a str, &'a str)> {
-    let mut query: Vec<_> = which.kind.iter().map(|kind| ("kind", kind.as_str())).collect();
-    query.extend(which.single());
-    let paging = [("limit", &paging.limit), ("cursor", &paging.cursor)];
-    query.extend(paging.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))));
-    query
+/// The query parameters of a filter.
+pub(crate) fn conditions(which: &Which) -> impl Iterator<Item = (&'static str, &str)> {
+    which.kind.iter().map(|kind| ("kind", kind.as_str())).chain(which.single())
 }
 
 fn row(job: &Value) -> Vec<String> {
@@ -130,7 +213,7 @@ fn row(job: &Value) -> Vec<String> {
 }
 
 /// A job for a person: its fields, its input, what went wrong, what others did.
-fn described(job: &Value) -> String {
+fn described(job: &Value, raw: &RawJob) -> String {
     let names = [
         "id",
         "kind",
@@ -159,11 +242,34 @@ fn described(job: &Value) -> String {
         .map(|name| vec![(*name).to_owned(), text(job, name)])
         .collect();
     rows.push(vec!["because".to_owned(), text(&job["due_because"], "text")]);
-    if !job["failure"].is_null() {
-        rows.push(vec!["failure".to_owned(), failure(job)]);
+    let failure = failure(job);
+    if !failure.is_empty() {
+        rows.push(vec![
+            "failure".to_owned(),
+            failure.lines().next().unwrap_or_default().to_owned(),
+        ]);
     }
-    rows.push(vec!["payload".to_owned(), job["payload"].to_string()]);
+    let payload = raw.payload.as_ref().map_or("null", |payload| payload.get());
+    let is_line = !payload.contains(['\n', '\r', '\t']);
+    if is_line {
+        rows.push(vec!["payload".to_owned(), screen::json(payload)]);
+    }
     let mut parts = vec![table(&[], rows)];
+    if failure.lines().count() > 1 {
+        let lines: Vec<_> = failure.lines().map(|line| format!("  {}", inline(line))).collect();
+        parts.push(format!("FAILURE\n{}", lines.join("\n")));
+    }
+    // In a table it would be indented.
+    if !is_line {
+        parts.push(format!("PAYLOAD\n{}", screen::json(payload)));
+    }
+    parts.extend(history(job, raw));
+    parts.join("\n\n")
+}
+
+/// The attempts of a job, and what people did to it.
+fn history(job: &Value, raw: &RawJob) -> Vec<String> {
+    let mut parts = Vec::new();
     let list = |name: &str| job[name].as_array().filter(|list| !list.is_empty());
     if let Some(attempts) = list("attempts") {
         let names = ["ATTEMPT", "STARTED", "DURATION", "FAILURE", "DECISION", "DELAY"];
@@ -180,21 +286,20 @@ fn described(job: &Value) -> String {
         parts.push(table(&names, attempts.iter().map(row)));
     }
     if let Some(audit) = list("audit") {
-        let row = |entry: &Value| {
-            let change = format!("{} -> {}", entry["before"], entry["after"]);
-            vec![text(entry, "at"), text(entry, "who"), text(entry, "what"), change]
+        let row = |(entry, change): (&Value, &RawChange)| {
+            vec![text(entry, "at"), text(entry, "who"), text(entry, "what"), change.text()]
         };
-        parts.push(table(&["AT", "WHO", "WHAT", "CHANGE"], audit.iter().map(row)));
+        let rows = audit.iter().zip(&raw.audit).map(row);
+        parts.push(table(&["AT", "WHO", "WHAT", "CHANGE"], rows));
     }
-    parts.join("\n\n")
+    parts
 }
 
 fn changed(job: &Value) -> String {
-    match job["wanted"].as_str() {
-        Some(wanted) => {
-            format!("{} {} ({wanted} is wanted of its holder)", text(job, "id"), text(job, "state"))
-        }
-        None => format!("{} {}", text(job, "id"), text(job, "state")),
+    let (id, state, wanted) = (text(job, "id"), text(job, "state"), text(job, "wanted"));
+    match wanted.as_str() {
+        "" => format!("{id} {state}"),
+        wanted => format!("{id} {state} ({wanted} is wanted of its holder)"),
     }
 }
 
@@ -202,55 +307,29 @@ fn failure(job: &Value) -> String {
     if job["failure"].is_null() { String::new() } else { said(&job["failure"]) }
 }
 
+/// What failed, with all lines of the message.
 fn said(failure: &Value) -> String {
-    let (category, code, message) =
-        (text(failure, "category"), text(failure, "code"), text(failure, "message"));
+    let (category, code) = (text(failure, "category"), text(failure, "code"));
+    let message = failure["message"].as_str().unwrap_or_default();
     // What a callee answered begins with its status.
-    let code = if message.starts_with(&code) { String::new() } else { code };
-    let words = [category, code, message];
-    words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ")
-}
-
-pub(crate) fn text(value: &Value, name: &str) -> String {
-    match &value[name] {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            other.to_string()
-        }
-    }
+    let code = if message.starts_with(&code) { "" } else { &code };
+    let words = [category.as_str(), code, message];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn short(text: &str) -> String {
     cut(text, CELL_CHARS_MAX)
 }
 
-/// Returns the first line of a text, and of that no more than so much.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    let first = text.lines().next().unwrap_or_default();
-    if first.chars().count() <= most {
-        return first.to_owned();
-    }
-    let kept: String = first.chars().take(most - 1).collect();
-    format!("{kept}…")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{cut, said};
+    use super::said;
     use serde_json::json;
 
     #[track_caller]
     fn check(code: Option<&str>, message: &str, expected: &str) {
         let failure = json!({"category": "transient", "code": code, "message": message});
         assert_eq!(said(&failure), expected);
-    }
-
-    #[test]
-    fn a_long_line_is_cut_where_one_can_see_it() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äö…");
-        assert_eq!(cut("one\ntwo", 9), "one");
     }
 
     #[test]

@@ -23,37 +23,37 @@ const POLICIES: [&str; 5] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// How clients retry: `none`, or as config files have it, with `budget 10%` and `breaker` as further parts. Several are compared
+    /// Simulate this retry policy: `none`, or as in config files, with `budget 10%` and `breaker` (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<Policy>,
-    /// How many processes call
+    /// Simulate this many client processes
     #[arg(long, default_value_t = 100)]
     clients: u32,
-    /// How many calls a second they make between them
+    /// Make this many calls per second in total
     #[arg(long, default_value_t = 500)]
     rate: u32,
-    /// How many requests a second the dependency can serve
+    /// Let the dependency serve this many requests per second
     #[arg(long, default_value_t = 1_000)]
     capacity: u32,
-    /// How long it takes for one
+    /// Let the dependency take this long for a request
     #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration::parse)]
     latency: Duration,
-    /// Let it refuse what would wait longer for its turn
+    /// Let the dependency reject requests that would wait longer than this
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     sheds_after: Option<Duration>,
-    /// How long an attempt waits for it
+    /// Limit the duration of one attempt
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     timeout: Duration,
-    /// When something is wrong with it
+    /// Let the dependency fail in this period
     #[arg(long, value_name = "FROM..TO", default_value = "20s..40s", value_parser = span)]
     outage: Range<Duration>,
-    /// What is wrong with it: `hangs`, `fails`, or `x10`, so many times as slow
+    /// Choose the fault: `hangs`, `fails`, or `x10` for ten times as slow
     #[arg(long, default_value = "hangs", value_parser = fault)]
     fault: Fault,
-    /// How long calls come in
+    /// Make calls for this long
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     lasts: Duration,
-    /// The same seed makes the same storm
+    /// Set the random seed; the same seed gives the same result
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

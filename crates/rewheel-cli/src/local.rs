@@ -1,6 +1,7 @@
 //! Opens a store without a server.
 
 use crate::trouble::{Trouble, exit};
+use rewheel_core::SecretUrl;
 use rewheel_core::store::Store;
 use rewheel_server::config::Config;
 use std::path::{Path, PathBuf};
@@ -27,15 +28,15 @@ pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Opens a store that is there already.
-pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, Trouble> {
-    if let Some(path) = file(url)
+pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
+    if let Some(path) = file(url.expose())
         && !path.exists()
     {
         let message = format!("there is no store at {url}");
         return Err(Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
             .hint("`rewheel migrate --store URL` makes one; is this the right folder?"));
     }
-    Ok(rewheel_stores::connect(url).await?)
+    Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
 /// Returns the file that a URL names, if its store is a file.

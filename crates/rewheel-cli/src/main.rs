@@ -2,16 +2,22 @@
 
 mod args;
 mod trouble;
+mod screen;
 mod output;
 mod client;
+mod pages;
+mod confirm;
 mod local;
 mod config;
 mod files;
 mod serve;
 mod submit;
+mod batch;
 mod jobs;
 mod why;
 mod kinds;
+mod audit;
+mod events;
 mod fleet;
 mod top;
 mod incidents;
@@ -27,6 +33,9 @@ mod migrate;
 use self::args::{
     Args, Command, ConfigCommand, DeadCommand, JobsCommand, NotifyCommand, OperationsCommand,
 };
+use self::batch::IfRefused;
+use self::client::Client;
+use self::operations::Verb;
 use self::output::Output;
 use self::trouble::{Trouble, exit};
 use clap::Parser;
@@ -37,7 +46,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return Output::usage(&error),
+    };
     let output = Output::new(args.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -53,44 +65,32 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: Args, output: Output) -> Result<(), Trouble> {
-    let client = || client::Client::new(&args.server, &args.credentials);
+    let client = || Client::new(&args.server, &args.credentials);
     match args.command {
         Command::Serve(serve) => serve::run(serve, output).await,
         Command::Submit(submit) if submit.store.is_some() => submit::locally(&submit, output).await,
-        Command::Submit(submit) => submit::remotely(&submit, &client()?, output).await,
-        Command::Jobs(JobsCommand::List(list)) => jobs::list(&list, &client()?, output).await,
-        Command::Jobs(JobsCommand::Show { id }) => jobs::show(&id, &client()?, output).await,
-        Command::Jobs(JobsCommand::Cancel { ids }) => {
-            jobs::change("cancel", &ids, &client()?, output).await
-        }
-        Command::Jobs(JobsCommand::Retry { ids }) => {
-            jobs::change("retry", &ids, &client()?, output).await
-        }
-        Command::Kinds => kinds::run(&client()?, output).await,
-        Command::Holders => fleet::holders(&client()?, output).await,
+        Command::Submit(submit) => match &submit.batch {
+            Some(file) if submit.partial => {
+                batch::run(file, IfRefused::StoreOthers, &client()?, output).await
+            }
+            Some(file) => batch::run(file, IfRefused::StoreNone, &client()?, output).await,
+            None => submit::remotely(&submit, &client()?, output).await,
+        },
+        Command::Jobs(command) => run_jobs(command, &client()?, output).await,
+        Command::Kinds { command, paging } => kinds::run(command, paging, &client()?, output).await,
+        Command::Holders { paging } => fleet::holders(paging, &client()?, output).await,
         Command::Top { every } => top::run(every, &client()?, &args.server, output).await,
         Command::Stats => fleet::stats(&client()?, output).await,
-        Command::Jobs(JobsCommand::Pause { ids }) => {
-            jobs::change("pause", &ids, &client()?, output).await
-        }
-        Command::Jobs(JobsCommand::Resume { ids }) => {
-            jobs::change("resume", &ids, &client()?, output).await
-        }
-        Command::Jobs(JobsCommand::Edit(edit)) => jobs::edit(&edit, &client()?, output).await,
         Command::Dead(DeadCommand::List(list)) => dead::list(&list, &client()?, output).await,
         Command::Dead(DeadCommand::Redrive(redrive)) => {
             dead::redrive(&redrive, &client()?, output).await
         }
-        Command::Incidents { command } => incidents::run(command, &client()?, output).await,
-        Command::Operations(OperationsCommand::List(paging)) => {
-            operations::list(&paging, &client()?, output).await
+        Command::Incidents { command, paging } => {
+            incidents::run(command, paging, &client()?, output).await
         }
-        Command::Operations(OperationsCommand::Show { id }) => {
-            operations::show(&id, &client()?, output).await
-        }
-        Command::Operations(OperationsCommand::Abort { id }) => {
-            operations::abort(&id, &client()?, output).await
-        }
+        Command::Operations(command) => run_operations(command, &client()?, output).await,
+        Command::Audit(audit) => audit::list(&audit, &client()?, output).await,
+        Command::Events(events) => events::run(&events, &client()?, output).await,
         Command::Notify(NotifyCommand::Test { config }) => {
             notify::test(config.as_deref(), output).await
         }
@@ -99,7 +99,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
         Command::Lab(args) => lab::run(*args, output),
         Command::Bench(args) => {
             let failed = |error: anyhow::Error| Trouble::new(exit::FAILED, error);
-            let report = bench::run(&args).await.map_err(failed)?;
+            let report = bench::run(&args).await.map_err(Trouble::of_bench)?;
             let document = serde_json::to_string(&report).map_err(|error| failed(error.into()))?;
             output.answer(document, || report.to_string());
             Ok(())
@@ -113,5 +113,29 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             Ok(())
         }
         Command::Migrate { store } => migrate::run(&store, output).await,
+    }
+}
+
+async fn run_jobs(command: JobsCommand, client: &Client, output: Output) -> Result<(), Trouble> {
+    match command {
+        JobsCommand::List(list) => jobs::list(&list, client, output).await,
+        JobsCommand::Show { id } => jobs::show(&id, client, output).await,
+        JobsCommand::Cancel(args) => jobs::change(Verb::Cancel, &args, client, output).await,
+        JobsCommand::Retry(args) => jobs::change(Verb::Retry, &args, client, output).await,
+        JobsCommand::Pause(args) => jobs::change(Verb::Pause, &args, client, output).await,
+        JobsCommand::Resume(args) => jobs::change(Verb::Resume, &args, client, output).await,
+        JobsCommand::Edit(edit) => jobs::edit(&edit, client, output).await,
+    }
+}
+
+async fn run_operations(
+    command: OperationsCommand,
+    client: &Client,
+    output: Output,
+) -> Result<(), Trouble> {
+    match command {
+        OperationsCommand::List(paging) => operations::list(&paging, client, output).await,
+        OperationsCommand::Show { id } => operations::show(&id, client, output).await,
+        OperationsCommand::Abort { id } => operations::abort(&id, client, output).await,
     }
 }

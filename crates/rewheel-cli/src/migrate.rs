@@ -1,12 +1,13 @@
-//! Brings the tables of a store up to date.
+//! Creates or updates the tables of a store.
 
 use crate::output::Output;
 use crate::trouble::Trouble;
+use rewheel_core::SecretUrl;
 use serde_json::json;
 
 /// Opening a store is what makes and mends its tables.
-pub(crate) async fn run(url: &str, output: Output) -> Result<(), Trouble> {
-    let store = rewheel_stores::connect(url).await?;
+pub(crate) async fn run(url: &SecretUrl, output: Output) -> Result<(), Trouble> {
+    let store = rewheel_stores::connect(url.expose()).await?;
     let name = store.capabilities().name;
     store.close().await?;
     output.answer(json!({ "ok": true, "store": name }), || format!("{url} is up to date"));

@@ -2,8 +2,10 @@
 
 use crate::args::{Care, Pace, Paging};
 use crate::client::{Client, Document};
-use crate::jobs::text;
-use crate::output::{Output, table};
+use crate::confirm::{self, Asking, Consent};
+use crate::output::Output;
+use crate::pages;
+use crate::screen::{inline, text};
 use crate::trouble::{Trouble, exit};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
@@ -12,24 +14,57 @@ use std::time::Duration;
 /// How often to ask how far it is.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
-/// What is asked for, and whether to wait for it.
+/// A change of many jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Cancel,
+    Pause,
+    Resume,
+    Retry,
+    Redrive,
+}
+
+impl Verb {
+    /// The last part of the path.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Verb::Cancel => "cancel",
+            Verb::Pause => "pause",
+            Verb::Resume => "resume",
+            Verb::Retry => "retry",
+            Verb::Redrive => "redrive",
+        }
+    }
+
+    fn consent(self) -> Consent {
+        match self {
+            Verb::Cancel => Consent::Always,
+            Verb::Pause | Verb::Retry | Verb::Redrive => Consent::OnTerminal,
+            Verb::Resume => Consent::NotNeeded,
+        }
+    }
+}
+
+/// A change of many jobs, and whether to wait for its end.
 #[derive(Debug)]
 pub(crate) struct Order {
+    verb: Verb,
     body: Map<String, Value>,
     dry_run: bool,
     detach: bool,
+    yes: bool,
 }
 
 impl Order {
-    pub(crate) fn new(pace: &Pace) -> Order {
+    pub(crate) fn new(verb: Verb, pace: &Pace) -> Order {
         let mut body = Map::new();
         body.insert("dry_run".to_owned(), json!(pace.dry_run));
         body.extend(pace.rate.iter().map(|rate| ("rate".to_owned(), json!(rate))));
-        Order { body, dry_run: pace.dry_run, detach: pace.detach }
+        Order { verb, body, dry_run: pace.dry_run, detach: pace.detach, yes: pace.yes }
     }
 
     pub(crate) fn redrive(care: &Care) -> Order {
-        let mut order = Order::new(&care.pace);
+        let mut order = Order::new(Verb::Redrive, &care.pace);
         if !care.canary.is_empty() {
             order.body.insert("canary".to_owned(), json!(care.canary));
         }
@@ -49,6 +84,31 @@ impl Order {
         self.body.insert("all".to_owned(), json!(true));
         self.about(Map::new())
     }
+
+    /// Counts the jobs and asks, where that is needed.
+    async fn confirm(&self, path: &[&str], client: &Client, output: Output) -> Result<(), Trouble> {
+        if self.dry_run || self.verb.consent().asking(self.yes)? == Asking::No {
+            return Ok(());
+        }
+        let mut body = self.body.clone();
+        body.insert("dry_run".to_owned(), json!(true));
+        let preview = client.post(path, Value::Object(body).to_string()).await?.value;
+        if preview["count"] == 0 {
+            return Ok(());
+        }
+        let verb = self.verb.name();
+        let question = format!("{}{} {}?", verb[..1].to_uppercase(), &verb[1..], jobs(&preview));
+        confirm::ask(&question, output)
+    }
+}
+
+/// Says how many jobs a dry run found.
+fn jobs(preview: &Value) -> String {
+    match preview["count"].as_u64() {
+        Some(1) => "1 job".to_owned(),
+        _ if preview["complete"] == false => format!("{} or more jobs", preview["count"]),
+        _ => format!("{} jobs", preview["count"]),
+    }
 }
 
 /// Orders a change, and waits until it is done.
@@ -58,6 +118,7 @@ pub(crate) async fn order(
     client: &Client,
     output: Output,
 ) -> Result<(), Trouble> {
+    order.confirm(path, client, output).await?;
     let answer = client.post(path, Value::Object(order.body.clone()).to_string()).await?;
     let value = answer.value;
     if order.dry_run {
@@ -109,22 +170,15 @@ async fn follow(id: &str, client: &Client) -> Result<Document, Trouble> {
 }
 
 pub(crate) async fn list(args: &Paging, client: &Client, output: Output) -> Result<(), Trouble> {
-    let single = [("limit", &args.limit), ("cursor", &args.cursor)];
-    let query: Vec<_> =
-        single.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let page = client.get(&["operations"], &query).await?;
-    let items = page.value["items"].as_array().cloned().unwrap_or_default();
-    output.answer(page.text, || {
-        if items.is_empty() {
-            return "there are none".to_owned();
-        }
-        let names = ["ID", "VERB", "STATE", "DONE", "FAILED", "TOTAL", "BY", "CREATED"];
-        let fields = ["id", "verb", "state", "done", "failed", "total", "by", "created"];
-        table(&names, items.iter().map(|item| fields.map(|field| text(item, field)).to_vec()))
-    });
-    if let Some(next) = page.value["next"].as_str() {
-        output.note(format_args!("there are more: --cursor {next}"));
-    }
+    let listed = pages::read(&["operations"], &[], args, client).await?;
+    let names = ["ID", "VERB", "STATE", "DONE", "FAILED", "TOTAL", "BY", "CREATED"];
+    let fields = ["id", "verb", "state", "done", "failed", "total", "by", "created"];
+    listed.print(
+        output,
+        &names,
+        |item| fields.map(|field| text(item, field)).to_vec(),
+        "no operations",
+    );
     Ok(())
 }
 
@@ -141,12 +195,13 @@ pub(crate) async fn abort(id: &str, client: &Client, output: Output) -> Result<(
 }
 
 fn counted(preview: &Value) -> String {
+    let count = text(preview, "count");
     let more = if preview["complete"] == false { " or more" } else { "" };
-    let mut lines = vec![format!("{}{more} jobs would be changed", preview["count"])];
+    let mut lines = vec![format!("{count}{more} jobs would be changed")];
     let sample = preview["sample"].as_array().cloned().unwrap_or_default();
     if !sample.is_empty() {
         lines.push("among them:".to_owned());
-        lines.extend(sample.iter().filter_map(Value::as_str).map(|id| format!("  {id}")));
+        lines.extend(sample.iter().filter_map(Value::as_str).map(|id| format!("  {}", inline(id))));
     }
     lines.join("\n")
 }
@@ -156,16 +211,16 @@ fn told(operation: &Value) -> String {
     let (verb, state) = (text(operation, "verb"), text(operation, "state"));
     let mut lines = vec![format!(
         "{verb} is {state}: {} of {} jobs changed ({})",
-        operation["done"],
-        operation["total"],
+        text(operation, "done"),
+        text(operation, "total"),
         text(operation, "id")
     )];
     let refused = operation["refused"].as_object();
     for (reason, count) in refused.into_iter().flatten() {
-        lines.push(format!("  {count} could not be: {}", reason.replace('_', " ")));
+        lines.push(format!("  {count} could not be: {}", inline(reason).replace('_', " ")));
     }
-    if let Some(reason) = operation["reason"].as_str() {
-        lines.push(format!("  {reason}"));
+    if operation["reason"].is_string() {
+        lines.push(format!("  {}", text(operation, "reason")));
     }
     lines.join("\n")
 }

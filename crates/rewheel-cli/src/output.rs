@@ -1,11 +1,13 @@
-//! Prints everything that the command has to say.
+//! Prints everything that the command prints: escaped, and errors without passwords.
 
 use crate::args::Args;
-use crate::trouble::Trouble;
+use crate::screen;
+use crate::trouble::{Trouble, exit};
 use clap::CommandFactory;
 use comfy_table::{Table, presets};
+use rewheel_core::redact_urls;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Where answers go to: to a person, or to a program.
@@ -25,36 +27,63 @@ impl Output {
 
     /// Prints an answer: the document, or what a person wants to know of it.
     pub(crate) fn answer(self, document: impl Display, words: impl FnOnce() -> String) {
-        if self.is_json {
-            print(document);
+        let text = if self.is_json {
+            screen::json(&document.to_string())
         } else {
-            print(words());
-        }
+            screen::block(&words())
+        };
+        // A reader that has seen enough, such as `head`, is no reason to complain.
+        let _ = writeln!(io::stdout().lock(), "{text}");
     }
 
-    /// Tells a person something beside the answer.
+    /// Prints a line for a person beside the answer.
     pub(crate) fn note(self, text: impl Display) {
-        say(text);
+        say(&screen::block(&text.to_string()));
     }
 
-    /// Prints what makes a shell complete commands.
+    /// Asks a person, who must answer `y` or `yes`. Without a terminal nobody can answer.
+    pub(crate) fn ask(self, question: &str) -> io::Result<bool> {
+        let _ = write!(io::stderr().lock(), "{} [y/N] ", screen::inline(question));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Prints a shell completion script.
     pub(crate) fn completions(self, shell: clap_complete::Shell) {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Args::command(), "rewheel", &mut script);
         let _ = io::stdout().lock().write_all(&script);
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub(crate) fn trouble(self, trouble: &Trouble) -> ExitCode {
         if self.is_json {
-            say(trouble.document());
+            say(&screen::json(&trouble.document()));
         } else {
-            say(format_args!("error: {:#}", trouble.error));
+            say(&screen::block(&format!("error: {}", trouble.message())));
             if let Some(hint) = &trouble.hint {
-                say(format_args!("hint: {hint}"));
+                say(&screen::block(&redact_urls(&format!("hint: {hint}"))));
             }
         }
         ExitCode::from(trouble.code)
+    }
+
+    /// Prints help, or what is wrong with the arguments, which may contain a URL with its password.
+    pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+        if !error.use_stderr() {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        let has_colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let text = error.render();
+        let text = if has_colours {
+            screen::styled(&redact_urls(&text.ansi().to_string()))
+        } else {
+            screen::block(&redact_urls(&text.to_string()))
+        };
+        let _ = write!(io::stderr().lock(), "{text}");
+        ExitCode::from(exit::USAGE)
     }
 }
 
@@ -65,7 +94,8 @@ pub(crate) fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
     if !names.is_empty() {
         table.set_header(names.to_vec());
     }
-    table.add_rows(rows);
+    let safe = |row: Vec<String>| row.iter().map(|cell| screen::inline(cell)).collect::<Vec<_>>();
+    table.add_rows(rows.into_iter().map(safe));
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -73,11 +103,29 @@ pub(crate) fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
     lines.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// A reader that has seen enough, such as `head`, is no reason to complain.
-fn print(text: impl Display) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn say(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+/// Where the log goes: to stderr, an event per line, without passwords of URLs.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// Whether log lines have colours.
+    pub(crate) has_colours: bool,
+}
+
+impl Write for Log {
+    /// Gets one event at a time, with the line end behind it.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = redact_urls(text.strip_suffix('\n').unwrap_or(&text));
+        let line = line.replace('\n', "\\n");
+        let line = if self.has_colours { screen::styled(&line) } else { screen::inline(&line) };
+        writeln!(io::stderr().lock(), "{line}")?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

@@ -3,7 +3,7 @@
 use crate::args::Serve;
 use crate::files;
 use crate::local;
-use crate::output::Output;
+use crate::output::{Log, Output};
 use crate::trouble::Trouble;
 use rewheel_server::telemetry::Telemetry;
 use rewheel_server::{Said, Show};
@@ -21,7 +21,7 @@ const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=inf
 pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     let mut config = local::config(args.config.as_deref())?;
     if let Some(store) = args.store {
-        config.store.url = store;
+        config.store.url = store.expose().to_owned();
     }
     if let Some(listen) = args.listen {
         config.server.listen = listen;
@@ -43,9 +43,10 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
 /// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for. Spans go where telemetry has them.
 pub(crate) fn log(telemetry: Option<Box<dyn Layer<Registry> + Send + Sync>>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
+    let has_colours = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_ansi(has_colours)
+        .with_writer(move || Log { has_colours })
         .fmt_fields(rewheel_server::log_fields())
         // It would complain to stderr that stderr is closed, and panic inside of whatever had something to say.
         .log_internal_errors(false)

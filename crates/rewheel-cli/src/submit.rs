@@ -4,10 +4,11 @@ use crate::args::Submit;
 use crate::client::Client;
 use crate::local;
 use crate::output::Output;
+use crate::screen::text;
 use crate::trouble::{Trouble, exit};
 use rewheel::Random;
-use rewheel_core::JobId;
 use rewheel_core::store::{Insert, Inserted, Sent, Store, StoreError};
+use rewheel_core::{JobId, SecretUrl};
 use rewheel_engine::KindSettings;
 use rewheel_server::job_document::JobDocument;
 use rewheel_server::submit::{parse, refused};
@@ -41,10 +42,10 @@ pub(crate) async fn remotely(
 ) -> Result<(), Trouble> {
     let answer = client.post(&["jobs"], body(args)?).await?;
     let is_known = answer.value.get("duplicate") == Some(&Value::Bool(true));
-    let id = answer.value.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let id = text(&answer.value, "id");
     output.answer(answer.text, || id);
     if is_known {
-        output.note("its key is known: this is the job that has it");
+        output.note("its key is known: this is the existing job");
     }
     Ok(())
 }
@@ -53,8 +54,8 @@ pub(crate) async fn remotely(
 pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble> {
     let config = local::config(None)?;
     let text = body(args)?;
-    let url = args.store.as_deref().unwrap_or(&config.store.url);
-    let store = local::open(url).await?;
+    let url = args.store.clone().unwrap_or_else(|| SecretUrl::new(&config.store.url));
+    let store = local::open(&url).await?;
     let id = JobId::new(store.now().await?, &Random::thread());
     let job = parse(&text, id, config.engine.payload_bytes_max)?;
     let jobs = [job];
@@ -79,7 +80,7 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
         serde_json::to_string(&document).map_err(|error| Trouble::new(exit::FAILED, error))?;
     output.answer(text, || known.to_string());
     if known != id {
-        output.note("its key is known: this is the job that has it");
+        output.note("its key is known: this is the existing job");
     }
     Ok(store.close().await?)
 }
@@ -96,8 +97,8 @@ async fn document(store: &dyn Store, id: JobId) -> Result<Option<JobDocument>, T
 
 fn body(args: &Submit) -> Result<String, Trouble> {
     let body = Body {
-        kind: &args.kind,
-        payload: payload(&args.payload)?,
+        kind: args.kind.as_deref().unwrap_or_default(),
+        payload: json("payload", args.payload.as_deref().unwrap_or_default())?,
         key: args.key.as_deref(),
         tenant: args.tenant.as_deref(),
         shard_key: args.shard_key.as_deref(),
@@ -112,24 +113,29 @@ fn body(args: &Submit) -> Result<String, Trouble> {
     serde_json::to_string(&body).map_err(|error| Trouble::new(exit::FAILED, error))
 }
 
-/// Reads the input: itself, a file, or what is piped in.
-pub(crate) fn payload(given: &str) -> Result<Box<RawValue>, Trouble> {
-    let unreadable = |what: &str, error: std::io::Error| {
-        Trouble::usage(format!("the payload cannot be read from {what}: {error}"))
-    };
-    let text = if given == "-" {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| unreadable("what is piped in", error))?;
-        text
-    } else if let Some(path) = given.strip_prefix('@') {
-        std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?
-    } else {
-        given.to_owned()
-    };
+/// Reads JSON text as it is written: the argument itself, a file, or stdin. `what` names it in errors.
+pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
+    let text =
+        if given == "-" || given.starts_with('@') { read(what, given)? } else { given.to_owned() };
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
-        Trouble::usage(format!("the payload is not JSON: {error}"))
-            .hint(r#"a text needs its quotes: rewheel submit KIND '"text"'"#)
+        let trouble = Trouble::usage(format!("the {what} is not JSON: {error}"));
+        match what {
+            "payload" => trouble.hint(r#"a text needs its quotes: rewheel submit KIND '"text"'"#),
+            _ => trouble,
+        }
     })
+}
+
+/// Reads a file that is given as `@FILE`, or stdin if it is `-`.
+pub(crate) fn read(what: &str, given: &str) -> Result<String, Trouble> {
+    let unreadable = |place: &str, error: std::io::Error| {
+        Trouble::usage(format!("the {what} cannot be read from {place}: {error}"))
+    };
+    if given == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        return read.map(|_| text).map_err(|error| unreadable("stdin", error));
+    }
+    let path = given.strip_prefix('@').unwrap_or(given);
+    std::fs::read_to_string(path).map_err(|error| unreadable(path, error))
 }

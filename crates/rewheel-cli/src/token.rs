@@ -1,29 +1,33 @@
-//! Says who may do what over the wire.
+//! Creates, lists and revokes access tokens.
 
-use crate::client::Client;
-use crate::jobs::text;
+use crate::args::Paging;
+use crate::client::{Client, Document};
 use crate::local;
-use crate::output::{Output, table};
+use crate::output::Output;
+use crate::pages::{self, Listed};
+use crate::screen::{inline, text};
 use crate::trouble::{Trouble, exit};
 use clap::{Args, Subcommand};
 use rewheel_core::store::{Store, StoreError};
-use rewheel_core::{Actor, TokenRevoked};
+use rewheel_core::{Actor, SecretUrl, TokenRevoked};
 use rewheel_server::tokens::{TokenDocument, find, make, stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token, and print it this once
+    /// Create a token, and print it once
     Create(Create),
     /// List tokens, without their secrets
     List {
         #[command(flatten)]
         place: Place,
+        #[command(flatten)]
+        paging: Paging,
     },
-    /// Take a token back: within a second no server takes it any more
+    /// Revoke a token: within a second every server rejects it
     Revoke {
-        /// Its name or its id
+        /// Name the token, or give its id
         #[arg(value_name = "TOKEN")]
         which: String,
         #[command(flatten)]
@@ -34,25 +38,25 @@ pub(crate) enum TokenCommand {
 /// Where the tokens are.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
-    /// Look into this store, without a server: the first token has to come from somewhere
+    /// Use this store directly, without a server: needed for the first token
     #[arg(long, value_name = "URL")]
-    store: Option<String>,
+    store: Option<SecretUrl>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// What the audit log calls whoever has it
+    /// Name the token; the audit log shows this name
     name: String,
 
-    /// What it is for: submit, read, work, operate, admin; may be there several times
+    /// Grant this role: submit, read, work, operate or admin (repeatable)
     #[arg(long, required = true, value_delimiter = ',')]
     role: Vec<String>,
 
-    /// The only tenant whose jobs it is for
+    /// Restrict the token to the jobs of this tenant
     #[arg(long)]
     tenant: Option<String>,
 
-    /// After how long it is of no use any more: 90d
+    /// Let the token expire after this time: 90d (default: never)
     #[arg(long, value_name = "DURATION")]
     expires_in: Option<String>,
 
@@ -78,38 +82,33 @@ pub(crate) async fn run(
         TokenCommand::Create(create) => {
             let token = match &create.place.store {
                 Some(url) => create_in(&*open(url).await?, &create.body()).await?,
-                None => client()?.post(&["tokens"], create.body()).await?.value,
+                None => client()?.post(&["tokens"], create.body()).await?,
             };
             created(&token, output);
-            Ok(())
         }
-        TokenCommand::List { place } => {
-            let page = match &place.store {
+        TokenCommand::List { place, paging } => {
+            let listed = match &place.store {
                 Some(url) => list_in(&*open(url).await?).await?,
-                None => client()?.get(&["tokens"], &[]).await?.value,
+                None => pages::read(&["tokens"], &[], &paging, &client()?).await?,
             };
-            let items = page["items"].as_array().cloned().unwrap_or_default();
-            output.answer(&page, || {
-                let names = ["NAME", "ID", "ROLES", "TENANT", "STATE", "CREATED", "EXPIRES"];
-                table(&names, items.iter().map(row))
-            });
-            Ok(())
+            let names = ["NAME", "ID", "ROLES", "TENANT", "STATE", "CREATED", "EXPIRES"];
+            listed.print(output, &names, row, "no tokens");
         }
         TokenCommand::Revoke { which, place } => {
             let revoked = match &place.store {
                 Some(url) => revoke_in(&*open(url).await?, &which).await?,
                 None => {
                     let path = ["tokens", named(&which), "revoke"];
-                    client()?.post(&path, String::new()).await?.value
+                    client()?.post(&path, String::new()).await?
                 }
             };
-            output.answer(&revoked, || format!("revoked {}", text(&revoked, "name")));
-            Ok(())
+            output.answer(&revoked.text, || format!("revoked {}", text(&revoked.value, "name")));
         }
     }
+    Ok(())
 }
 
-async fn open(url: &str) -> Result<Arc<dyn Store>, Trouble> {
+async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
     local::open(url).await
 }
 
@@ -118,7 +117,7 @@ fn who() -> Actor {
     Actor::new("cli")
 }
 
-async fn create_in(store: &dyn Store, body: &str) -> Result<Value, Trouble> {
+async fn create_in(store: &dyn Store, body: &str) -> Result<Document, Trouble> {
     let (new, text) = make(body)?;
     let put = match store.put_token(&new, &who()).await {
         // Its id is made already: asking again makes no second one.
@@ -130,14 +129,17 @@ async fn create_in(store: &dyn Store, body: &str) -> Result<Value, Trouble> {
     document(&TokenDocument::new(&token).reveal(&text))
 }
 
-async fn list_in(store: &dyn Store) -> Result<Value, Trouble> {
+async fn list_in(store: &dyn Store) -> Result<Listed, Trouble> {
     let tokens = store.tokens().await?;
     store.close().await?;
     let items: Vec<TokenDocument> = tokens.iter().map(TokenDocument::new).collect();
-    Ok(json!({ "items": items, "next": null }))
+    let document = json!({ "items": items, "next": null });
+    let text = document.to_string();
+    let items = document["items"].as_array().cloned().unwrap_or_default();
+    Ok(Listed { text, items, next: None, is_complete: true })
 }
 
-async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Value, Trouble> {
+async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Document, Trouble> {
     let tokens = store.tokens().await?;
     let not_found = || {
         let message = format!("there is no token `{}`", named(wanted));
@@ -153,8 +155,10 @@ async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Value, Trouble> {
     }
 }
 
-fn document(token: &TokenDocument) -> Result<Value, Trouble> {
-    serde_json::to_value(token).map_err(|error| Trouble::new(exit::FAILED, error))
+fn document(token: &TokenDocument) -> Result<Document, Trouble> {
+    let failed = |error| Trouble::new(exit::FAILED, error);
+    let value = serde_json::to_value(token).map_err(failed)?;
+    Ok(Document { text: serde_json::to_string(token).map_err(failed)?, value })
 }
 
 /// Who gives the token itself means its id: the rest is a secret, and does not belong into a URL.
@@ -164,22 +168,25 @@ fn named(token: &str) -> &str {
 }
 
 /// Prints the token alone, so that a shell can keep it.
-fn created(token: &Value, output: Output) {
-    output.answer(token, || text(token, "token"));
-    let tenant = token["tenant"].as_str().map(|tenant| format!(" of the tenant {tenant}"));
-    let until = token["expires"].as_str().map(|until| format!(", until {until}"));
+fn created(created: &Document, output: Output) {
+    let token = &created.value;
+    output.answer(&created.text, || text(token, "token"));
+    let part = |name: &str, before: &str| match text(token, name) {
+        value if value.is_empty() => String::new(),
+        value => format!("{before}{value}"),
+    };
     output.note(format_args!(
-        "made {}: {}{}{}; it is shown this once",
+        "created {} with {}{}{}; the token is not shown again",
         text(token, "name"),
         roles(token),
-        tenant.unwrap_or_default(),
-        until.unwrap_or_default(),
+        part("tenant", " for the tenant "),
+        part("expires", ", valid until "),
     ));
 }
 
 fn roles(token: &Value) -> String {
     let roles = token["roles"].as_array().into_iter().flatten();
-    roles.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+    inline(&roles.filter_map(Value::as_str).collect::<Vec<_>>().join(","))
 }
 
 fn row(token: &Value) -> Vec<String> {

@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::output::Output;
 use crate::trouble::{Trouble, exit};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use rewheel_core::SecretUrl;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const KEYS_EVERY: Duration = Duration::from_millis(50);
 pub(crate) async fn run(
     every: Duration,
     client: &Client,
-    server: &str,
+    server: &SecretUrl,
     output: Output,
 ) -> Result<(), Trouble> {
     // The first look comes before anything is drawn: a server that is not there is an error like any other.

@@ -1,5 +1,7 @@
 //! Why a command failed, and what the shell is told.
 
+use crate::screen;
+use rewheel_core::redact_urls;
 use rewheel_core::store::StoreError;
 use rewheel_engine::StartError;
 use rewheel_server::ServeError;
@@ -7,6 +9,8 @@ use rewheel_server::config::ConfigError;
 use rewheel_server::problem::Problem;
 use rewheel_server::telemetry::TelemetryError;
 use rewheel_stores::ConnectError;
+#[cfg(feature = "postgres")]
+use rewheel_stores::OptionsError;
 use serde_json::{Value, json};
 
 /// What a shell sees of a command that ended.
@@ -38,8 +42,8 @@ pub(crate) struct Trouble {
     pub(crate) error: anyhow::Error,
     /// What to do about it.
     pub(crate) hint: Option<String>,
-    /// What the server said, where it was the server.
-    pub(crate) problem: Option<Value>,
+    /// The problem document, if the server sent one.
+    pub(crate) problem: Option<String>,
 }
 
 impl Trouble {
@@ -56,30 +60,49 @@ impl Trouble {
         self
     }
 
-    /// Takes what a server answered.
-    pub(crate) fn of_answer(status: u16, problem: Value) -> Trouble {
-        let text = |name: &str| problem.get(name).and_then(Value::as_str).map(str::to_owned);
+    /// Takes a problem document: the text of it, and what it says.
+    pub(crate) fn of_answer(status: u16, document: String, problem: &Value) -> Trouble {
+        let text = |name: &str| problem[name].as_str().map(screen::inline);
         let detail = text("detail").unwrap_or_else(|| format!("the server answered {status}"));
-        let hint = text("hint");
-        let error = anyhow::Error::msg(with_errors(&detail, &problem));
-        Trouble { code: of_status(status), error, hint, problem: Some(problem) }
+        let error = anyhow::Error::msg(with_errors(&detail, problem));
+        Trouble { code: of_status(status), error, hint: text("hint"), problem: Some(document) }
     }
 
-    /// Returns it as a problem document, for whoever asked for JSON.
-    pub(crate) fn document(&self) -> Value {
-        self.problem
-            .clone()
-            .unwrap_or_else(|| json!({ "detail": format!("{:#}", self.error), "hint": self.hint }))
+    /// Takes an error of a bench: a store that cannot be used has its own exit codes.
+    pub(crate) fn of_bench(error: anyhow::Error) -> Trouble {
+        let error = match error.downcast::<ConnectError>() {
+            Ok(error) => return error.into(),
+            Err(error) => error,
+        };
+        #[cfg(feature = "postgres")]
+        if error.is::<OptionsError>() {
+            return Trouble::new(exit::USAGE, error);
+        }
+        let is_network = error.chain().any(|cause| cause.is::<std::io::Error>());
+        Trouble::new(if is_network { exit::UNAVAILABLE } else { exit::FAILED }, error)
+    }
+
+    /// Returns the error and its causes, without passwords of URLs.
+    pub(crate) fn message(&self) -> String {
+        redact_urls(&format!("{:#}", self.error))
+    }
+
+    /// Returns it as a problem document, as JSON text.
+    pub(crate) fn document(&self) -> String {
+        self.problem.clone().unwrap_or_else(|| {
+            let hint = self.hint.as_deref().map(redact_urls);
+            json!({ "detail": self.message(), "hint": hint }).to_string()
+        })
     }
 }
 
 /// Lists the fields that are wrong, where the detail does not say it all.
 fn with_errors(detail: &str, problem: &Value) -> String {
-    let errors = problem.get("errors").and_then(Value::as_array);
+    let errors = problem["errors"].as_array();
     let mut text = detail.to_owned();
     if let Some(errors) = errors.filter(|errors| errors.len() > 1) {
         for error in errors {
-            let part = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or("");
+            let part = |name: &str| screen::text(error, name);
             text.push_str(&format!("\n  {} {}", part("field"), part("message")));
         }
     }
@@ -98,8 +121,18 @@ fn of_status(status: u16) -> u8 {
 
 impl From<Problem> for Trouble {
     fn from(problem: Problem) -> Trouble {
-        let document = serde_json::to_value(problem.document("")).unwrap_or_default();
-        Trouble::of_answer(problem.code.status(), document)
+        let mut document = serde_json::to_value(problem.document("")).unwrap_or_default();
+        hide_passwords(&mut document);
+        Trouble::of_answer(problem.code.status(), document.to_string(), &document)
+    }
+}
+
+fn hide_passwords(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = redact_urls(text),
+        Value::Array(items) => items.iter_mut().for_each(hide_passwords),
+        Value::Object(fields) => fields.values_mut().for_each(hide_passwords),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -312,3 +312,37 @@ fn a_server_whose_log_nobody_reads_goes_on() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+#[test]
+fn a_kind_and_its_jobs_are_run_from_a_shell() {
+    let served = Served::start_with("");
+    let done = |args: &[&str]| {
+        let ran = served.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+        ran.out
+    };
+    assert_eq!(done(&["kinds"]), "no kinds");
+    done(&["kinds", "put", "post", r#"{"attempts_max":2}"#]);
+    assert_eq!(done(&["kinds", "pause", "post"]), "post paused, breaker closed");
+    assert_eq!(done(&["kinds", "breaker", "open", "post"]), "post paused, breaker open (by hand)");
+    let shown = done(&["kinds", "show", "post"]);
+    assert!(shown.contains("attempts_max     2"), "{shown}");
+    done(&["kinds", "breaker", "reset", "post"]);
+    assert_eq!(done(&["kinds", "resume", "post"]), "post not runnable, breaker closed");
+
+    let jobs = "{\"kind\":\"post\",\"payload\":1.0}\n".repeat(3);
+    std::fs::write(served.folder.path().join("jobs.jsonl"), jobs).unwrap();
+    let ids = done(&["submit", "--batch", "jobs.jsonl"]);
+    let all = done(&["jobs", "list", "--limit", "1", "--all-pages"]);
+    assert!(ids.lines().count() == 3 && ids.lines().all(|id| all.contains(id)), "{all}");
+    let filter = ["--kind", "post", "--state", "scheduled"];
+    let refused = served.run(&[&["jobs", "cancel"], &filter[..]].concat());
+    assert!(refused.code == 2 && refused.err.contains("--yes"), "{refused:?}");
+    let counted = done(&[&["jobs", "cancel", "--dry-run"], &filter[..]].concat());
+    assert!(counted.starts_with("3 jobs would be changed"), "{counted}");
+    let cancelled = done(&[&["jobs", "cancel", "--yes"], &filter[..]].concat());
+    assert!(cancelled.starts_with("cancel is done: 3 of 3 jobs changed"), "{cancelled}");
+    let audit = done(&["audit", "--what", "cancel", "--kind", "post"]);
+    assert!(ids.lines().all(|id| audit.contains(id)), "{audit}");
+    assert_eq!(done(&["audit", "--who", "nobody"]), "no entries");
+}

@@ -115,7 +115,7 @@ fn the_first_token_comes_from_the_store_and_the_others_from_a_server() {
     let first =
         run(folder.path(), &["token", "create", "ops", "--role", "admin", "--store", STORE]);
     assert!(first.code == 0 && first.out.starts_with("rw_"), "{first:?}");
-    assert_eq!(first.err, "made ops: admin; it is shown this once");
+    assert_eq!(first.err, "created ops with admin; the token is not shown again");
     let admin = first.out.as_str();
     let served = Served::start(folder, &["--listen", "0.0.0.0:0"], &[]);
 

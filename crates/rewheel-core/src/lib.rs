@@ -47,7 +47,7 @@ pub use self::mask::{MASKED, masked_secret, masked_url};
 pub use self::name::{Key, KindName, NameError, ShardKey, Tenant, TokenName};
 pub use self::printable::{is_unprintable, printable};
 pub use self::priority::{Priority, PriorityError};
-pub use self::redact::redact;
+pub use self::redact::{SecretUrl, redact, redact_setting, redact_urls};
 pub use self::route::{Action, ActionError, Routed, Router, Rule, RuleError, Sticky};
 pub use self::shard::Shard;
 pub use self::state::{Cause, State, UnknownState};

@@ -3,6 +3,10 @@
 //! Errors quote what failed: a URL with its password, a header with its token. What looks like one
 //! of these is hidden. It is a net, not a wall: who logs secrets in a form of their own must not.
 
+mod url;
+
+pub use self::url::{SecretUrl, redact_setting, redact_urls};
+
 use crate::mask::{MASKED as HIDDEN, masked_secret, masked_url};
 
 /// Names of values that nobody else should read, wherever they are part of a longer name.

@@ -6,6 +6,7 @@ use crate::postgres::{OptionsError, PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use rewheel_core::store::{Store, StoreError};
+use rewheel_core::{SecretUrl, redact_setting};
 use std::sync::Arc;
 
 /// A store could not be opened.
@@ -18,13 +19,13 @@ pub enum ConnectError {
          server, or memory:// for none"
     )]
     Url {
-        /// What was given.
-        url: String,
+        /// What was given; printed without its password.
+        url: SecretUrl,
     },
     /// The URL has a setting that its store does not know.
     #[error("`{setting}` is not a setting of this store: it knows synchronous=full|normal")]
     Setting {
-        /// What was given.
+        /// What was given, without a value that may be a secret.
         setting: String,
     },
     /// The URL of a PostgreSQL store cannot be used.
@@ -59,7 +60,7 @@ pub enum ConnectError {
 /// # }
 /// ```
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
-    let unknown = || ConnectError::Url { url: url.to_owned() };
+    let unknown = || ConnectError::Url { url: SecretUrl::new(url) };
     let (scheme, rest) = url.split_once("://").ok_or_else(unknown)?;
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
@@ -88,7 +89,7 @@ fn sqlite_options(settings: &str) -> Result<SqliteOptions, ConnectError> {
         options.synchronous = match setting {
             "synchronous=full" => Synchronous::Full,
             "synchronous=normal" => Synchronous::Normal,
-            _ => return Err(ConnectError::Setting { setting: setting.to_owned() }),
+            _ => return Err(ConnectError::Setting { setting: redact_setting(setting) }),
         };
     }
     Ok(options)

@@ -134,7 +134,8 @@ async fn a_process_that_dies_after_its_answer_on_sqlite() -> Tested {
 
 #[cfg(feature = "test-postgres")]
 mod postgres {
-    use super::{Entry, LEASE, Tested, charge, key, kill, say};
+    use super::{LEASE, Tested, charge, key, kill, say};
+    use rewheel::idempotency::Entry;
     use rewheel::idempotency::{Finished, Idempotency, Ticket};
     use rewheel_core::store::ClockOffset;
     use rewheel_stores::{PostgresOptions, PostgresStore};

@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use rewheel::{millis, seconds};
 use rewheel_core::store::Insert;
-use rewheel_core::{KindName, NewJob};
+use rewheel_core::{KindName, NewJob, SecretUrl};
 use rewheel_engine::{Engine, EngineSettings, KindSettings, RunnerKind};
 use rewheel_server::callback::{Callback, CallbackRunner, Clients};
 use serde_json::json;
@@ -81,7 +81,7 @@ impl Echo {
 }
 
 /// Returns callbacks per second of jobs that wait, and what `wrk` reaches on the same server where it is installed.
-pub(super) async fn round(url: &str, jobs: usize) -> Result<(f64, Option<f64>)> {
+pub(super) async fn round(url: &SecretUrl, jobs: usize) -> Result<(f64, Option<f64>)> {
     let jobs = jobs.min(20_000).next_multiple_of(1_000);
     let echo = Echo::start().await?;
     let callback = json!({"url": format!("http://{}/", echo.address), "allow": ["127.0.0.0/8"]});

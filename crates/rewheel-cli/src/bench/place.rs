@@ -3,6 +3,7 @@
 use super::report::About;
 use super::{BenchArgs, raw};
 use anyhow::{Context, Result, bail};
+use rewheel_core::SecretUrl;
 use std::path::PathBuf;
 
 #[cfg(feature = "postgres")]
@@ -13,7 +14,7 @@ pub(super) enum Place {
     /// Files in a folder that goes afterwards.
     Folder(Folder),
     /// A store of the user, used as it is: it must be empty. The folder is for what is raw.
-    Named { url: String, folder: Folder },
+    Named { url: SecretUrl, folder: Folder },
     /// A server, where each store has a schema of its own.
     #[cfg(feature = "postgres")]
     Server(Box<Server>),
@@ -21,24 +22,25 @@ pub(super) enum Place {
 
 impl Place {
     pub(super) async fn of(args: &BenchArgs) -> Result<Place> {
-        match args.store.as_deref() {
+        match &args.store {
             None => Ok(Place::Folder(Folder::new()?)),
             #[cfg(feature = "postgres")]
-            Some(url) if url.starts_with("postgres") => {
+            Some(url) if url.expose().starts_with("postgres") => {
                 Ok(Place::Server(Box::new(Server::connect(url).await?)))
             }
             Some(_) if args.rounds > 1 && args.what.len() != 1 => {
                 bail!("with --store name one bench: its rounds follow each other in that store")
             }
-            Some(url) => Ok(Place::Named { url: url.to_owned(), folder: Folder::new()? }),
+            Some(url) => Ok(Place::Named { url: url.clone(), folder: Folder::new()? }),
         }
     }
 
     /// Returns the URL of an empty store; `name` is new each time.
-    pub(super) async fn make(&self, name: &str) -> Result<String> {
+    pub(super) async fn make(&self, name: &str) -> Result<SecretUrl> {
         match self {
             Place::Folder(folder) => {
-                Ok(format!("sqlite://{}", folder.0.join(format!("{name}.db")).display()))
+                let path = folder.0.join(format!("{name}.db"));
+                Ok(SecretUrl::new(format!("sqlite://{}", path.display())))
             }
             Place::Named { url, .. } => Ok(url.clone()),
             #[cfg(feature = "postgres")]
@@ -72,7 +74,7 @@ impl Place {
 
     pub(super) async fn about(&self) -> Result<About> {
         match self {
-            Place::Folder(_) => Ok(About::embedded("sqlite://")),
+            Place::Folder(_) => Ok(About::embedded(&SecretUrl::new("sqlite://"))),
             Place::Named { url, .. } => Ok(About::embedded(url)),
             #[cfg(feature = "postgres")]
             Place::Server(server) => server.about().await,

@@ -1,5 +1,6 @@
 //! What a bench found, as a document and as a table.
 
+use rewheel_core::SecretUrl;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,7 +61,8 @@ impl About {
     }
 
     /// A store inside this process.
-    pub(super) fn embedded(url: &str) -> About {
+    pub(super) fn embedded(url: &SecretUrl) -> About {
+        let url = url.expose();
         if !url.starts_with("sqlite://") {
             return About::new("memory", env!("CARGO_PKG_VERSION"));
         }

@@ -3,6 +3,7 @@
 use super::report::About;
 use super::subject::{now, rate};
 use anyhow::{Context, Result, bail};
+use rewheel_core::SecretUrl;
 use rewheel_stores::PostgresOptions;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Config, NoTls};
@@ -17,7 +18,7 @@ const SETTINGS: [&str; 5] =
 
 /// A server, with a connection that makes and drops schemas of our own.
 pub(super) struct Server {
-    url: String,
+    url: SecretUrl,
     config: Config,
     connection: Connection,
 }
@@ -30,23 +31,24 @@ struct Connection {
 }
 
 impl Server {
-    pub(super) async fn connect(url: &str) -> Result<Server> {
-        if url.contains("schema=") {
+    pub(super) async fn connect(url: &SecretUrl) -> Result<Server> {
+        if url.expose().contains("schema=") {
             bail!("a bench makes schemas of its own: leave `schema` out of the URL");
         }
-        let config = PostgresOptions::parse(url)?.server;
+        let config = PostgresOptions::parse(url.expose())?.server;
         let connection = open(&config).await?;
-        Ok(Server { url: url.to_owned(), config, connection })
+        Ok(Server { url: url.clone(), config, connection })
     }
 
     /// Makes a schema, and returns the URL of a store in it. Fails where it is already there: nothing
     /// but what was made here is used, or dropped.
-    pub(super) async fn make(&self, name: &str) -> Result<String> {
+    pub(super) async fn make(&self, name: &str) -> Result<SecretUrl> {
         let schema = schema(name);
         let made = self.connection.client.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
         made.with_context(|| format!("cannot make the schema {schema}"))?;
-        let join = if self.url.contains('?') { '&' } else { '?' };
-        Ok(format!("{}{join}schema={schema}", self.url))
+        let url = self.url.expose();
+        let join = if url.contains('?') { '&' } else { '?' };
+        Ok(SecretUrl::new(format!("{url}{join}schema={schema}")))
     }
 
     /// Drops a schema that was made here.
@@ -127,7 +129,8 @@ fn schema(name: &str) -> String {
 
 async fn open(config: &Config) -> Result<Connection> {
     let connected = config.connect(NoTls).await;
-    let (client, connection) = connected.context("a bench needs a server without TLS")?;
+    let (client, connection) =
+        connected.context("cannot connect to PostgreSQL; a bench connects without TLS")?;
     let mut moving = JoinSet::new();
     moving.spawn(async move {
         // Whoever waits for an answer is told what went wrong.

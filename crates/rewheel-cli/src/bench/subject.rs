@@ -4,7 +4,7 @@ use super::BenchArgs;
 use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};
 use rewheel_core::store::{Insert, Inserted, Store};
-use rewheel_core::{KindName, NewJob, Report, ShardKey};
+use rewheel_core::{KindName, NewJob, Report, SecretUrl, ShardKey};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_server::telemetry;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub(super) fn rate(jobs: usize, started: Instant) -> f64 {
     jobs as f64 / started.elapsed().as_secs_f64()
 }
 
-pub(super) async fn open(url: &str) -> Result<Arc<dyn Store>> {
-    rewheel_stores::connect(url).await.with_context(|| format!("cannot open `{url}`"))
+pub(super) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>> {
+    Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
 /// Submits, then drains. Returns both in jobs per second.
-pub(super) async fn round(url: &str, args: &BenchArgs) -> Result<(f64, f64)> {
+pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64)> {
     let store = open(url).await?;
     let settings = KindSettings { keep_succeeded: args.keep_succeeded, ..KindSettings::default() };
     // An engine without a handler for it: the jobs wait.
@@ -87,7 +87,7 @@ async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
 
 /// One job at a time in an idle engine. Returns the milliseconds from submit to handler, for jobs
 /// that the store hands out and for jobs that go directly to a place.
-pub(super) async fn latency(url: &str) -> Result<(Vec<f64>, Vec<f64>)> {
+pub(super) async fn latency(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
     let store = open(url).await?;
     let (started, mut starts) = mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::clone(&store))
@@ -117,7 +117,7 @@ pub(super) async fn latency(url: &str) -> Result<(Vec<f64>, Vec<f64>)> {
 
 /// Jobs with delays of up to a second, and plain sleeps of the same. Returns how many milliseconds
 /// late each was.
-pub(super) async fn firing(url: &str) -> Result<(Vec<f64>, Vec<f64>)> {
+pub(super) async fn firing(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
     let store = open(url).await?;
     let (fired, mut fires) = mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::clone(&store))

@@ -2,8 +2,10 @@
 
 use crate::client::Client;
 use crate::kinds;
+use crate::screen::inline;
 use crate::trouble::Trouble;
 use jiff::{Timestamp, Unit};
+use rewheel_core::SecretUrl;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -79,8 +81,8 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(server: &str, first: Look) -> Watched {
-        let server = server.to_owned();
+    pub(super) fn new(server: &SecretUrl, first: Look) -> Watched {
+        let server = inline(&server.to_string());
         Watched { server, last: first, curve: VecDeque::new(), trouble: None }
     }
 
@@ -88,7 +90,7 @@ impl Watched {
         let look = match look {
             Ok(look) => look,
             Err(trouble) => {
-                self.trouble = Some(format!("{:#}", trouble.error));
+                self.trouble = Some(inline(&trouble.message()));
                 return;
             }
         };

@@ -1,13 +1,14 @@
 //! Draws what was seen.
 
 use super::look::{Watched, ago, now};
-use crate::jobs::text;
 use crate::kinds::doing;
+use crate::screen::text;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Gauge, Row, Sparkline, Table};
+use rewheel_core::is_unprintable;
 use serde_json::Value;
 
 const QUIET: Style = Style::new().fg(Color::DarkGray);
@@ -33,6 +34,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, watched: &Watched) {
     draw_kinds(frame, kinds, &watched.last.kinds);
     draw_incidents(frame, failing, &watched.last.incidents);
     draw_holders(frame, fleet, &watched.last.holders);
+    // Whatever was drawn: nothing that controls a terminal leaves.
+    for cell in &mut frame.buffer_mut().content {
+        if cell.symbol().contains(is_unprintable) {
+            cell.set_symbol("?");
+        }
+    }
 }
 
 fn headline(watched: &Watched) -> Line<'static> {
@@ -205,10 +212,11 @@ fn titled(title: &str) -> Block<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::look::{Look, Watched, now};
-    use super::draw;
+    use super::{draw, is_unprintable};
     use crate::trouble::{Trouble, exit};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use rewheel_core::SecretUrl;
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -245,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_needs_somebody_comes_first() {
-        let mut watched = Watched::new("http://a.example", look(0));
+        let mut watched = Watched::new(&SecretUrl::new("http://a:pw@b.example"), look(0));
         let mut next = look(500);
         next.at = watched.last.at + Duration::from_secs(5);
         watched.note(Ok(next));
@@ -261,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_is_old_says_so() {
-        let mut watched = Watched::new("http://a.example", look(0));
+        let mut watched = Watched::new(&SecretUrl::new("http://a:pw@b.example"), look(0));
         let gone = anyhow::anyhow!("the server cannot be reached");
         watched.note(Err(Trouble::new(exit::UNAVAILABLE, gone)));
         let text = drawn(&watched);
@@ -272,8 +280,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_others_wrote_controls_the_terminal() {
+        let mut seen = look(0);
+        seen.kinds[0]["kind"] = json!("a\x1b[2J\u{9b}b");
+        seen.incidents[0]["message"] = json!("\u{202e}slow\r\ntoo");
+        seen.holders[0]["name"] = json!("\u{2066}n\x07");
+        let mut watched = Watched::new(&SecretUrl::new("http://a:pw@b.example/\x1b[1m"), seen);
+        let gone = anyhow::anyhow!("http://a:pw@b.example\u{85}is gone");
+        watched.note(Err(Trouble::new(exit::UNAVAILABLE, gone)));
+        let text = drawn(&watched);
+        let left: Vec<char> = text.chars().filter(|c| *c != '\n' && is_unprintable(*c)).collect();
+        assert!(left.is_empty() && !text.contains("pw"), "{left:?}\n{text}");
+        assert!(text.contains("a\\u001b[2J\\u009bb") && text.contains("\\u202eslow"), "{text}");
+    }
+
+    #[test]
     fn a_small_terminal_is_no_reason_to_die() {
-        let watched = Watched::new("http://a.example", look(0));
+        let watched = Watched::new(&SecretUrl::new("http://a:pw@b.example"), look(0));
         for (width, height) in [(1, 1), (20, 5), (300, 80)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal.draw(|frame| draw(frame, &watched)).unwrap();

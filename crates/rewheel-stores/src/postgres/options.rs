@@ -2,6 +2,7 @@
 
 use rewheel::duration;
 use rewheel_core::store::ClockOffset;
+use rewheel_core::{SecretUrl, redact_setting};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -108,7 +109,9 @@ impl PostgresOptions {
                 ("statement_timeout", _) => options.statement_timeout = timeout(value)?,
                 ("pooler", "transaction") => options.pooler = Pooler::Transaction,
                 ("pooler", "none") => options.pooler = Pooler::None,
-                ("pooler", _) => return Err(wrong(setting, "pooler is `transaction` or `none`")),
+                ("pooler", _) => {
+                    return Err(wrong(name, value, "pooler is `transaction` or `none`"));
+                }
                 ("sslmode", "verify-ca" | "verify-full") => {
                     must_encrypt = true;
                     if options.verify == Verify::No {
@@ -123,15 +126,15 @@ impl PostgresOptions {
         options.server = url.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             OptionsError(format!(
-                "{why}; it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, then settings of PostgreSQL or schema, \
-                 pool_max, statement_timeout, pooler"
+                "{why}; it is postgres://USER@HOST:PORT/DATABASE, or NAME:PASSWORD for USER, then settings of PostgreSQL \
+                 or schema, pool_max, statement_timeout, pooler"
             ))
         })?;
         if must_encrypt {
             options.server.ssl_mode(SslMode::Require);
         }
         if options.server.get_hosts().is_empty() {
-            return Err(wrong(base, "it names no host"));
+            return Err(OptionsError(format!("`{}`: it names no host", SecretUrl::new(base))));
         }
         Ok(options)
     }
@@ -146,14 +149,14 @@ fn schema(value: &str) -> Result<String, OptionsError> {
     if good {
         Ok(value.to_owned())
     } else {
-        Err(wrong(value, "a schema is a-z, 0-9 and `_`, at most 63"))
+        Err(wrong("schema", value, "a schema is a-z, 0-9 and `_`, at most 63"))
     }
 }
 
 fn pool_max(value: &str) -> Result<usize, OptionsError> {
     match value.parse() {
         Ok(count @ 2..=1_000) => Ok(count),
-        Ok(_) | Err(_) => Err(wrong(value, "pool_max is 2 to 1000")),
+        Ok(_) | Err(_) => Err(wrong("pool_max", value, "pool_max is 2 to 1000")),
     }
 }
 
@@ -161,13 +164,14 @@ fn timeout(value: &str) -> Result<Duration, OptionsError> {
     match duration::parse(value) {
         Ok(timeout) if timeout >= Duration::from_millis(100) => Ok(timeout),
         Ok(_) | Err(_) => {
-            Err(wrong(value, "statement_timeout is a length of time such as `10s`, at least 100ms"))
+            let why = "statement_timeout is a length of time such as `10s`, at least 100ms";
+            Err(wrong("statement_timeout", value, why))
         }
     }
 }
 
-fn wrong(what: &str, why: &str) -> OptionsError {
-    OptionsError(format!("`{what}`: {why}"))
+fn wrong(name: &str, value: &str, why: &str) -> OptionsError {
+    OptionsError(format!("`{}`: {why}", redact_setting(&format!("{name}={value}"))))
 }
 
 #[cfg(test)]
@@ -207,5 +211,26 @@ mod tests {
             assert!(error.to_string().contains(named), "{setting}: {error}");
         }
         assert!(PostgresOptions::parse("postgres:///d").is_err());
+    }
+
+    #[test]
+    fn a_password_is_not_part_of_an_error() {
+        for url in [
+            "postgres://u:hunter2@/d",
+            "postgres://u:hunter2@h/d?pooler=session",
+            "postgres://u:hunter2@h:x/d",
+            "postgres://u:hunter2",
+            "postgres://h/d?password=hunter2&unknown=1",
+            "postgres://h/d?passwrod=hunter2",
+            "postgres://h/d?schema=a;password=hunter2",
+            "postgres://h/d?pool_max=2;password=hunter2",
+            "postgres://h/d?statement_timeout=1s;password=hunter2",
+        ] {
+            let error = PostgresOptions::parse(url).expect_err(url);
+            let printed = format!("{error} {error:?}");
+            assert!(!printed.contains("hunter2"), "{url}: {printed}");
+        }
+        let good = PostgresOptions::parse("postgres://u:hunter2@h/d").expect("a good URL");
+        assert!(!format!("{good:?}").contains("hunter2"), "{good:?}");
     }
 }

@@ -1,0 +1,105 @@
+//! Arguments of the commands about kinds, the audit log and events.
+
+use super::jobs::Paging;
+use clap::{Args as ClapArgs, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KindsCommand {
+    /// List all kinds with their job counts (default)
+    List {
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show a kind with its settings
+    Show(KindName),
+    /// Replace the settings of a kind; creates the kind if it does not exist
+    Put {
+        /// Name the kind
+        kind: String,
+        /// Give all settings: a JSON object, @FILE, or - to read stdin
+        settings: String,
+    },
+    /// Change some settings of a kind, and keep the others
+    Patch {
+        /// Name the kind
+        kind: String,
+        /// Give the settings to change: a JSON object, @FILE, or - to read stdin; null restores the default
+        settings: String,
+    },
+    /// Delete a kind; asks for confirmation on a terminal, and needs --yes without one
+    Delete {
+        /// Name the kind
+        kind: String,
+        /// Skip the confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Pause a kind: no job of it starts
+    Pause(KindName),
+    /// Resume a paused kind
+    Resume(KindName),
+    /// Control the circuit breaker of a kind
+    #[command(subcommand)]
+    Breaker(BreakerCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BreakerCommand {
+    /// Open the breaker: no job of the kind starts until it is closed or reset
+    Open(KindName),
+    /// Close the breaker: jobs start whatever fails
+    Close(KindName),
+    /// Let the breaker decide by itself again
+    Reset(KindName),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KindName {
+    /// Name the kind
+    pub(crate) kind: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Audit {
+    /// Match entries about this job
+    #[arg(long, value_name = "ID")]
+    pub(crate) job: Option<String>,
+
+    /// Match this action, such as cancel, edit or "put kind" (repeatable)
+    #[arg(long)]
+    pub(crate) what: Vec<String>,
+
+    /// Match entries about this kind (repeatable)
+    #[arg(long)]
+    pub(crate) kind: Vec<String>,
+
+    /// Match entries by this actor, such as token:ops (repeatable)
+    #[arg(long)]
+    pub(crate) who: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) paging: Paging,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Events {
+    /// Keep printing new events until interrupted
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    /// Match events of this kind (repeatable)
+    #[arg(long)]
+    pub(crate) kind: Vec<String>,
+
+    /// Match events of this job
+    #[arg(long, value_name = "ID")]
+    pub(crate) job: Option<String>,
+
+    /// Start after this event number (default: the oldest kept; with --follow, now)
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) after: Option<u64>,
+
+    /// Stop after this many events
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit: Option<u64>,
+}

@@ -1,0 +1,54 @@
+//! Asks before a command changes or deletes much.
+
+use crate::output::Output;
+use crate::trouble::{Trouble, exit};
+use std::io::IsTerminal;
+
+/// How much a change needs a person's consent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// The change can be undone and harms nothing.
+    NotNeeded,
+    /// Ask on a terminal; a script may go on.
+    OnTerminal,
+    /// The change cannot be undone: ask on a terminal, and refuse without one.
+    Always,
+}
+
+/// Whether a command has to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    No,
+    Yes,
+}
+
+impl Consent {
+    /// Decides whether to ask, given whether the option `--yes` is there.
+    pub(crate) fn asking(self, yes: bool) -> Result<Asking, Trouble> {
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        match self {
+            Consent::NotNeeded => Ok(Asking::No),
+            Consent::OnTerminal | Consent::Always if yes => Ok(Asking::No),
+            Consent::OnTerminal | Consent::Always if is_terminal => Ok(Asking::Yes),
+            Consent::OnTerminal => Ok(Asking::No),
+            Consent::Always => {
+                let message =
+                    "this cannot be undone, and there is no terminal to ask for confirmation";
+                Err(Trouble::usage(message.to_owned())
+                    .hint("add --yes to go on without being asked"))
+            }
+        }
+    }
+}
+
+/// Asks, and fails unless the answer is yes.
+pub(crate) fn ask(question: &str, output: Output) -> Result<(), Trouble> {
+    match output.ask(question) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let message = "not confirmed: nothing was changed";
+            Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
+        }
+        Err(error) => Err(Trouble::new(exit::FAILED, error)),
+    }
+}

@@ -1,0 +1,141 @@
+//! Escapes characters that could control a terminal, in text that others wrote.
+//!
+//! Failure messages, keys and names come from callees, clients and servers. A control character in them could clear the
+//! screen, and a bidirectional override could reorder a line. Everything that the command prints passes one of these functions.
+
+use rewheel_core::is_unprintable;
+use serde_json::Value;
+
+/// Returns the text on one line.
+pub(crate) fn inline(text: &str) -> String {
+    escape(text, |_, _| Keep::No)
+}
+
+/// Returns the text with its line ends and tabs.
+pub(crate) fn block(text: &str) -> String {
+    escape(text, |c, rest| match c {
+        '\n' | '\t' => Keep::Yes,
+        '\r' if rest.starts_with('\n') => Keep::Yes,
+        _ => Keep::No,
+    })
+}
+
+/// Returns a JSON document that a parser reads as the same value. Inside of strings JSON escapes are used; space between
+/// values is kept, except that a lone carriage return becomes a line end.
+pub(crate) fn json(text: &str) -> String {
+    escape(text, |c, rest| match c {
+        '\n' | '\t' => Keep::Yes,
+        '\r' if rest.starts_with('\n') => Keep::Yes,
+        '\r' => Keep::As('\n'),
+        _ => Keep::No,
+    })
+}
+
+/// Returns styled text, such as a log line. Only sequences that set a colour are kept.
+pub(crate) fn styled(text: &str) -> String {
+    escape(text, |c, rest| match c {
+        '\u{1b}' if sets_colour(rest) => Keep::Yes,
+        '\n' => Keep::Yes,
+        _ => Keep::No,
+    })
+}
+
+fn sets_colour(rest: &str) -> bool {
+    let Some(rest) = rest.strip_prefix('[') else { return false };
+    rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+}
+
+enum Keep {
+    Yes,
+    As(char),
+    No,
+}
+
+/// Escapes each unsafe character that is not to be kept; `keep` also gets the text behind the character.
+fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        if !is_unprintable(c) {
+            safe.push(c);
+            continue;
+        }
+        match (keep(c, &text[at + c.len_utf8()..]), c) {
+            (Keep::Yes, _) => safe.push(c),
+            (Keep::As(other), _) => safe.push(other),
+            (Keep::No, '\n') => safe.push_str("\\n"),
+            (Keep::No, '\r') => safe.push_str("\\r"),
+            (Keep::No, '\t') => safe.push_str("\\t"),
+            // As JSON writes it.
+            (Keep::No, _) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    safe.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    safe
+}
+
+/// Returns a field of a document on one line; nothing if it is null or missing.
+pub(crate) fn text(document: &Value, name: &str) -> String {
+    match &document[name] {
+        Value::Null => String::new(),
+        Value::String(text) => inline(text),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            inline(&other.to_string())
+        }
+    }
+}
+
+/// Returns the first line of a text, of at most so many characters.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    let first = inline(text.lines().next().unwrap_or_default());
+    if first.chars().count() <= most {
+        return first;
+    }
+    let kept: String = first.chars().take(most - 1).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{block, cut, inline, is_unprintable, json, styled};
+    use serde_json::{Value, json as value};
+
+    #[test]
+    fn no_control_character_is_left() {
+        let all: String = (0..=0xe0080).filter_map(char::from_u32).collect();
+        assert!(!inline(&all).chars().any(is_unprintable));
+        let left: Vec<char> = block(&all).chars().filter(|c| is_unprintable(*c)).collect();
+        assert_eq!(left, ['\t', '\n']);
+        assert_eq!(inline("a\x1b[2J\n\u{9b}1m\u{202e}ä"), "a\\u001b[2J\\n\\u009b1m\\u202eä");
+        assert_eq!(inline(&inline("a\tb")), "a\\tb");
+        assert_eq!(block("a\r\nb\rc"), "a\r\nb\\rc");
+    }
+
+    #[test]
+    fn a_json_document_keeps_its_value() {
+        let all: String = (0..=0xe0080).filter_map(char::from_u32).collect();
+        let document = value!({ "text": all }).to_string();
+        assert!(document.contains('\u{9b}'), "serde_json does not escape it");
+        let safe = json(&document);
+        assert!(!safe.chars().any(is_unprintable));
+        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap()["text"], all);
+        let spaced = "{ \"a\" :\t1.0,\r\n\"a\": 12345678901234567890.123 }";
+        assert_eq!(json(spaced), spaced);
+        assert_eq!(json("[1,\r2]"), "[1,\n2]");
+    }
+
+    #[test]
+    fn a_log_line_keeps_its_colours_only() {
+        assert_eq!(styled("\x1b[33mWARN\x1b[0m a\x1b[2Jb\n"), "\x1b[33mWARN\x1b[0m a\\u001b[2Jb\n");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_where_one_can_see_it() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(cut("one\ntwo", 9), "one");
+        assert_eq!(cut("\x1b[0m", 9), "\\u001b[0m");
+    }
+}
