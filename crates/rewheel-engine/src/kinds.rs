@@ -268,23 +268,16 @@ impl Shared {
         };
         let load = known.map(|known| Arc::clone(&known.load)).unwrap_or_default();
         let meters = self.meters.kind(name);
-        let is_back = known.is_some_and(|known| known.parked.is_some()) && kind.parked.is_none();
+        let was_parked = known.is_some_and(|known| known.parked.is_some());
+        let is_back = was_parked && kind.parked.is_none();
         if is_back || known.is_some_and(|known| known.forced != kind.forced) {
             // What was seen before does not count.
             health.iter().for_each(|health| health.reset());
         }
         if is_back {
-            // All come back slowly.
-            load.ramp_up();
             meters.unparked(self.clock.now());
-            self.look.notify_one();
         }
-        if kind.parked.is_some() {
-            self.park.notify_one();
-            if known.is_none_or(|known| known.parked.is_none()) {
-                load.set_aside();
-            }
-        }
+        self.parking_changed(&load, was_parked, kind.parked.is_some());
         // What waits here may have to go, or may start.
         let _ = self.to_dispatch.send(Command::Place);
         Arc::new(KindEntry {
@@ -304,6 +297,21 @@ impl Shared {
             load,
             meters,
         })
+    }
+
+    /// Lets attempts of a kind that was parked come back slowly, and sets aside those of one that is parked now.
+    fn parking_changed(&self, load: &Load, was_parked: bool, is_parked: bool) {
+        match (was_parked, is_parked) {
+            (true, false) => {
+                load.ramp_up();
+                self.look.notify_one();
+            }
+            (false, true) => load.set_aside(),
+            (true, true) | (false, false) => {}
+        }
+        if is_parked {
+            self.park.notify_one();
+        }
     }
 
     /// Returns every kind.

@@ -46,7 +46,12 @@ impl From<StoreError> for WorkerError {
     fn from(error: StoreError) -> WorkerError {
         match error {
             StoreError::HolderDead(id) => WorkerError::Expired(id),
-            error => WorkerError::Store(error),
+            error @ (StoreError::Unavailable(_)
+            | StoreError::Ambiguous(_)
+            | StoreError::Full(_)
+            | StoreError::Rejected(_)
+            | StoreError::Broken { .. }
+            | StoreError::Closed) => WorkerError::Store(error),
         }
     }
 }
