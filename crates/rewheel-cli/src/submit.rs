@@ -8,10 +8,10 @@ use crate::screen::text;
 use crate::trouble::{Trouble, exit};
 use rewheel::Random;
 use rewheel_core::store::{Insert, Inserted, Sent, Store, StoreError};
-use rewheel_core::{JobId, SecretUrl};
+use rewheel_core::{JobId, KindName, SecretUrl};
 use rewheel_engine::KindSettings;
 use rewheel_server::job_document::JobDocument;
-use rewheel_server::submit::{parse, refused};
+use rewheel_server::submit::{check_ceilings, parse, refused};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -58,6 +58,9 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
     let store = local::open(&url).await?;
     let id = JobId::new(store.now().await?, &Random::thread());
     let job = parse(&text, id, config.engine.payload_bytes_max)?;
+    if let Some(kind) = settings(store.as_ref(), &job.kind).await? {
+        check_ceilings("", &job, &kind)?;
+    }
     let jobs = [job];
     let answers = match store.insert(&Insert::new(&jobs)).await {
         Err(StoreError::Ambiguous(_)) => {
@@ -87,12 +90,15 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
 
 async fn document(store: &dyn Store, id: JobId) -> Result<Option<JobDocument>, Trouble> {
     let Some(job) = store.get(id).await? else { return Ok(None) };
-    let kinds = store.kinds().await?;
-    let kind = kinds.iter().find(|kind| kind.name == job.lane.kind);
-    let settings: Option<KindSettings> =
-        kind.and_then(|kind| serde_json::from_str(&kind.settings).ok());
-    let document = JobDocument::new(&job, &settings.unwrap_or_default(), store.now().await?);
+    let settings = settings(store, &job.lane.kind).await?.unwrap_or_default();
+    let document = JobDocument::new(&job, &settings, store.now().await?);
     Ok(Some(document.with_history(&job, &store.attempts(id).await?, &[])))
+}
+
+async fn settings(store: &dyn Store, name: &KindName) -> Result<Option<KindSettings>, Trouble> {
+    let kinds = store.kinds().await?;
+    let kind = kinds.iter().find(|kind| kind.name == *name);
+    Ok(kind.and_then(|kind| serde_json::from_str(&kind.settings).ok()))
 }
 
 fn body(args: &Submit) -> Result<String, Trouble> {

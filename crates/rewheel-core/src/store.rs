@@ -238,6 +238,10 @@ pub trait ReadStore: Send + Sync {
     /// Returns one job, with its payload.
     async fn get(&self, job: JobId) -> Answer<Option<Job>>;
 
+    /// Returns those of these jobs that are live (scheduled, leased or paused), without payloads, each once, in any order: one statement
+    /// for a batch.
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
+
     /// Returns jobs that the filter lets through, the newest id first, without payloads. A page may
     /// be short and still have a next one. Its cursor names no job that the filter keeps back.
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>>;

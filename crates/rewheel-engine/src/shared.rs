@@ -16,7 +16,7 @@ use crate::submit::IdTime;
 use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
 use crate::tenants::Tenants;
-use crate::workers::Owners;
+use crate::workers::{LaneTurns, Owners};
 use rewheel::{CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
 use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Tenant, Timestamp, Wanted};
@@ -49,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) tenants: Tenants,
     pub(crate) caps: Caps,
     pub(crate) owners: Owners,
+    pub(crate) lane_turns: LaneTurns,
     pub(crate) loops: Loops,
     /// Single jobs on their way in.
     pub(crate) gather: Gather,
@@ -194,6 +195,7 @@ impl Shared {
             tenants: Tenants::new(parts.tenants, &Clock::system()),
             caps: Caps::default(),
             owners: Owners::default(),
+            lane_turns: LaneTurns::default(),
             loops: Loops::default(),
             gather: Gather::default(),
             living: AtomicUsize::new(1),

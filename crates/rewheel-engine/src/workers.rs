@@ -7,6 +7,7 @@ mod owners;
 mod claim;
 mod settle;
 
+pub(crate) use self::claim::LaneTurns;
 pub(crate) use self::owners::Owners;
 pub use self::settle::{WorkerResult, WorkerSettled};
 

@@ -101,6 +101,7 @@ pub enum Verb {
     Prune,
     Now,
     Get,
+    Live,
     List,
     Count,
     Failures,

@@ -106,11 +106,17 @@ impl Server {
 
     /// Runs the command line against this server.
     pub(crate) fn run(&self, args: &[&str]) -> std::process::Output {
+        self.run_alone(&[args, &["--server", &self.url]].concat())
+    }
+
+    /// Runs the command line without a word about this server.
+    pub(crate) fn run_alone(&self, args: &[&str]) -> std::process::Output {
         let mut shell = Shell::new(env!("CARGO_BIN_EXE_rewheel"));
         for name in ["REWHEEL_SERVER", "REWHEEL_TOKEN", "REWHEEL_TOKEN_FILE", "RUST_LOG"] {
             shell.env_remove(name);
         }
-        shell.args(args).args(["--server", &self.url]).stdin(Stdio::null()).output().unwrap()
+        shell.current_dir(self.attack.folder.path()).args(args).stdin(Stdio::null());
+        shell.output().unwrap()
     }
 
     /// Everything the server has logged so far.

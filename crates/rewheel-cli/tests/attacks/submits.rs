@@ -34,6 +34,15 @@ pub(crate) async fn are_refused_above_the_ceilings(attack: Attack) {
     }
     let jobs = server.send("GET", "/v1/jobs?kind=mail", "").await.ok();
     assert_eq!(jobs["items"], json!([]), "a refused submit stores nothing");
+    let submitted = server.send("POST", "/v1/jobs", r#"{"kind":"mail","payload":1,"delay":"1h"}"#);
+    let path = format!("/v1/jobs/{}", submitted.await.ok()["id"].as_str().unwrap());
+    let edited = server.send("PATCH", &path, r#"{"attempts_max":1001}"#).await;
+    edited.assert_problem(422, "invalid_field");
+    server.send("PATCH", &path, r#"{"attempts_max":1000}"#).await.ok();
+    let store = ["submit", "mail", "1", "--attempts-max", "1001", "--store", &server.attack.store];
+    let ran = server.run_alone(&store);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("attempts_max"), "{said}");
 }
 
 /// Runs one attempt of the only job, and lets it fail.

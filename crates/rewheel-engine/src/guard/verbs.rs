@@ -195,6 +195,10 @@ impl ReadStore for GuardedStore {
         self.call("get", &self.usual, |_| self.inner.get(job)).await
     }
 
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.call("live", &self.usual, |_| self.inner.live(jobs)).await
+    }
+
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
         self.call("list", &self.usual, |_| self.inner.list(filter, page)).await
     }

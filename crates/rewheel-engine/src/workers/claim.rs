@@ -5,13 +5,44 @@ use crate::kinds::KindEntry;
 use crate::settings::RunnerKind;
 use crate::shared::Shared;
 use rewheel_core::store::{Answer, Claim, LaneHead, Leased, Visit};
-use rewheel_core::{KindName, Lane, Lease, Limits, State};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use rewheel_core::{JobId, KindName, Lane, Lease, Limits, State};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Lanes that are read for one claim.
+/// Lanes that are read at once.
 const LANES_READ: usize = 1_000;
+
+/// How often one claim reads lanes before it answers that nothing is due: the next one goes on from there.
+const PAGES_MAX: usize = 16;
+
+/// Sets of kinds for which it is remembered where the last claim stopped.
+const REMEMBERED_MAX: usize = 1_000;
+
+/// Where the claims for each set of kinds stopped to read lanes.
+#[derive(Debug, Default)]
+pub(crate) struct LaneTurns(Mutex<HashMap<Vec<KindName>, Lane>>);
+
+impl LaneTurns {
+    fn after(&self, kinds: &[KindName]) -> Option<Lane> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(kinds).cloned()
+    }
+
+    fn set(&self, kinds: &[KindName], after: Option<Lane>) {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match after {
+            Some(lane) => {
+                if turns.len() >= REMEMBERED_MAX {
+                    turns.clear();
+                }
+                turns.insert(kinds.to_vec(), lane);
+            }
+            None => {
+                turns.remove(kinds);
+            }
+        }
+    }
+}
 
 impl RemoteWorker<'_> {
     /// Leases jobs that are due to a worker, at most `limit`: of the urgent lanes first, and in turns
@@ -34,8 +65,7 @@ impl RemoteWorker<'_> {
         if names.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let heads = shared.store.lanes(&names, None, LANES_READ).await?;
-        let due: Vec<LaneHead> = heads.into_iter().filter(|head| head.due_in.is_zero()).collect();
+        let due = self.due_lanes(&names).await?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
@@ -72,6 +102,28 @@ impl RemoteWorker<'_> {
         Ok(leased)
     }
 
+    /// Finds lanes with due jobs, where the last claim for these kinds stopped. Lanes whose jobs are due later may be many:
+    /// they must not hide the others.
+    async fn due_lanes(&self, kinds: &[KindName]) -> Answer<Vec<LaneHead>> {
+        let shared = self.shared();
+        let mut after = shared.lane_turns.after(kinds);
+        let mut is_first_round = after.is_some();
+        let mut due = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let page = shared.store.lanes(kinds, after.as_ref(), LANES_READ).await?;
+            let is_last = page.len() < LANES_READ;
+            after = if is_last { None } else { page.last().map(|head| head.lane.clone()) };
+            due.extend(page.into_iter().filter(|head| head.due_in.is_zero()));
+            if !due.is_empty() || (is_last && !is_first_round) {
+                break;
+            }
+            // From the first lane on, once.
+            is_first_round &= !is_last;
+        }
+        shared.lane_turns.set(kinds, after);
+        Ok(due)
+    }
+
     /// How many jobs of each kind a worker has, where its kind says how many it may have.
     async fn held_by_kind(
         &self,
@@ -82,10 +134,10 @@ impl RemoteWorker<'_> {
             return Ok(held);
         }
         let store = &self.shared().store;
-        for lease in store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await? {
-            if let Some(job) = store.get(lease.job).await? {
-                *held.entry(job.lane.kind).or_default() += 1;
-            }
+        let leases = store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
+        let jobs: Vec<JobId> = leases.iter().map(|lease| lease.job).collect();
+        for job in store.live(&jobs).await? {
+            *held.entry(job.lane.kind).or_default() += 1;
         }
         Ok(held)
     }

@@ -3,7 +3,7 @@
 use super::{RemoteWorker, WorkerError};
 use crate::attempt;
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement, StoreError, halving};
-use rewheel_core::{Job, JobId, KindName, Lease, Report, State};
+use rewheel_core::{Job, JobId, KindName, Lease, Report, State, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -39,16 +39,25 @@ impl RemoteWorker<'_> {
         results: Vec<WorkerResult>,
     ) -> Result<Vec<WorkerSettled>, WorkerError> {
         let shared = self.shared();
+        let ids: Vec<JobId> = results.iter().map(|result| result.lease.job).collect();
+        let live = shared.store.live(&ids).await?;
+        let live: BTreeMap<JobId, Job> = live.into_iter().map(|job| (job.id, job)).collect();
+        let has_deadlines = live.values().any(|job| job.deadline.is_some());
+        let now = if has_deadlines { Some(shared.store.now().await?) } else { None };
         let mut settlements: Vec<Settlement> = Vec::with_capacity(results.len());
         let mut kinds = BTreeMap::new();
         for result in results {
-            let settlement = match shared.store.get(result.lease.job).await? {
+            let settlement = match live.get(&result.lease.job) {
                 Some(job) => {
                     kinds.insert(job.id, job.lane.kind.clone());
-                    self.settlement(&job, result).await?
+                    self.settlement(job, now, result).await?
                 }
-                // It is gone, or never was: the store says what it knows.
-                None => Settlement::succeed(result.lease),
+                // It has ended, is gone, or never was: the store says what it knows.
+                None => {
+                    let ended = shared.store.get(result.lease.job).await?;
+                    kinds.extend(ended.map(|job| (job.id, job.lane.kind)));
+                    Settlement::succeed(result.lease)
+                }
             };
             settlements.push(settlement);
         }
@@ -70,12 +79,14 @@ impl RemoteWorker<'_> {
         Ok(holder.is_none_or(|holder| holder.died.is_some()))
     }
 
-    async fn settlement(&self, job: &Job, result: WorkerResult) -> Answer<Settlement> {
+    async fn settlement(
+        &self,
+        job: &Job,
+        now: Option<Timestamp>,
+        result: WorkerResult,
+    ) -> Answer<Settlement> {
         let shared = self.shared();
-        let deadline_in = match job.deadline {
-            Some(deadline) => Some(deadline.since(shared.store.now().await?)),
-            None => None,
-        };
+        let deadline_in = job.deadline.zip(now).map(|(deadline, now)| deadline.since(now));
         let kind = self.known_kind(&job.lane.kind).await?;
         let WorkerResult { lease, report, took } = result;
         let settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);

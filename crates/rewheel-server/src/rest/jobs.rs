@@ -8,7 +8,7 @@ use super::{Page, body};
 use crate::app::App;
 use crate::job_document::JobDocument;
 use crate::problem::{Code, FieldError, Problem};
-use crate::submit::parse_edit;
+use crate::submit::{over_ceiling, parse_edit};
 use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -101,8 +101,26 @@ pub(super) async fn edit(
     let text = body::read(body, bytes_max.saturating_add(SMALL_BYTES_MAX)).await?;
     let edit = parse_edit(&text, bytes_max)?;
     let if_version = IfMatch::read(&headers)?.version();
-    let change = Change { job: parse_id(&id)?, what: What::Edit(Box::new(edit)), if_version };
+    let id = parse_id(&id)?;
+    if let Some(attempts) = edit.attempts_max {
+        check_attempts(&app, &caller, id, attempts).await?;
+    }
+    let change = Change { job: id, what: What::Edit(Box::new(edit)), if_version };
     obey(&app, &caller, change, "edited").await
+}
+
+/// An edit may ask for as many attempts as a submit.
+async fn check_attempts(
+    app: &App,
+    caller: &Caller,
+    id: JobId,
+    attempts: u32,
+) -> Result<(), Problem> {
+    let job = app.engine()?.store().get(id).await?.filter(|job| caller.sees(job));
+    let job = job.ok_or_else(|| not_found(id))?;
+    let kind = &job.lane.kind;
+    let checked = app.kind(kind).ceilings().check_attempts(attempts);
+    checked.map_err(|over| over_ceiling("", kind, &over))
 }
 
 async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<Response, Problem> {

@@ -14,6 +14,7 @@ use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// As much as SQLite is given; a payload names work, it does not carry it.
@@ -187,6 +188,14 @@ impl ReadStore for MemoryStore {
 
     async fn get(&self, job: JobId) -> Answer<Option<Job>> {
         self.run(|world, _| Ok(world.jobs.get(&job).map(Row::whole)))
+    }
+
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.run(|world, _| {
+            let ids: BTreeSet<&JobId> = jobs.iter().collect();
+            let rows = ids.into_iter().filter_map(|id| world.jobs.get(id));
+            Ok(rows.map(|row| row.job.clone()).filter(|job| job.state().is_live()).collect())
+        })
     }
 
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {

@@ -217,6 +217,12 @@ impl ReadStore for PostgresStore {
         session.end(job).await
     }
 
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let session = self.read().await?;
+        let live = read::live(&session, jobs).await;
+        session.end(live).await
+    }
+
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
         let session = self.snapshot().await?;
         let page = read::list(&session, filter, page).await;

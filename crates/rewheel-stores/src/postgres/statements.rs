@@ -86,6 +86,7 @@ statements! {
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    LIVE = "sql/live.sql" (UUID_ARRAY);
     LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
     LIST_LIVE = "sql/list_live.sql" (UUID, INT8);

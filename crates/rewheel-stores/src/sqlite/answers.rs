@@ -209,6 +209,11 @@ impl ReadStore for SqliteStore {
         self.read(move |tx| read::get(tx, job, Payload::Read)).await
     }
 
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let jobs = jobs.to_vec();
+        self.read(move |tx| read::live(tx, &jobs)).await
+    }
+
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
         let (filter, page) = (filter.clone(), *page);
         self.read(move |tx| read::list(tx, &filter, &page)).await

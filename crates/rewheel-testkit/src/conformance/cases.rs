@@ -192,21 +192,16 @@ macro_rules! store_conformance {
                 does_not_disturb_the_lease,
             }
             checkpoint {
-                is_what_the_next_attempt_gets,
-                is_refused_to_who_does_not_hold_it,
-                is_refused_when_the_job_is_let_go,
-                does_not_disturb_the_lease,
+                is_what_the_next_attempt_gets, is_refused_to_who_does_not_hold_it,
+                is_refused_when_the_job_is_let_go, does_not_disturb_the_lease,
                 leaves_the_key_as_it_was,
                 outlives_the_holder_and_the_job,
                 may_be_repeated,
                 refuses_what_is_too_large,
             }
             extend {
-                keeps_a_job_from_being_overdue,
-                takes_no_time_away,
-                has_a_total_that_it_does_not_pass,
-                is_refused_to_who_does_not_hold_it,
-                may_be_repeated,
+                keeps_a_job_from_being_overdue, takes_no_time_away, has_a_total_that_it_does_not_pass,
+                is_refused_to_who_does_not_hold_it, may_be_repeated,
             }
             held {
                 lists_the_holders_own_leases,
@@ -350,8 +345,7 @@ macro_rules! store_conformance {
                 computes_as_a_pool_does, nothing_is_granted_twice, the_largest_ask_is_answered,
             }
             list {
-                finds_a_job_in_every_state,
-                keeps_what_a_job_says_in_every_state,
+                finds_a_job_in_every_state, finds_live_jobs_by_their_ids, keeps_what_a_job_says_in_every_state,
                 finds_nothing_that_is_not_there, finds_the_jobs_of_a_key, finds_the_job_of_a_key_in_every_state,
                 a_cursor_names_no_job_that_is_kept_back, reads_what_failed, reads_a_bounded_number_of_failures,
                 lists_the_newest_first,

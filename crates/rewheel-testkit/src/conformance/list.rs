@@ -291,3 +291,24 @@ pub async fn tallies_the_earliest_due(subject: &Subject) {
     assert!(subject.get(paused).await.due < dues[1]);
     assert_eq!(tally(subject, "charge").await.oldest_due, Some(dues[1]));
 }
+
+/// Jobs are found by their ids, many at once, while they are live.
+pub async fn finds_live_jobs_by_their_ids(subject: &Subject) {
+    let waiting = subject.submit("charge").await;
+    let (holder, lease) = subject.leased("mail").await;
+    let dead = subject.dead_letter("parcel").await;
+    let (done, ended) = subject.leased("sync").await;
+    subject.succeed(done, ended).await;
+    let ids = [waiting, lease.job, dead, ended.job, subject.id(), waiting];
+    let mut live = subject.store.live(&ids).await.unwrap();
+    live.sort_by_key(|job| job.id);
+    let mut expected = Vec::new();
+    for id in [waiting, lease.job] {
+        expected.push(Job { payload: None, ..subject.get(id).await });
+    }
+    expected.sort_by_key(|job| job.id);
+    assert_eq!(live, expected);
+    assert_eq!(subject.store.live(&[]).await.unwrap(), []);
+    assert!(matches!(live.iter().find(|job| job.id == lease.job).unwrap().status,
+        Status::Leased { holder: by, .. } if by == holder));
+}

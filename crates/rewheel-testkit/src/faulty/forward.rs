@@ -193,6 +193,10 @@ impl ReadStore for FaultyStore {
         self.through(Verb::Get, self.inner.get(job)).await
     }
 
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.through(Verb::Live, self.inner.live(jobs)).await
+    }
+
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {
         self.through(Verb::List, self.inner.list(filter, page)).await
     }

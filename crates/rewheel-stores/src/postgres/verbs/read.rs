@@ -7,7 +7,7 @@ use super::super::row::{
 };
 use super::super::session::Session;
 use super::super::statements::{
-    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, Sql, TALLY,
+    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, TALLY,
     UNANNOUNCED,
 };
 use crate::audit::facts;
@@ -29,6 +29,15 @@ pub(in super::super) async fn get(
 ) -> Result<Option<Job>, Trouble> {
     let rows = session.query(&GET, &[&uuid(job)]).await?;
     Ok(read_jobs(session, &rows, Payload::Read).await?.pop())
+}
+
+pub(in super::super) async fn live(
+    session: &Session<'_>,
+    jobs: &[JobId],
+) -> Result<Vec<Job>, Trouble> {
+    let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+    let rows = session.query(&LIVE, &[&ids]).await?;
+    read_jobs(session, &rows, Payload::LeaveOut).await
 }
 
 async fn read_jobs(

@@ -13,6 +13,8 @@ use rewheel_core::{
     Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Version,
 };
 use rusqlite::ErrorCode;
+use rusqlite::types::Value;
+use std::rc::Rc;
 
 pub(in super::super) fn get(
     tx: &mut Transaction<'_, '_>,
@@ -32,6 +34,21 @@ pub(in super::super) fn get(
         }
     }
     Ok(None)
+}
+
+pub(in super::super) fn live(
+    tx: &mut Transaction<'_, '_>,
+    jobs: &[JobId],
+) -> Result<Vec<Job>, Trouble> {
+    let ids: Vec<Value> = jobs.iter().map(|job| Value::Blob(job.to_bytes().to_vec())).collect();
+    let statement = tx.sql(include_str!("../sql/live.sql"))?;
+    let mut statement = statement.get();
+    let mut rows = statement.query([Rc::new(ids)])?;
+    let mut live = Vec::with_capacity(jobs.len());
+    while let Some(row) = rows.next()? {
+        live.push(read_job(tx, row, Payload::LeaveOut)?);
+    }
+    Ok(live)
 }
 
 /// The statement that lists a table.
