@@ -24,6 +24,10 @@ const RESTARTS_MAX: usize = 5;
 /// Restarts are counted for so long.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
 
+/// Loops that are restarted: each has its counter from the start, so that a first restart is seen as one.
+const RESTARTED: [&str; 6] =
+    ["claim", "heartbeat", "housekeeping", "parking", "retention", "takeover"];
+
 /// Why an engine stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {name} loop failed: {why}")]
@@ -56,7 +60,9 @@ impl Loops {
 
     /// How often each loop was restarted.
     pub(crate) fn restarts(&self) -> BTreeMap<&'static str, u64> {
-        self.restarts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut all: BTreeMap<_, _> = RESTARTED.map(|name| (name, 0)).into();
+        all.extend(self.restarts.lock().unwrap_or_else(PoisonError::into_inner).iter());
+        all
     }
 
     fn note_restart(&self, name: &'static str) {

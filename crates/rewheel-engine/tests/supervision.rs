@@ -51,7 +51,8 @@ fn restarts(engine: &Engine) -> Vec<(String, u64)> {
         Value::Count(count) => *count,
         Value::Number(_) | Value::Distribution(_) => 0,
     };
-    samples.iter().map(|one| (one.labels[0].to_string(), count(&one.value))).collect()
+    let counts = samples.iter().map(|one| (one.labels[0].to_string(), count(&one.value)));
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
 #[tokio::test(start_paused = true)]
