@@ -82,7 +82,8 @@ fn unmask(settings: &mut Value, stored: &Value) -> Result<bool, Problem> {
     if let Some(callback) = settings.get_mut("callback") {
         unmasking.put_back(callback, &stored["callback"], &shown["callback"], "/callback");
     }
-    if unmasking.kept && !goes_to_the_same(&settings["callback"], &stored["callback"]) {
+    let is_clean = unmasking.errors.is_empty();
+    if is_clean && unmasking.kept && !goes_to_the_same(&settings["callback"], &stored["callback"]) {
         // Otherwise whoever may write kinds, and may not read their secrets, could have them sent to himself.
         let why = "names another host: say the headers and secrets again, which are kept for the old one only";
         unmasking.errors.push(FieldError::new("/callback/url", why));
