@@ -371,5 +371,6 @@ async fn a_wrong_url_says_which_are_right() {
         assert!(error.to_string().contains("sqlite://rewheel.db"), "{url}: {error}");
     }
     let error = connect("sqlite://x.db?mode=fast").await.unwrap_err().to_string();
-    assert!(error.contains("`mode=fast` is not a setting"), "{error}");
+    // The value of a setting that is not known may be a password.
+    assert!(error.contains("`mode=***` is not a setting"), "{error}");
 }
