@@ -104,6 +104,45 @@ impl NewJob {
         }
     }
 
+    /// Returns the job as a store has it right after it was stored at `created`: scheduled, under no lease yet.
+    ///
+    /// ```
+    /// use rewheel::{Random, seconds};
+    /// use rewheel_core::{JobId, KindName, NewJob, State, Timestamp, When};
+    ///
+    /// let now = Timestamp::from_millis(1_000);
+    /// let id = JobId::new(now, &Random::seeded(1));
+    /// let new = NewJob::new(id, KindName::parse("charge-card")?, b"{}".to_vec());
+    /// let job = NewJob { due: When::In(seconds(2)), ..new }.to_job(now);
+    /// assert_eq!((job.state(), job.due), (State::Scheduled, Timestamp::from_millis(3_000)));
+    /// # Ok::<(), rewheel_core::NameError>(())
+    /// ```
+    pub fn to_job(&self, created: Timestamp) -> Job {
+        Job {
+            id: self.id,
+            lane: self.lane(),
+            key: self.key.clone(),
+            shard_key: self.shard_key.clone(),
+            payload: Some(self.payload.clone()),
+            attempts_max: self.attempts_max,
+            attempt_timeout: self.attempt_timeout,
+            backoff: self.backoff,
+            traceparent: self.traceparent.clone(),
+            created,
+            deadline: self.deadline.map(|deadline| deadline.resolve(created)),
+            due: self.due.resolve(created),
+            because: Because::Submitted,
+            status: Status::Scheduled,
+            fence: Fence::new(0),
+            version: Version::new(1),
+            attempt: 0,
+            attempts_before: 0,
+            takeovers: 0,
+            takeovers_counted: 0,
+            failure: None,
+        }
+    }
+
     /// Whether another is surely in the same lane: found out without making either lane.
     pub fn is_beside(&self, other: &NewJob) -> bool {
         (&self.kind, &self.tenant, self.priority) == (&other.kind, &other.tenant, other.priority)

@@ -9,8 +9,8 @@ use crate::trace;
 use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
-    Because, Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError,
-    ShardKey, State, Status, Tenant, Timestamp, Version, When,
+    Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey,
+    State, Status, Tenant, Timestamp, When,
 };
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -353,33 +353,9 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
 /// The job as the store has it now, without asking for it.
 pub(crate) fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fence) -> Job {
     let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
-    Job {
-        id: job.id,
-        lane: job.lane(),
-        key: job.key.clone(),
-        shard_key: job.shard_key.clone(),
-        payload: Some(job.payload.clone()),
-        attempts_max: job.attempts_max,
-        attempt_timeout: job.attempt_timeout,
-        backoff: job.backoff,
-        traceparent: job.traceparent.clone(),
-        created: due,
-        deadline: job.deadline.map(|deadline| deadline.resolve(due)),
-        due,
-        because: Because::Submitted,
-        status: Status::Leased {
-            holder: direct.holder,
-            overdue: due.plus(timeout).plus(direct.grace),
-            wanted: None,
-        },
-        fence,
-        version: Version::new(1),
-        attempt: 0,
-        attempts_before: 0,
-        takeovers: 0,
-        takeovers_counted: 0,
-        failure: None,
-    }
+    let overdue = due.plus(timeout).plus(direct.grace);
+    let status = Status::Leased { holder: direct.holder, overdue, wanted: None };
+    Job { due, status, fence, ..job.to_job(due) }
 }
 
 /// Where the time in an id comes from. It only orders ids; nothing is decided by it.

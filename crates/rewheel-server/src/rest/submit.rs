@@ -16,9 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use rewheel::axum::idempotency_key;
 use rewheel_core::store::{IfRefused, Insert, Inserted};
-use rewheel_core::{
-    Because, Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, TokenRole, Version, When,
-};
+use rewheel_core::{Fence, Job, JobId, Key, Limits, NewJob, Status, Timestamp, TokenRole, When};
 use rewheel_engine::Engine;
 use rewheel_engine::trace::is_traceparent;
 use serde_json::{Value, json};
@@ -273,29 +271,7 @@ async fn stored(
         }
         None => Status::Scheduled,
     };
-    Ok(Job {
-        id: job.id,
-        lane: job.lane(),
-        key: job.key.clone(),
-        shard_key: job.shard_key.clone(),
-        payload: Some(job.payload.clone()),
-        attempts_max: job.attempts_max,
-        attempt_timeout: job.attempt_timeout,
-        backoff: job.backoff,
-        traceparent: None,
-        created,
-        deadline: job.deadline.map(|deadline| deadline.resolve(created)),
-        due,
-        because: Because::Submitted,
-        status,
-        fence: leased.unwrap_or_default(),
-        version: Version::new(1),
-        attempt: 0,
-        attempts_before: 0,
-        takeovers: 0,
-        takeovers_counted: 0,
-        failure: None,
-    })
+    Ok(Job { due, status, fence: leased.unwrap_or_default(), ..job.to_job(created) })
 }
 
 /// What a caller that may not read learns of the job that has its key: that it is there, and what the caller said itself.

@@ -4,7 +4,7 @@ use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{KeyName, KeyRow, Row, World};
 use crate::payload::payload_hash;
 use rewheel_core::store::{Answer, Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
-use rewheel_core::{Because, Fence, Job, JobId, NewJob, State, Status, Timestamp, Version};
+use rewheel_core::{Job, JobId, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 
 /// What is to be done with one job of a batch.
@@ -160,29 +160,7 @@ fn key_name(new: &NewJob) -> Option<KeyName> {
 }
 
 fn new_row(new: &NewJob, inserted: u64, now: Timestamp) -> Row {
-    let job = Job {
-        id: new.id,
-        lane: new.lane(),
-        key: new.key.clone(),
-        shard_key: new.shard_key.clone(),
-        payload: None,
-        attempts_max: new.attempts_max,
-        attempt_timeout: new.attempt_timeout,
-        backoff: new.backoff,
-        traceparent: new.traceparent.clone(),
-        created: now,
-        deadline: new.deadline.map(|deadline| deadline.resolve(now)),
-        due: new.due.resolve(now),
-        because: Because::Submitted,
-        status: Status::Scheduled,
-        fence: Fence::new(0),
-        version: Version::new(1),
-        attempt: 0,
-        attempts_before: 0,
-        takeovers: 0,
-        takeovers_counted: 0,
-        failure: None,
-    };
+    let job = Job { payload: None, ..new.to_job(now) };
     Row {
         job,
         payload: new.payload.clone(),
