@@ -4,6 +4,7 @@ use super::error::{Stage, Trouble, broken, judge, judge_pool};
 use super::for_schema;
 use deadpool_postgres::{Object, Pool};
 use rewheel_core::store::Answer;
+use std::time::Duration;
 use tokio_postgres::Client;
 
 /// What each version of the tables adds to the one before it. Never edited once released.
@@ -20,6 +21,16 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("kind_versions", include_str!("migrations/0010_kind_versions.sql")),
 ];
 
+/// How long a migration waits for the lock of a table. Everything that needs the table after it, heartbeats included, waits
+/// behind it: this must be a small part of a lease.
+const LOCK_TIMEOUT: &str = "1s";
+
+/// How often a migration is tried whose lock somebody else has, such as a backup.
+const TRIES_MAX: u32 = 200;
+
+/// How long the work goes on between two tries.
+const REST: Duration = Duration::from_secs(3);
+
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
 pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
     let connection = pool.get().await.map_err(judge_pool)?;
@@ -27,7 +38,7 @@ pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
         if version(&connection, schema).await? == MIGRATIONS.len() {
             return Ok(());
         }
-        apply(&connection, schema).await?;
+        apply_patiently(&connection, schema).await?;
         connection.batch_execute("COMMIT").await?;
         Ok::<_, Trouble>(())
     };
@@ -39,11 +50,27 @@ pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
     done.map_err(|trouble| judge(trouble, Stage::Open))
 }
 
+/// Tries again while others have a lock that a migration needs, and lets the work go on in between.
+async fn apply_patiently(client: &Client, schema: &str) -> Result<(), Trouble> {
+    for tries in 1.. {
+        match apply(client, schema).await {
+            Err(trouble) if trouble.is_lock() && tries < TRIES_MAX => {
+                client.batch_execute("ROLLBACK").await?;
+                tracing::warn!(tries, "migration waits for the lock of a table: trying again");
+                tokio::time::sleep(REST).await;
+            }
+            done => return done,
+        }
+    }
+    Ok(())
+}
+
 async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
-    // The lock ends with the transaction: behind a pooler another kind would stay with a stranger.
+    // The lock ends with the transaction: behind a pooler another kind would stay with a stranger. Waiting for it holds up
+    // only those who migrate, too.
     let lock = format!(
         "BEGIN; SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min'; \
-         SELECT pg_advisory_xact_lock(hashtext('rewheel {schema}'))"
+         SELECT pg_advisory_xact_lock(hashtext('rewheel {schema}')); SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
     );
     client.batch_execute(&lock).await?;
     let from = version(client, schema).await?;

@@ -128,3 +128,38 @@ async fn an_index_that_is_gone_is_a_risk() {
     let message = about_indexes().await.expect("a risk");
     assert!(message.starts_with(&format!("{}: missing", all.join(", "))), "{message}\n{all:?}");
 }
+
+/// A backup holds locks for as long as it takes. A migration that waits for them must not make everybody else wait.
+#[tokio::test]
+async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
+    let schema = Schema::fresh();
+    Node::of(&schema).await;
+    let (backup, worker) = (schema.connect().await, schema.connect().await);
+    let name = schema.name();
+    // As the release before this one left it.
+    let before = format!(
+        "ALTER TABLE {name}.kinds DROP COLUMN version; DELETE FROM {name}.migrations WHERE name = 'kind_versions'"
+    );
+    backup.batch_execute(&before).await.expect("an older version");
+    let reading = format!("BEGIN; LOCK TABLE {name}.kinds IN ACCESS SHARE MODE");
+    backup.batch_execute(&reading).await.expect("a backup reads");
+    let mut opening = JoinSet::new();
+    let url = schema.url().to_owned();
+    opening.spawn(async move { PostgresStore::open(&url).await.map(drop) });
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' \
+                 AND relation = $1::text::regclass";
+    let table = format!("{name}.kinds");
+    let is_waiting = async {
+        while worker.query_one(waits, &[&table]).await.expect("locks").get::<_, i64>(0) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    soon("the migration waits", is_waiting).await;
+    // Half of what it would have waited for.
+    worker.batch_execute("SET lock_timeout = '30s'").await.expect("a limit");
+    let write = format!("UPDATE {name}.kinds SET paused = paused");
+    worker.batch_execute(&write).await.expect("the work goes on while the backup reads");
+    backup.batch_execute("COMMIT").await.expect("the backup ends");
+    let opened = soon("the migration ends", opening.join_next()).await;
+    opened.expect("it was started").expect("no panic").expect("it opens");
+}
