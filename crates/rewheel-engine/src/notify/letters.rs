@@ -8,7 +8,7 @@ use super::turn::is_turn;
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment};
 use rewheel_core::store::{DeadLetter, StoreError};
-use rewheel_core::{HolderId, JobId, Limits, Timestamp, Version};
+use rewheel_core::{Holder, HolderId, JobId, Limits, Role, Timestamp, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -185,8 +185,9 @@ impl Letters {
         if fleet.is_none() {
             let store = &self.shared.store;
             let holders = store.holders().await?;
-            let living = holders.iter().filter(|holder| holder.died.is_none());
-            let living = living.map(|holder| holder.id).collect();
+            // Workers send no notices: none of them has a turn.
+            let sends = |holder: &&Holder| holder.died.is_none() && holder.role == Role::Engine;
+            let living = holders.iter().filter(sends).map(|holder| holder.id).collect();
             *fleet = Some(Fleet { now: store.now().await?, living });
         }
         let Some(Fleet { now, living }) = fleet else { return Ok(false) };

@@ -5,8 +5,10 @@ use super::support::{
     submit, telling, unannounced,
 };
 use rewheel::{Category, seconds};
-use rewheel_core::store::Insert;
-use rewheel_core::{Failure, NewJob, Report, Tenant};
+use rewheel_core::store::{Insert, LeaseStore};
+use rewheel_core::{
+    Failure, HolderId, NewHolder, NewJob, Report, Role, Tenant, Timestamp, WorkerOwner,
+};
 use rewheel_engine::notify::{Event, NotifySettings, Route, Severity};
 use rewheel_engine::{Engine, EngineSettings};
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -142,6 +144,30 @@ async fn a_letter_is_told_although_its_engine_died_before_it_could() -> Tested {
     drop(first);
     assert_eq!((deaf.told().len(), unannounced(&store).await), (0, 1));
 
+    let person = Person::new(Mood::Takes);
+    let _second = telling(&store, &person).start().await?;
+    pass(60).await;
+    assert_eq!((person.told().len(), unannounced(&store).await), (1, 0));
+    Ok(())
+}
+
+/// Workers have no notifiers: nobody waits for them to send a notice.
+#[tokio::test(start_paused = true)]
+async fn a_letter_does_not_wait_for_workers() -> Tested {
+    let (store, deaf) = (store(), Person::new(Mood::Hangs));
+    let first = telling(&store, &deaf).start().await?;
+    submit(&first, 1).await;
+    while unannounced(&store).await == 0 {
+        pass(1).await;
+    }
+    first.kill();
+    let random = rewheel::Random::seeded(7);
+    for _ in 0..50 {
+        let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &random);
+        let role = Role::Worker { owner: WorkerOwner::NoToken };
+        let lease_ttl = seconds(36_000);
+        store.join(&NewHolder { id, name: "w".to_owned(), role, lease_ttl }).await?;
+    }
     let person = Person::new(Mood::Takes);
     let _second = telling(&store, &person).start().await?;
     pass(60).await;
