@@ -38,9 +38,18 @@ pub(crate) async fn run(
         let _ = shared.to_dispatch.send(Command::Place);
         return;
     }
-    let target = match call(&waiting, &kind) {
-        Ok(target) => target,
-        Err((wait, failure)) => {
+    let target = match catch_unwind(AssertUnwindSafe(|| call(&waiting, &kind))) {
+        Ok(Ok(target)) => target,
+        // The runner's code, too: its panic is a failure of its job, and of nothing else.
+        Err(panic) => {
+            let report = panicked(&*panic);
+            let decision = decide_next(&shared, &waiting, &kind, &report);
+            let settlement = settlement(&shared, &waiting.job, &kind, decision, failure(report));
+            unsettled.settles();
+            let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });
+            return;
+        }
+        Ok(Err((wait, failure))) => {
             Pass::undo(places.paid.take());
             shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
             let decision = Decision::Snooze { after: wait, because: Because::Snooze };
@@ -333,7 +342,7 @@ fn decide(
     };
     let routed = kind.settings.routes.route(report, &kind.policy(job));
     let mut decision = routed.decide(&history, &shared.random);
-    kind.ceilings.clamp_delay(&mut decision);
+    kind.ceilings.clamp_delay(&mut decision, kind.settings.sticky_max);
     if let Some(rule) = routed.rule {
         let (rule, decision) = (rule + 1, decision.as_str());
         tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "a rule was obeyed");

@@ -93,17 +93,28 @@ impl Ceilings {
     }
 
     /// Makes a decision wait as long as it must, and not for ever: jitter, handlers, callees and workers may ask for anything.
-    pub(crate) fn clamp_delay(&self, decision: &mut Decision) {
+    /// A retry that becomes longer than `sticky_max` by this goes back to the store.
+    pub(crate) fn clamp_delay(&self, decision: &mut Decision, sticky_max: Duration) {
         match decision {
-            Decision::Retry { after, .. } | Decision::Snooze { after, .. } => {
-                *after = (*after).max(self.delay_floor).min(Limits::DURATION_MAX);
+            Decision::Retry { after, sticky, .. } => {
+                if *after < self.delay_floor && self.delay_floor > sticky_max {
+                    *sticky = false;
+                }
+                *after = self.clamp(*after);
             }
+            Decision::Snooze { after, .. } => *after = self.clamp(*after),
             Decision::Succeed
             | Decision::Dead { .. }
             | Decision::Fail { .. }
             | Decision::Pause
             | Decision::Cancel => {}
         }
+    }
+}
+
+impl Ceilings {
+    fn clamp(&self, delay: Duration) -> Duration {
+        delay.max(self.delay_floor).min(Limits::DURATION_MAX)
     }
 }
 
@@ -201,13 +212,19 @@ mod tests {
     fn a_wait_is_never_shorter_than_the_floor() {
         let retry = |after| Decision::Retry { after, sticky: true, because: Because::Backoff };
         let mut decision = retry(millis(0));
-        kind("{}").ceilings().clamp_delay(&mut decision);
+        kind("{}").ceilings().clamp_delay(&mut decision, seconds(10));
         assert_eq!(decision, retry(millis(10)));
         let mut longer = retry(millis(11));
-        kind("{}").ceilings().clamp_delay(&mut longer);
+        kind("{}").ceilings().clamp_delay(&mut longer, seconds(10));
         assert_eq!(longer, retry(millis(11)));
+        let slow = kind(r#"{"backoff":"fixed 1h","delay_floor":"1m"}"#);
+        let mut raised = retry(millis(5));
+        slow.ceilings().clamp_delay(&mut raised, seconds(10));
+        let because = Because::Backoff;
+        let expected = Decision::Retry { after: seconds(60), sticky: false, because };
+        assert_eq!(raised, expected, "it does not wait in the wheel for longer than sticky_max");
         let mut endless = retry(Duration::MAX);
-        kind("{}").ceilings().clamp_delay(&mut endless);
+        kind("{}").ceilings().clamp_delay(&mut endless, seconds(10));
         assert_eq!(endless, retry(Limits::DURATION_MAX));
     }
 }

@@ -33,7 +33,8 @@ impl Heartbeat {
         Heartbeat {
             vigil,
             origin: now,
-            renewed: now,
+            // A loop that was restarted goes on from the last renewal.
+            renewed: shared.renewed(),
             ticks: 0,
             ticked: now,
             is_failing: false,
@@ -85,6 +86,7 @@ impl Heartbeat {
                 self.shared.meters.renewal(Renewal::Renewed);
                 self.shared.meters.store_time(renewed.at, self.shared.clock.now());
                 self.renewed = sent;
+                self.shared.set_renewed(sent);
                 self.is_failing = false;
                 if self.shared.set_doubtful(false) {
                     tracing::info!(%holder, "lease renewed: work goes on");
@@ -138,6 +140,10 @@ impl Heartbeat {
         let fresh = self.shared.new_holder_id();
         let joining = new_holder(fresh, &self.shared);
         match self.shared.store.join(&joining).await {
+            Ok(_) if self.shared.loops.failure().is_some() => {
+                // The engine failed meanwhile, and left as the old holder.
+                let _ = self.shared.store.leave(fresh).await;
+            }
             Ok(_) => {
                 tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
                 self.shared.set_holder(fresh);
@@ -146,6 +152,7 @@ impl Heartbeat {
                 self.shared.notify_lease(Severity::Error, "taken_for_dead", text, &dead);
                 self.is_failing = false;
                 self.renewed = self.shared.clock.now();
+                self.shared.set_renewed(self.renewed);
                 self.vigil = Vigil::new(self.shared.settings.lease_ttl);
                 self.shared.set_doubtful(false);
                 self.shared.look.notify_one();

@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     ticks: AtomicU64,
     stopping: AtomicBool,
     doubtful: AtomicBool,
+    /// When the last renewal was sent that succeeded.
+    renewed: Mutex<Moment>,
 }
 
 /// The right to run one attempt.
@@ -219,6 +221,7 @@ impl Shared {
             ticks: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
+            renewed: Mutex::new(Clock::system().now()),
         }
     }
 
@@ -409,7 +412,17 @@ impl Shared {
     }
 
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.doubtful.load(Ordering::Acquire)
+        // An engine that failed starts nothing more, whatever its lease says.
+        self.doubtful.load(Ordering::Acquire) || self.loops.failure().is_some()
+    }
+
+    /// Returns when the last renewal of the lease was sent that succeeded; when the engine started, if none was yet.
+    pub(crate) fn renewed(&self) -> Moment {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_renewed(&self, renewed: Moment) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
     }
 
     /// Returns whether that is news.

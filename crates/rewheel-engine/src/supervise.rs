@@ -21,6 +21,9 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// Restarts of one loop within [`RESTARTS_WITHIN`] before the engine is taken to be broken.
 const RESTARTS_MAX: usize = 5;
 
+/// How long a failed engine tries to give back its jobs and to deregister.
+const LEAVE_MAX: Duration = Duration::from_secs(30);
+
 /// Restarts are counted for so long.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
 
@@ -83,7 +86,13 @@ pub(crate) async fn restarting(
 ) {
     let mut restarts: Vec<Moment> = Vec::new();
     loop {
-        let ended = Caught(make(Arc::clone(&shared), stop.clone())).await;
+        // Also what makes the loop may panic.
+        let (its, until) = (Arc::clone(&shared), stop.clone());
+        let made = catch_unwind(AssertUnwindSafe(|| make(its, until)));
+        let ended = match made {
+            Ok(work) => Caught(work).await,
+            Err(panic) => Err(message(&*panic)),
+        };
         if shared.is_stopping() || stop.is_cancelled() {
             return;
         }
@@ -100,7 +109,8 @@ pub(crate) async fn restarting(
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = shared.clock.sleep(RESTART_AFTER) => {}
+            // A lease is not renewed meanwhile.
+            () = shared.clock.sleep(RESTART_AFTER.min(shared.settings.lease_ttl / 10)) => {}
         }
     }
 }
@@ -121,15 +131,32 @@ pub(crate) async fn essential(
 }
 
 /// Stops an engine that cannot go on: starts nothing new, gives back what it has, and deregisters.
-async fn fail(shared: &Shared, name: &'static str, why: String) {
+async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
     let failure = EngineFailure { name, why };
     if shared.loops.failure.set(failure.clone()).is_err() {
         return;
     }
     tracing::error!(name, why = failure.why, "loop failed: this engine stops");
     shared.notify_error("engine_failed", "an engine stopped by itself", &failure);
-    shared.set_doubtful(true);
+    // Whatever happens below, the failure is reported.
+    let _reported = Reported(Arc::clone(shared));
     shared.cancel_all();
+    let (leaving, clock) = (Arc::clone(shared), shared.clock.clone());
+    let leaves = Caught(Box::pin(async move { leave(&leaving).await }));
+    tokio::select! {
+        biased;
+        left = leaves => {
+            if let Err(panic) = left {
+                tracing::error!(panic, "giving back jobs panicked: others take them when the lease expires");
+            }
+        }
+        () = clock.sleep(LEAVE_MAX) => {
+            tracing::warn!("giving back jobs takes too long: others take them when the lease expires");
+        }
+    }
+}
+
+async fn leave(shared: &Shared) {
     let holder = shared.holder();
     if let Err(error) = housekeeping::give_back_all(shared, holder).await {
         tracing::warn!(%error, "jobs could not be given back: others take them when the lease expires");
@@ -137,7 +164,15 @@ async fn fail(shared: &Shared, name: &'static str, why: String) {
     if let Err(error) = shared.store.leave(holder).await {
         tracing::warn!(%error, "deregistration failed: the lease will expire");
     }
-    shared.loops.failed.cancel();
+}
+
+/// Tells those who wait for a failure, at the latest when it is dropped.
+struct Reported(Arc<Shared>);
+
+impl Drop for Reported {
+    fn drop(&mut self) {
+        self.0.loops.failed.cancel();
+    }
 }
 
 /// A future whose panic is its result.

@@ -116,6 +116,54 @@ async fn an_engine_whose_loop_panics_again_and_again_stops() -> Tested {
     check_failure(Verb::Lanes, u32::MAX, "claim").await
 }
 
+/// What made a loop panic may make the way out panic as well.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_cannot_even_leave_says_that_it_failed() -> Tested {
+    for verb in [Verb::Held, Verb::GiveBack, Verb::Leave] {
+        let store = store();
+        let panics = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&panics);
+        let faulty = FaultyStore::in_weather(Arc::new(store.clone()), move |called| {
+            let is_broken = count.load(Ordering::SeqCst) > 0;
+            Box::pin(async move {
+                assert!(
+                    !is_broken || ![verb, Verb::Settle].contains(&called),
+                    "a bug in the driver"
+                );
+                None
+            })
+        });
+        let broken = engine(Arc::new(faulty)).await?;
+        panics.store(1, Ordering::SeqCst);
+        broken.submit_raw("work", Vec::new()).delay(seconds(3)).await?;
+        let failure = broken.failed().await;
+        assert_eq!(failure.name, "settle", "{verb:?}");
+        assert!(broken.status().doubtful, "it starts nothing more");
+        broken.kill();
+    }
+    Ok(())
+}
+
+/// A renewal that was on its way when the engine failed does not bring it back to work.
+#[tokio::test(start_paused = true)]
+async fn a_failed_engine_stays_failed() -> Tested {
+    let store = store();
+    let (faulty, left) = panicking(&store, Verb::Settle, 0);
+    let broken = engine(faulty).await?;
+    left.store(u32::MAX, Ordering::SeqCst);
+    broken.submit_raw("work", Vec::new()).await?;
+    broken.failed().await;
+    let later = broken.submit_raw("work", Vec::new()).await?.id;
+    tokio::time::sleep(seconds(120)).await;
+    assert!(broken.status().doubtful);
+    let job = store.get(later).await?.expect("it is stored");
+    assert_eq!((job.state(), job.fence.get()), (State::Scheduled, 0), "others run it");
+    let living = store.holders().await?.into_iter().filter(|holder| holder.died.is_none());
+    assert_eq!(living.count(), 0, "it does not join again");
+    broken.kill();
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_is_no_failure() -> Tested {
     let store = store();

@@ -91,6 +91,8 @@ statements! {
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
     LIST_LIVE = "sql/list_live.sql" (UUID, INT8);
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
+    LOCK_JOBS = "sql/lock_jobs.sql" ();
+    LOCK_TIMEOUT = "sql/lock_timeout.sql" ();
     LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8);
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);

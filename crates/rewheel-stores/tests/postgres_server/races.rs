@@ -2,10 +2,12 @@
 
 use crate::support::{Node, soon};
 use rewheel_core::store::{
-    Change, Edit, Insert, Inserted, OperateStore, Outcome, Settled, Settlement, SubmitStore, What,
-    WorkStore,
+    Change, Edit, Extension, Insert, Inserted, KindStore, OperateStore, Outcome, Refusal, Settled,
+    Settlement, SubmitStore, What, WorkStore,
 };
-use rewheel_core::{Actor, Keep, Key, Lane, NewJob, Priority};
+use rewheel_core::{
+    Actor, Keep, Key, KindEdit, KindEditWhat, KindEdited, KindName, Lane, NewJob, Priority,
+};
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -143,4 +145,93 @@ async fn nodes_that_claim_at_once_share_the_jobs() {
     let done: usize = soon("the work", work.join_all()).await.into_iter().sum();
     assert_eq!(done, 300);
     nodes[0].balance().await;
+}
+
+async fn delete(node: &Node, kind: &str) -> KindEdited {
+    let name = KindName::parse(kind).expect("a name");
+    let edit = KindEdit { name, what: KindEditWhat::Delete, if_version: None };
+    node.store.edit_kind(&edit, &Actor::new("test")).await.expect("it answers")
+}
+
+/// A node that remembers the lane of a kind does not store jobs of it after another node deleted the kind: nobody would run
+/// them.
+#[tokio::test]
+async fn a_job_of_a_kind_that_was_deleted_elsewhere_is_refused() {
+    let schema = Schema::fresh();
+    let (node, other) = (Node::of(&schema).await, Node::of(&schema).await);
+    let holder = other.holder().await;
+    other.submit("a").await;
+    other.kinds(&["b"]).await;
+    other.submit("b").await;
+    let lease = other.claim_only(holder, "a").await.lease();
+    other.store.settle(holder, &[Settlement::succeed(lease)]).await.expect("settled");
+    assert!(matches!(delete(&node, "a").await, KindEdited::Done(_)));
+
+    let unknown = Inserted::Refused(Refusal::UnknownKind);
+    let plain = [other.job("a"), other.job("b")];
+    let answers = other.store.insert(&Insert::new(&plain)).await.expect("it answers");
+    assert_eq!(answers[0], unknown);
+    assert!(matches!(answers[1], Inserted::Created { .. }));
+    node.kinds(&["a"]).await;
+    other.insert(&[other.job("a")]).await;
+    assert!(matches!(delete(&node, "a").await, KindEdited::HasJobs(_)));
+}
+
+/// The same for a job with a key: the key is not left behind.
+#[tokio::test]
+async fn the_key_of_a_job_whose_kind_was_deleted_stays_free() {
+    let schema = Schema::fresh();
+    let (node, other) = (Node::of(&schema).await, Node::of(&schema).await);
+    let holder = other.holder().await;
+    other.submit("a").await;
+    let lease = other.claim_only(holder, "a").await.lease();
+    other.store.settle(holder, &[Settlement::succeed(lease)]).await.expect("settled");
+    assert!(matches!(delete(&node, "a").await, KindEdited::Done(_)));
+    let keyed = NewJob { key: Key::parse("order-17").ok(), ..other.job("a") };
+    let first = other.store.insert(&Insert::new(std::slice::from_ref(&keyed))).await;
+    assert!(first.expect_err("its lane is gone").is_transient(), "it is worth another try");
+    let again = other.store.insert(&Insert::new(std::slice::from_ref(&keyed))).await;
+    assert_eq!(again.expect("it answers"), [Inserted::Refused(Refusal::UnknownKind)]);
+    node.kinds(&["a"]).await;
+    other.insert(&[NewJob { key: Key::parse("order-17").ok(), ..other.job("a") }]).await;
+}
+
+/// A job that somebody else changes while it gets more time still is its holder's.
+#[tokio::test]
+async fn an_extension_beside_another_change_counts() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    let holder = node.holder().await;
+    node.submit("a").await;
+    let lease = node.claim_only(holder, "a").await.lease();
+    let mut user = schema.connect().await;
+    let transaction = user.transaction().await.expect("a transaction");
+    let change =
+        format!("UPDATE {}.jobs SET wanted = 'cancel' WHERE id = '{}'", schema.name(), lease.job);
+    transaction.batch_execute(&change).await.expect("a change");
+    let store = node.store.clone();
+    let mut extending = JoinSet::new();
+    extending.spawn(async move {
+        let extension = Extension {
+            lease,
+            timeout: seconds(600),
+            total_max: seconds(6_000),
+            grace: seconds(1),
+        };
+        store.extend(holder, &extension).await
+    });
+    let visitor = schema.connect().await;
+    let waits = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) \
+                 WHERE NOT granted AND query LIKE '%extend: more time%' AND query LIKE $1";
+    let of_schema = format!("%{}.jobs%", schema.name());
+    let is_waiting = async {
+        while visitor.query_one(waits, &[&of_schema]).await.expect("locks").get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the extension waits", is_waiting).await;
+    transaction.commit().await.expect("the change counts");
+    let extended = soon("it answers", extending.join_next()).await;
+    let extended = extended.expect("it was started").expect("no panic").expect("it answers");
+    assert!(extended.is_some(), "the lease is the same");
 }

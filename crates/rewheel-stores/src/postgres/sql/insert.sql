@@ -14,6 +14,10 @@ job AS MATERIALIZED (
            AS given (id, lane, due_at, due_in, deadline_at, deadline_in, attempts_max, attempt_timeout_ms, backoff, key,
                      shard_key, traceparent, payload)
 ),
+-- A node may remember a lane whose kind was deleted a moment ago: its jobs are left out, and its lane is answered.
+known AS MATERIALIZED (
+    SELECT lanes.lane FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind WHERE lanes.lane = ANY ($7)
+),
 -- Lanes in which nobody would be overtaken, of kinds that may run.
 open AS MATERIALIZED (
     SELECT named.lane
@@ -36,11 +40,12 @@ stored AS (
            now, deadline, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, payload
       FROM (SELECT *, CASE WHEN direct THEN rewheel.later(rewheel.later(now, coalesce(attempt_timeout_ms, $4)), $5) END AS overdue
               FROM (SELECT *, due <= now AND lane IN (SELECT lane FROM open) AS direct FROM job) AS job) AS job
-     WHERE deadline IS NULL OR (deadline > now AND deadline >= due)
+     WHERE (deadline IS NULL OR (deadline > now AND deadline >= due)) AND lane IN (SELECT lane FROM known)
     RETURNING 1
 ),
 line AS (
     INSERT INTO rewheel.ledger (at_ms, submitted, pruned)
     SELECT now, submitted, 0 FROM clock, (SELECT count(*) AS submitted FROM stored) AS counted WHERE submitted > 0
 )
-SELECT now, ARRAY (SELECT lane FROM open) FROM clock;
+SELECT now, ARRAY (SELECT lane FROM open),
+       ARRAY (SELECT DISTINCT lane FROM unnest($7) AS given (lane) WHERE lane NOT IN (SELECT lane FROM known)) FROM clock;

@@ -172,6 +172,11 @@ impl<'a> Insertion<'a> {
         } else {
             self.store(session, &rows, Some(self.now)).await?
         };
+        if rows.len() != self.rows(&answers).len() {
+            // Keys were taken for jobs that were not stored. Tried again, the jobs are refused.
+            let why = "a kind was deleted while jobs of it were stored";
+            return Err(StoreError::Unavailable(why.into()).into());
+        }
         self.created(&mut answers, &open);
         self.answer_twins(&mut answers, &twins);
         finish(answers)
@@ -225,7 +230,19 @@ impl<'a> Insertion<'a> {
             session.one(&INSERT_MANY, &params).await?
         };
         self.now = instant(row.try_get(0)?);
+        let gone: Vec<i32> = row.try_get(2)?;
+        self.forget(session, &gone);
         Ok(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect())
+    }
+
+    /// Forgets lanes whose kind was deleted since they were looked up: their jobs were not stored.
+    fn forget(&mut self, session: &Session<'_>, gone: &[i32]) {
+        for (job, lane) in self.insert.jobs.iter().zip(&mut self.lanes) {
+            if lane.is_some_and(|lane| gone.contains(&lane)) {
+                session.shared.lanes.forget_kind(&job.kind);
+                *lane = None;
+            }
+        }
     }
 
     /// Answers for what was stored, as the statement decided.
@@ -235,7 +252,9 @@ impl<'a> Insertion<'a> {
                 continue;
             }
             let due = job.due.resolve(self.now);
-            *answer = Some(if self.is_too_late(job) {
+            *answer = Some(if lane.is_none() {
+                Inserted::Refused(Refusal::UnknownKind)
+            } else if self.is_too_late(job) {
                 Inserted::Refused(Refusal::DeadlineTooEarly)
             } else {
                 let leased = due <= self.now && lane.is_some_and(|lane| open.contains(&lane));

@@ -5,7 +5,7 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned, version};
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CHANGE_KIND, DELETE_KIND, KIND_IS_USED, KINDS, LOCK_KIND, PUT_KIND,
+    CHANGE_KIND, DELETE_KIND, KIND_IS_USED, KINDS, LOCK_JOBS, LOCK_KIND, LOCK_TIMEOUT, PUT_KIND,
 };
 use super::audit::{Line, audit};
 use crate::suspects;
@@ -99,6 +99,9 @@ async fn delete_kind(
 ) -> Result<(KindEdited, bool), Trouble> {
     let kind = locked.kind;
     let params: [Param<'_>; 1] = [&kind.name.as_str()];
+    // No job of the kind may be on its way in: one that comes later finds that the kind is gone.
+    session.one(&LOCK_TIMEOUT, &[]).await?;
+    session.execute(&LOCK_JOBS, &[]).await?;
     if session.one(&KIND_IS_USED, &params).await?.try_get(0)? {
         return Ok((KindEdited::HasJobs(kind), false));
     }
