@@ -70,3 +70,23 @@ fn shells_are_told_what_there_is() {
     }
     assert_eq!(run(folder.path(), &["completions", "cmd"]).code, 2);
 }
+
+#[test]
+fn a_password_of_any_form_is_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let urls = [
+        "postgres://u:a/bS3CRET@127.0.0.1:1/db",
+        "postgres://u:a#S3CRET@127.0.0.1:1/db",
+        "postgres://u:a?S3CRET@127.0.0.1:1/db",
+        "postgres://127.0.0.1:1/db?foo=S3CRET",
+        "user:S3CRET@127.0.0.1",
+    ];
+    for url in urls {
+        for args in [&["config", "show"][..], &["config", "show", "--json"]] {
+            let mut command = command(folder.path());
+            command.env("REWHEEL__STORE__URL", url).args(args);
+            let ran = Ran::of(&command.output().unwrap());
+            assert!(!format!("{ran:?}").contains("S3CRET"), "{url}: {ran:?}");
+        }
+    }
+}

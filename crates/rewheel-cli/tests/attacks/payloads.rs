@@ -41,7 +41,8 @@ pub(crate) async fn reach_workers_byte_for_byte(attack: Attack) {
 pub(crate) async fn that_parsers_refuse_do_not_get_in(attack: Attack) {
     let server = attack.serve(CONFIG).await;
     let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
-    for payload in ["1e999", "[1,-1e999]", r#""\ud800""#, deep.as_str()] {
+    let private = r#"[{"$serde_json::private::RawValue":"x"}]"#;
+    for payload in ["1e999", "[1,-1e999]", r#""\ud800""#, private, deep.as_str()] {
         let body = format!(r#"{{"kind":"mail","payload":{payload}}}"#);
         let refused = server.send("POST", "/v1/jobs", &body).await;
         refused.assert_problem(422, "invalid_field");

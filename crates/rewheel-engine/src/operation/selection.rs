@@ -14,14 +14,15 @@ const LOOKED_AT_MAX: usize = 100_000;
 /// Jobs that a preview names.
 const SAMPLE_MAX: usize = 10;
 
-/// What the text of every id has.
-const IN_EVERY_ID: &str = "-7";
+/// A text that may be part of an id says little if it is shorter than this: ids of many years begin alike, and their other digits
+/// are random. So many digits are those of about a minute.
+const ID_DIGITS_MIN: usize = 8;
 
-/// No job was submitted before this: 2020.
-const FIRST_MS: i64 = 1_577_836_800_000;
+/// No job was submitted before this: the start of 2026.
+const FIRST_MS: i64 = 1_767_225_600_000;
 
-/// No job is meant to be due after this: 2200.
-const LAST_MS: i64 = 7_258_118_400_000;
+/// No job is meant to be due after this: 2100.
+const LAST_MS: i64 = 4_102_444_800_000;
 
 /// Which jobs: all conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,14 @@ pub struct Selection {
     pub filter: Filter,
     /// Those of this incident, see [`Incident`].
     pub incident: Option<String>,
+}
+
+/// Whether a text that is searched for keeps jobs back: not one that nearly every id has.
+fn tells_apart(text: &str) -> bool {
+    let text = text.trim();
+    let is_of_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    let digits = text.chars().filter(char::is_ascii_hexdigit).count();
+    !text.is_empty() && (!text.chars().all(is_of_id) || digits >= ID_DIGITS_MIN)
 }
 
 impl From<Filter> for Selection {
@@ -62,7 +71,7 @@ impl Selection {
     ///
     /// let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
     /// assert!(Selection::from(text("order")).narrows(BulkVerb::Cancel));
-    /// assert!(!Selection::from(text("-")).narrows(BulkVerb::Cancel));
+    /// assert!(!Selection::from(text("01a")).narrows(BulkVerb::Cancel), "part of every id");
     /// ```
     pub fn narrows(&self, verb: BulkVerb) -> bool {
         let filter = &self.filter;
@@ -75,7 +84,7 @@ impl Selection {
             || filter.tenant.is_some()
             || filter.key.is_some()
             || filter.category.is_some()
-            || filter.text.as_ref().is_some_and(|text| !IN_EVERY_ID.contains(text.as_str()))
+            || filter.text.as_deref().is_some_and(tells_apart)
             || [filter.due_after, filter.created_after].into_iter().flatten().any(is_late)
             || [filter.due_before, filter.created_before].into_iter().flatten().any(is_early)
     }
@@ -239,5 +248,32 @@ impl TryFrom<Conditions> for Selection {
             created_before: at(from.created_before_ms),
         };
         Ok(Selection { filter, incident: from.incident })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BulkVerb, Filter, Selection, Timestamp};
+
+    #[track_caller]
+    fn check(filter: Filter, narrows: bool) {
+        let selection = Selection::from(filter);
+        assert_eq!(selection.narrows(BulkVerb::Cancel), narrows, "{selection:?}");
+    }
+
+    #[test]
+    fn a_condition_that_every_job_meets_keeps_none_back() {
+        let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
+        for common in ["", " ", "0", "-", "01a1", "A", "-7", "01a1e4a"] {
+            check(text(common), false);
+        }
+        for rare in ["order", "01a1e4a9", "01a1e4a9-65ee", "0x1", "g"] {
+            check(text(rare), true);
+        }
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        check(Filter { created_after: at(1_577_836_800_001), ..Filter::default() }, false);
+        check(Filter { created_after: at(1_790_000_000_000), ..Filter::default() }, true);
+        check(Filter { due_before: at(7_258_118_399_000), ..Filter::default() }, false);
+        check(Filter { due_before: at(1_790_000_000_000), ..Filter::default() }, true);
     }
 }

@@ -3,7 +3,8 @@
 use super::callee_url::{CalleeUrl, Path};
 use super::variables::{Piece, pieces};
 use rewheel_core::{Job, MASKED, masked_url};
-use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 use url::{Url, form_urlencoded};
@@ -135,7 +136,6 @@ impl UrlTemplate {
         if let Some(url) = &self.fixed {
             return Ok(url.clone());
         }
-        let mut payload = None;
         let text = self.fill(|place| match place {
             Place::Id => Ok(job.id.to_string()),
             Place::Kind => Ok(job.lane.kind.to_string()),
@@ -143,13 +143,10 @@ impl UrlTemplate {
                 Ok(job.lane.tenant.as_ref().map_or_else(String::new, ToString::to_string))
             }
             Place::Payload(pointer) => {
-                if payload.is_none() {
-                    let bytes = job.payload.as_deref().unwrap_or_default();
-                    let value = serde_json::from_slice::<Value>(bytes);
-                    payload = Some(value.map_err(|error| bad_payload(pointer, &error))?);
-                }
-                scalar(payload.as_ref().and_then(|payload| payload.pointer(pointer)))
-                    .map_err(|why| bad_payload(pointer, &why))
+                let bytes = job.payload.as_deref().unwrap_or_default();
+                let payload = serde_json::from_slice::<&RawValue>(bytes);
+                let payload = payload.map_err(|error| bad_payload(pointer, &error))?;
+                scalar(find(payload, pointer)).map_err(|why| bad_payload(pointer, &why))
             }
         })?;
         CalleeUrl::parse(&text, self.path)
@@ -279,13 +276,26 @@ fn has_dot_segment(url: &str) -> bool {
     })
 }
 
-fn scalar(value: Option<&Value>) -> Result<String, &'static str> {
-    match value {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Number(number)) => Ok(number.to_string()),
-        Some(Value::Bool(bool)) => Ok(bool.to_string()),
-        Some(Value::Null) | None => Err("there is none"),
-        Some(Value::Array(_) | Value::Object(_)) => Err("it is not a text, a number or a boolean"),
+/// Follows a JSON pointer. Values stay as they are written: a number with many digits is not rounded.
+fn find<'p>(payload: &'p RawValue, pointer: &str) -> Option<&'p RawValue> {
+    let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+    steps.into_iter().try_fold(payload, |value, step| {
+        if value.get().starts_with('[') {
+            let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+            return items.get(step.parse::<usize>().ok()?).copied();
+        }
+        let mut fields: HashMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+        fields.remove(&step)
+    })
+}
+
+fn scalar(value: Option<&RawValue>) -> Result<String, &'static str> {
+    let text = value.map_or("null", RawValue::get);
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text).map_err(|_| "it is not Unicode"),
+        Some(b'n') | None => Err("there is none"),
+        Some(b'[' | b'{') => Err("it is not a text, a number or a boolean"),
+        Some(_) => Ok(text.to_owned()),
     }
 }
 

@@ -5,7 +5,7 @@ use super::place::{ConfigError, File};
 use super::reference::{SETTINGS, Setting, Unless};
 use super::{Config, Sections};
 use crate::callback::{MASKED, masked};
-use rewheel_core::{masked_secret, masked_url, redact};
+use rewheel_core::{SecretUrl, masked_secret, masked_url, redact};
 use serde::Serialize;
 use std::path::Path;
 use toml::{Table, Value};
@@ -138,6 +138,11 @@ fn hidden(setting: &Setting, value: Value) -> Value {
         ("server", "admin_token") => Value::from(MASKED),
         // The URL of a chat's webhook is its password.
         ("notify.route.*", "url" | "secrets") => each_masked(value),
+        // Passwords may have characters that end a host elsewhere, and settings that nobody knows may be passwords.
+        ("store", "url") => match value.as_str() {
+            Some(text) => Value::String(SecretUrl::new(text).to_string()),
+            None => value,
+        },
         ("telemetry", "otlp") => match value.as_str() {
             Some(text) => Value::String(masked_url(text)),
             None => value,

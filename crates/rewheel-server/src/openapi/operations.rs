@@ -185,9 +185,11 @@ fn bulk() -> Vec<Operation> {
             ("bulk", "abortOperation"),
             "Ends an operation before its end.",
         ))
+        .header("If-Match", "The ETag that the operation's job must still have.", tag())
         .may_take("Nothing")
         .gives(200, "The operation as it is now.", "Operation")
-        .writes(),
+        .writes()
+        .may(&[Code::VersionChanged]),
     ]
 }
 

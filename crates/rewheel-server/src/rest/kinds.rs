@@ -120,6 +120,11 @@ pub(super) async fn change(
     Parameters::read(&uri, &[])?.finish()?;
     let if_version = IfMatch::read(&headers)?.version();
     let kind = KindName::parse(&name).map_err(|_| not_found(&name))?;
+    if kind.is_reserved() {
+        let why = format!("`{kind}` is the engine's own: it cannot be paused, parked or resumed");
+        return Err(Problem::new(Code::Forbidden, why)
+            .hint("POST /v1/operations/{id}/abort ends one operation"));
+    }
     let engine = app.engine_for_work()?;
     let what = KindEditWhat::Change(change(caller.who()));
     let edit = KindEdit { name: kind.clone(), what, if_version };

@@ -3,6 +3,7 @@
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};
 use super::cursor::List;
+use super::if_match::IfMatch;
 use super::query::Parameters;
 use crate::app::App;
 use crate::bulk::{self, Order};
@@ -11,10 +12,10 @@ use crate::problem::{Code, Problem};
 use crate::tokens::Caller;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::JobId;
-use rewheel_core::store::{Count, Cursor, PageRequest};
+use rewheel_core::store::{Change, Changed, Count, Cursor, PageRequest, What};
 use rewheel_engine::{BulkVerb, Engine, OperateError, Operation, Selection, SubmitError};
 use std::sync::Arc;
 
@@ -100,17 +101,21 @@ pub(super) async fn abort(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     caller: Caller,
-    uri: Uri,
+    (uri, headers): (Uri, HeaderMap),
     body: Body,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
+    let if_version = IfMatch::read(&headers)?.version();
     body::read_nothing(body).await?;
     let engine = app.engine_for_work()?;
-    let operation = match find(engine, &caller, &id).await? {
-        Some(operation) => engine.abort(operation.id, caller.who()).await?,
-        None => None,
-    };
-    answer(&id, operation.as_ref())
+    let Some(operation) = find(engine, &caller, &id).await? else { return answer(&id, None) };
+    let abort = Change { job: operation.id, what: What::Abort, if_version };
+    if let Changed::VersionChanged(version) = engine.change(abort, caller.who()).await? {
+        let detail = format!("the job of the operation is at version {version} by now");
+        return Err(Problem::new(Code::VersionChanged, detail)
+            .hint("GET /v1/jobs/{id} has its ETag; leave out If-Match to abort whatever it did"));
+    }
+    answer(&id, engine.operation(operation.id).await?.as_ref())
 }
 
 /// Whether an operation is about jobs that are the caller's business, and no others.

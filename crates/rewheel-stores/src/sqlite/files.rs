@@ -20,6 +20,10 @@ const CACHE_KIB: i64 = 64 * 1024;
 /// Twice SQLite's default: rows of a few hundred bytes fill a page, and the trees are flatter.
 const PAGE_BYTES: i64 = 8 * 1024;
 
+/// Links that are followed to a database file.
+#[cfg(unix)]
+const LINKS_MAX: usize = 8;
+
 /// Only the owner reads and writes.
 #[cfg(unix)]
 const PRIVATE_MODE: u32 = 0o600;
@@ -52,12 +56,15 @@ impl Files {
             // `:memory:` is no file.
             return;
         }
+        let mut path = self.path.clone();
+        // A link that leads to no file yet is followed: SQLite would create that file for everybody.
+        for _ in 0..LINKS_MAX {
+            let Ok(target) = std::fs::read_link(&path) else { break };
+            path = path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target));
+        }
         // Only `create_new`: closing a file that is open elsewhere in this process would release SQLite's locks on it.
-        let _ = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(PRIVATE_MODE)
-            .open(&self.path);
+        let _ =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(PRIVATE_MODE).open(&path);
     }
 
     #[cfg(not(unix))]
@@ -216,5 +223,18 @@ mod tests {
         let risk = files.risks().unwrap();
         assert!(risk.message.contains("rewheel.db (0644), "), "{}", risk.message);
         assert!(risk.message.contains("rewheel.db-wal (0644)"), "{}", risk.message);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_file_that_is_created_makes_it_no_less_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (link, real) = (folder.path().join("link.db"), folder.path().join("real.db"));
+        std::os::unix::fs::symlink("real.db", &link).unwrap();
+        let files = Files::new(link, &SqliteOptions::default());
+        let _connection = files.open_writer().unwrap();
+        let mode = std::fs::metadata(real).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
     }
 }

@@ -166,3 +166,13 @@ fn jobs_that_go_to_different_hosts_are_told_apart() {
     // What makes no URL is refused when it is called.
     assert_eq!(host("https://{payload.none}/", "acme"), None);
 }
+
+#[test]
+fn a_number_is_filled_in_as_it_was_written() {
+    let template = UrlTemplate::parse("https://pay.example/{payload.a.0.x}", &|_| None).unwrap();
+    for number in ["12345678901234567890123", "1.10", "12345678901234567890.123", "-0"] {
+        let payload = format!(r#"{{"a":[{{"x":1,"x":{number}}}]}}"#);
+        let url = template.render(&job(None, payload.as_bytes())).unwrap();
+        assert_eq!(url.to_uri().unwrap().to_string(), format!("https://pay.example/{number}"));
+    }
+}
