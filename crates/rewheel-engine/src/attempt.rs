@@ -38,25 +38,16 @@ pub(crate) async fn run(
         let _ = shared.to_dispatch.send(Command::Place);
         return;
     }
-    let target = match catch_unwind(AssertUnwindSafe(|| call(&waiting, &kind))) {
-        Ok(Ok(target)) => target,
-        // The runner's code, too: its panic is a failure of its job, and of nothing else.
-        Err(panic) => {
-            let report = panicked(&*panic);
-            let decision = decide_next(&shared, &waiting, &kind, &report);
-            let settlement = settlement(&shared, &waiting.job, &kind, decision, failure(report));
+    let target = match begin(&shared, &waiting, &kind) {
+        Ok(target) => target,
+        Err((decision, failure)) => {
+            if matches!(decision, Decision::Snooze { .. }) {
+                Pass::undo(places.paid.take());
+                shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
+            }
+            let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
             unsettled.settles();
             let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });
-            return;
-        }
-        Ok(Err((wait, failure))) => {
-            Pass::undo(places.paid.take());
-            shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
-            let decision = Decision::Snooze { after: wait, because: Because::Snooze };
-            let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
-            let places = Some(places);
-            unsettled.settles();
-            let _ = shared.to_settle.send(Finished { waiting, settlement, places });
             return;
         }
     };
@@ -125,6 +116,25 @@ impl Drop for Unsettled {
             tracing::error!(job = %lease.job, "attempt panicked outside of its handler");
         }
         self.shared.forget(lease);
+    }
+}
+
+/// Begins the call of an attempt, or says what follows instead: a wait where its target is down, a failure where the code of the
+/// runner panicked.
+fn begin(
+    shared: &Shared,
+    waiting: &Waiting,
+    kind: &KindEntry,
+) -> Result<Option<Target>, (Decision, Option<Failure>)> {
+    match catch_unwind(AssertUnwindSafe(|| call(waiting, kind))) {
+        Ok(Ok(target)) => Ok(target),
+        Ok(Err((after, failure))) => {
+            Err((Decision::Snooze { after, because: Because::Snooze }, failure))
+        }
+        Err(panic) => {
+            let report = panicked(&*panic);
+            Err((decide_next(shared, waiting, kind, &report), failure(report)))
+        }
     }
 }
 

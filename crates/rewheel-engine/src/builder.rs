@@ -295,9 +295,9 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     shared.meters.store_time(joined, shared.clock.now());
     let stop = CancelToken::new();
     let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
-    let mut loops: Vec<_> = telling.into_iter().map(spawn).collect();
     let essential =
         |name, work| spawn(supervise::essential(Arc::clone(&shared), stop.clone(), name, work));
+    let mut loops: Vec<_> = telling.into_iter().map(|work| essential("notify", work)).collect();
     loops.extend(gather::flushes(&shared, &stop).map(|work| essential("submit", Box::pin(work))));
     let dispatch = Dispatch::new(Arc::clone(&shared), commands, returning);
     loops.extend([

@@ -159,6 +159,8 @@ pub(crate) fn note(
         (Some(Evidence::Own(permit)), Some(Err(_))) => {
             permit.failure();
             if kind.judged().is_some_and(|health| health.state() == BreakerState::Open) {
+                // What still runs is from before, and may hang.
+                kind.load.set_aside();
                 shared.park.notify_one();
             }
         }

@@ -129,3 +129,43 @@ async fn one_that_is_down_does_not_use_up_the_rate_of_the_others() -> Tested {
     assert!(hosts.calls("up") >= 90, "{} of 100 in 20 s at 10/s", hosts.calls("up"));
     Ok(())
 }
+
+/// Cannot say where some jobs go.
+struct Confused;
+
+impl Runner for Confused {
+    fn run(&self, _: JobContext) -> Reporting {
+        Box::pin(async { Report::Done })
+    }
+
+    fn target(&self, job: &Job) -> Option<String> {
+        assert!(job.payload.as_deref() != Some(b"bad"), "no such host");
+        Some("up".to_owned())
+    }
+}
+
+/// A runner that panics before its attempt begins fails its own job, which dies like any other.
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_panics_over_a_target_fails_its_job_only() -> Tested {
+    let store = store();
+    let settings = KindSettings {
+        attempts_max: 2,
+        backoff: Backoff::fixed(seconds(1)),
+        ..KindSettings::default()
+    };
+    let engine = Engine::builder(Arc::new(store.clone()) as Arc<dyn Store>)
+        .kind("hook", settings)
+        .runners(|_, _| Some(Arc::new(Confused)))
+        .start()
+        .await?;
+    let bad = engine.submit_raw("hook", b"bad".to_vec()).await?.id;
+    let good = engine.submit_raw("hook", b"good".to_vec()).await?.id;
+    tokio::time::sleep(seconds(60)).await;
+    let dead = store.get(bad).await?.unwrap();
+    let category = dead.failure.as_ref().map(Failure::category);
+    assert_eq!((dead.state(), dead.attempt, category), (State::Dead, 2, Some(Category::Panic)));
+    assert_eq!(store.get(good).await?.unwrap().state(), State::Succeeded);
+    assert_eq!(engine.status().places_free, engine.status().places);
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
