@@ -1,7 +1,7 @@
 -- insert: new jobs, with their line in the ledger. Contract: SubmitStore::insert.
 -- $1 moves the clock; $2 is the time, if the transaction has asked for it already. $3 is the holder of the direct path, if
 -- any, $4 the attempt timeout of jobs without their own, $5 the grace. Then the jobs, an array for each column; one
--- that is shorter than the first is NULL from there on. A job whose deadline comes too early is left out; whoever asks
+-- that is shorter than the first is NULL from there on. Last the floors of lanes, and the lanes of the jobs, each once. A job whose deadline comes too early is left out; whoever asks
 -- computes from the time that is answered which those are.
 WITH clock AS MATERIALIZED (SELECT coalesce($2, rewheel.now_ms() + $1) AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $3 AND died_ms IS NULL FOR KEY SHARE),
@@ -16,7 +16,7 @@ job AS MATERIALIZED (
 ),
 -- A node may remember a lane whose kind was deleted a moment ago: its jobs are left out, and its lane is answered.
 known AS MATERIALIZED (
-    SELECT lanes.lane FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind WHERE lanes.lane = ANY ($7)
+    SELECT lanes.lane FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind WHERE lanes.lane = ANY ($21)
 ),
 -- Lanes in which nobody would be overtaken, of kinds that may run.
 open AS MATERIALIZED (
@@ -40,7 +40,7 @@ stored AS (
            now, deadline, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, payload
       FROM (SELECT *, CASE WHEN direct THEN rewheel.later(rewheel.later(now, coalesce(attempt_timeout_ms, $4)), $5) END AS overdue
               FROM (SELECT *, due <= now AND lane IN (SELECT lane FROM open) AS direct FROM job) AS job) AS job
-     WHERE (deadline IS NULL OR (deadline > now AND deadline >= due)) AND lane IN (SELECT lane FROM known)
+     WHERE (deadline IS NULL OR (deadline > now AND deadline >= due)) AND lane = ANY (ARRAY (SELECT lane FROM known))
     RETURNING 1
 ),
 line AS (
@@ -48,4 +48,4 @@ line AS (
     SELECT now, submitted, 0 FROM clock, (SELECT count(*) AS submitted FROM stored) AS counted WHERE submitted > 0
 )
 SELECT now, ARRAY (SELECT lane FROM open),
-       ARRAY (SELECT DISTINCT lane FROM unnest($7) AS given (lane) WHERE lane NOT IN (SELECT lane FROM known)) FROM clock;
+       ARRAY (SELECT lane FROM unnest($21) AS given (lane) EXCEPT SELECT lane FROM known) FROM clock;

@@ -216,17 +216,22 @@ impl<'a> Insertion<'a> {
     ) -> Result<HashSet<i32>, Trouble> {
         let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
         let columns = Columns::of(rows);
+        let mut lanes: Vec<i32> = rows.iter().map(|(_, lane)| *lane).collect();
+        lanes.dedup();
+        lanes.sort_unstable();
+        lanes.dedup();
         let (floor_lanes, floors) = session.shared.lanes.floors();
         let row = if let Some(direct) = self.insert.direct {
             let holder = Some(holder_uuid(direct.holder));
             let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
             let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
             params.extend(columns.params());
-            params.extend([&floor_lanes as Param<'_>, &floors]);
+            params.extend([&floor_lanes as Param<'_>, &floors, &lanes]);
             session.one(&INSERT, &params).await?
         } else {
             let mut params: Vec<Param<'_>> = vec![&offset, &now];
             params.extend(columns.params());
+            params.push(&lanes);
             session.one(&INSERT_MANY, &params).await?
         };
         self.now = instant(row.try_get(0)?);
