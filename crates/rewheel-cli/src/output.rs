@@ -41,7 +41,7 @@ impl Output {
         say(&screen::block(&text.to_string()));
     }
 
-    /// Asks a person, who must answer `y` or `yes`. Without a terminal nobody can answer.
+    /// Asks on the terminal for `y` or `yes`.
     pub(crate) fn ask(self, question: &str) -> io::Result<bool> {
         let _ = write!(io::stderr().lock(), "{} [y/N] ", screen::inline(question));
         let mut answer = String::new();

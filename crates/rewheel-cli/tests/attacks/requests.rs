@@ -85,7 +85,7 @@ pub(crate) async fn by_a_name_that_others_decide_about_are_refused(attack: Attac
             send(&server, method, &[(name, "x")], JOB).await.assert_problem(403, "forbidden");
         }
     }
-    // Whoever has a token may use any name, and any proxy.
+    // A caller with a token may use any name, and any proxy.
     let token = server.token(None, r#"{"name":"ops","roles":["admin"]}"#).await;
     let bearer = format!("Bearer {token}");
     let headers = [("host", "rewheel.corp.example"), ("via", "1.1 proxy")];

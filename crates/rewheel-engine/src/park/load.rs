@@ -54,7 +54,7 @@ impl Load {
     }
 
     /// Begins an attempt, if fewer than `most` run and the ramp allows it. Where old attempts hang in all of its places, one
-    /// more may run: somebody has to find out that the dependency is back.
+    /// more may run: one attempt has to find out whether the dependency is back.
     pub(crate) fn begin(self: &Arc<Load>, most: usize) -> Option<Running> {
         let ramp = self.ramp.load(Ordering::Relaxed);
         let mut attempts = self.attempts();

@@ -138,7 +138,7 @@ fn hidden(setting: &Setting, value: Value) -> Value {
         ("server", "admin_token") => Value::from(MASKED),
         // The URL of a chat's webhook is its password.
         ("notify.route.*", "url" | "secrets") => each_masked(value),
-        // Passwords may have characters that end a host elsewhere, and settings that nobody knows may be passwords.
+        // A password may have characters that end a host elsewhere, and an unknown setting may be a password.
         ("store", "url") => match value.as_str() {
             Some(text) => Value::String(SecretUrl::new(text).to_string()),
             None => value,
