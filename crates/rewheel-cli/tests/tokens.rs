@@ -232,7 +232,7 @@ fn a_worker_of_the_examples_shows_its_token() {
     let mut python = python.env("REWHEEL_TOKEN", worker).spawn().unwrap();
     let started = now();
     while !served.run(Some(&admin), &["jobs", "show", &id]).out.contains("succeeded") {
-        assert!(started.elapsed() < Duration::from_secs(180), "nobody ran it");
+        assert!(started.elapsed() < Duration::from_secs(180), "the job did not run");
     }
     python.kill().unwrap();
     python.wait().unwrap();

@@ -94,7 +94,7 @@ async fn check_failure(verb: Verb, times: u32, name: &str) -> Tested {
     let failure = broken.failed().await;
     assert_eq!((failure.name, broken.status().failed), (name, Some(failure.name)));
     assert!(failure.why.contains("a bug in the driver"), "{failure}");
-    // It left: nobody waits for its lease to expire.
+    // It deregistered: others need not wait for its lease to expire.
     let left = store.holder(holder).await?.expect("it is remembered");
     assert!(left.died.is_some(), "{name}: {left:?}");
     let other = engine(panicking(&store, verb, 0).0).await?;

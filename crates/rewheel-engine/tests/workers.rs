@@ -98,10 +98,7 @@ async fn a_worker_is_found_by_its_owner_only() -> Tested {
             assert!(matches!(refused, Err(WorkerError::NotOwner(_))), "{stranger}: {refused:?}");
         }
         let own = node.worker(node.status().holder, owner).await;
-        assert!(
-            matches!(own, Err(WorkerError::NotOwner(_))),
-            "an engine is nobody's worker: {own:?}"
-        );
+        assert!(matches!(own, Err(WorkerError::NotOwner(_))), "an engine is not a worker: {own:?}");
     }
     other.worker(id, owner).await?.leave().await?;
     assert!(store.holder(id).await?.is_some_and(|holder| holder.died.is_some()));

@@ -167,7 +167,7 @@ impl Conditions for Fields<'_> {
         let is_list = |raw: &RawValue| raw.get().starts_with('[');
         let has_list = self.get(name).is_some_and(is_list);
         let found = self.texts(name, parse);
-        // A list that somebody computed, and that came out empty, does not mean everything.
+        // An empty list may be the result of a program: it does not mean everything.
         if has_list && found.is_empty() && !self.is_wrong(name) {
             self.wrong(name, "must not be empty: leave it out");
         }

@@ -22,7 +22,7 @@ type Subject = (Vec<KindName>, Option<Tenant>);
 /// Where everybody asks.
 #[derive(Debug, Default)]
 pub(crate) struct IncidentDesk {
-    /// Numbers what happens here: somebody asks, a reading begins.
+    /// Numbers the requests and the readings in their order.
     events: AtomicU64,
     /// Held while the store is read.
     readings: Mutex<HashMap<Subject, Reading>>,

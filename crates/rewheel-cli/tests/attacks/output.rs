@@ -168,7 +168,7 @@ const SECRETS: [&str; 6] = [
     "s3cret-of-chat",
 ];
 
-/// The secrets of URLs and headers reach the callee, and nobody else, though the callee repeats them.
+/// The secrets of URLs and headers reach only the callee, although the callee repeats them.
 pub(crate) async fn secrets_of_urls_reach_only_the_callee(attack: Attack) {
     let callee = Stub::start(|_, request| {
         let said = format!("no {} for {:?}", request.uri, request.headers.get("x-key"));

@@ -113,7 +113,7 @@ impl Cursor {
     }
 
     /// Marks a place between two jobs of which `newer` has the larger id. The place is the one with the fewest digits that
-    /// keeps them apart, and so names neither of them: whoever gets the cursor may be allowed to see neither.
+    /// keeps them apart, and so names neither of them: the reader of the cursor may be allowed to see neither.
     pub fn between(newer: JobId, older: JobId) -> Cursor {
         let (newer, older) =
             (u128::from_be_bytes(newer.to_bytes()), u128::from_be_bytes(older.to_bytes()));

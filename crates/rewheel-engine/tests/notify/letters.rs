@@ -151,7 +151,7 @@ async fn a_letter_is_told_although_its_engine_died_before_it_could() -> Tested {
     Ok(())
 }
 
-/// Workers have no notifiers: nobody waits for them to send a notice.
+/// Workers have no notifiers: engines do not wait for a worker to send a notice.
 #[tokio::test(start_paused = true)]
 async fn a_letter_does_not_wait_for_workers() -> Tested {
     let (store, deaf) = (store(), Person::new(Mood::Hangs));

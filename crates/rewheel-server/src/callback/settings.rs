@@ -228,7 +228,7 @@ fn words(headers: &HeaderMap) -> impl Iterator<Item = String> {
     values.flat_map(str::split_whitespace).map(str::to_owned)
 }
 
-/// Finds the field that nobody knows: serde only tells its name. A value is not quoted: it may be a URL with a secret.
+/// Finds the unknown field: serde only tells its name. A value is not quoted: it may be a URL with a secret.
 fn not_fields(settings: &Value, error: &serde_json::Error) -> CallbackError {
     let Some(fields) = settings.as_object() else {
         return CallbackError { path: Vec::new(), message: "must be an object".to_owned() };

@@ -38,7 +38,9 @@ async fn told(narrator: &mut Narrator<Vec<u8>>, clock: &ManualClock, text: &str)
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(120), waiting).await.expect("nobody said so")
+    tokio::time::timeout(Duration::from_secs(120), waiting)
+        .await
+        .expect("it was not logged in time")
 }
 
 #[tokio::test]

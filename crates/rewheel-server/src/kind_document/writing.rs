@@ -27,7 +27,7 @@ pub(crate) fn with_secrets(text: &str, before: Option<&Kind>) -> Result<String, 
 /// Merges a patch into the settings of a kind, as RFC 7396 has it.
 ///
 /// # Errors
-/// Names a field that nobody knows, or a mask that stands for nothing.
+/// Names an unknown field, or a mask that stands for no stored secret.
 pub(crate) fn patched(text: &str, before: &Kind) -> Result<String, Problem> {
     known_fields(text)?;
     let patch: Value =
