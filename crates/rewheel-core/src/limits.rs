@@ -89,6 +89,12 @@ impl Limits {
     /// Lanes that one claim visits. Each is an index range: this bounds what a claim costs.
     pub const LANES_MAX: usize = 64;
 
+    /// The longest interval of a limit over the fleet. Rarer work is a schedule, not a rate.
+    pub const FLEET_INTERVAL_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+    /// How long a store remembers the last start under a limit: longer than any interval, so that forgetting it allows nothing.
+    pub const FLEET_STARTS_KEPT: Duration = Duration::from_secs(2 * 24 * 3_600);
+
     /// A kind's settings: some forty short fields, and a few URLs.
     pub const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 

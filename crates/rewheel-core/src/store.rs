@@ -18,6 +18,7 @@ mod clock;
 mod insert;
 mod reserve;
 mod claim;
+mod slots;
 mod extend;
 mod settle;
 mod sweep;
@@ -28,7 +29,10 @@ mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
 pub use self::change::{Change, Changed, Edit, What};
-pub use self::claim::{Claim, Direct, LaneHead, Leased, Visit};
+pub use self::claim::{
+    Claim, Direct, FleetLimit, LaneHead, Leased, LimitOf, LimitWait, LimitedClaim, LimitedClaimed,
+    Visit,
+};
 pub use self::clock::ClockOffset;
 pub use self::error::{BoxError, StoreError};
 pub use self::extend::Extension;
@@ -39,6 +43,7 @@ pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::reserve::Reserve;
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
+pub use self::slots::{FleetSlots, LimitUse};
 pub use self::sweep::{Burial, DeadLetter, Renewed, WantedJob};
 
 use crate::audit::{Actor, AuditEntry};
@@ -89,6 +94,29 @@ pub trait WorkStore: Send + Sync {
     /// the jobs returned. A kind that is paused or parked gives nothing; its prober gets one job
     /// for each time that it won the right to probe.
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>>;
+
+    /// Claims as [`WorkStore::claim`] does with horizon zero, and keeps limits that hold for the whole fleet.
+    ///
+    /// A lease is what counts against [`concurrency_max`](FleetLimit::concurrency_max): every leased job of the kind or tenant
+    /// counts, whatever claim leased it, also of a dead holder until it is swept. So a slot is free again when its job is
+    /// settled, given back or taken over, and none is ever lost. Limited claims of one limit are served one after the other.
+    ///
+    /// With an [`interval`](FleetLimit::interval) a claim leases at most one job under that limit, and only if the last start is
+    /// so long ago by the store's clock. Time without starts does not add up: no two starts are closer than the interval,
+    /// whatever holders join, die or restart. A changed interval counts from the last start. A claim that leases nothing
+    /// takes nothing.
+    ///
+    /// Leases made by [`WorkStore::claim`] and by [`Direct`] inserts count, but do not ask: a kind with a limit is claimed by this
+    /// verb only.
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+        Err(StoreError::Broken {
+            what: format!(
+                "this store keeps no limits over the fleet ({} were given)",
+                claim.limits.len()
+            ),
+            source: None,
+        })
+    }
 
     /// Records that these jobs start now: a takeover counts against them from here on. Meant for
     /// suspects only. Answers for each whether the holder still has it.
@@ -268,6 +296,18 @@ pub trait ReadStore: Send + Sync {
 
     /// Counts the jobs of each kind by state, and finds the earliest due of those scheduled.
     async fn tally(&self) -> Answer<Vec<Tally>>;
+
+    /// Returns why jobs under these limits would wait now, one answer for each, in order: what
+    /// [`WorkStore::claim_limited`] answers for lanes that have jobs. Takes nothing and waits for no lock.
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+        Err(StoreError::Broken {
+            what: format!(
+                "this store keeps no limits over the fleet ({} were given)",
+                limits.len()
+            ),
+            source: None,
+        })
+    }
 
     /// Reads the books in one snapshot.
     async fn books(&self) -> Answer<Books>;

@@ -6,6 +6,7 @@ mod insert;
 mod reserve;
 mod lanes;
 mod claim;
+mod limits;
 mod settle;
 mod lease;
 mod sweep;

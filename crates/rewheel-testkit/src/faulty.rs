@@ -73,6 +73,7 @@ pub enum Verb {
     Reserve,
     Lanes,
     Claim,
+    ClaimLimited,
     Start,
     Checkpoint,
     Settle,
@@ -108,6 +109,7 @@ pub enum Verb {
     Attempts,
     Audit,
     Tally,
+    LimitWaits,
     Books,
 }
 

@@ -4,9 +4,10 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Sent, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
+    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
+    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement, Store,
+    SubmitStore, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -43,6 +44,10 @@ impl WorkStore for GuardedStore {
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
         self.call("claim", &self.usual, |_| self.inner.claim(claim)).await
+    }
+
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+        self.call("claim_limited", &self.usual, |_| self.inner.claim_limited(claim)).await
     }
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
@@ -226,6 +231,10 @@ impl ReadStore for GuardedStore {
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
         self.call("tally", &self.usual, |_| self.inner.tally()).await
+    }
+
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+        self.call("limit_waits", &self.usual, |_| self.inner.limit_waits(limits)).await
     }
 
     async fn books(&self) -> Answer<Books> {

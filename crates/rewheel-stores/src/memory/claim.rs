@@ -13,15 +13,24 @@ impl World {
         }
         let mut claimed = Vec::new();
         for visit in claim.visits {
-            let room = visit
-                .limit
-                .min(claim.limit - claimed.len())
-                .min(self.open_for(claim.holder, &visit.lane.kind));
-            for job in self.claimable(visit, now.plus(claim.horizon), room, now) {
-                claimed.push(self.lease(job, claim.holder, visit, now));
-            }
+            let room = visit.limit.min(claim.limit - claimed.len());
+            claimed.extend(self.visit(visit, claim.holder, now.plus(claim.horizon), room, now));
         }
         Ok(claimed)
+    }
+
+    /// Leases what a lane has, at most `room`.
+    pub(super) fn visit(
+        &mut self,
+        visit: &Visit,
+        holder: HolderId,
+        until: Timestamp,
+        room: usize,
+        now: Timestamp,
+    ) -> Vec<Leased> {
+        let room = room.min(self.open_for(holder, &visit.lane.kind));
+        let jobs = self.claimable(visit, until, room, now);
+        jobs.into_iter().map(|job| self.lease(job, holder, visit, now)).collect()
     }
 
     /// How many jobs of a kind a holder may be given.

@@ -9,6 +9,7 @@ const LEDGER_LINES_MAX: usize = 100;
 
 impl World {
     pub(super) fn prune(&mut self, prune: &Prune, now: Timestamp) -> Pruned {
+        self.starts.retain(|_, last| last.plus(Limits::FLEET_STARTS_KEPT) > now);
         Pruned {
             finished: self.prune_finished(prune.limit, now),
             keys: self.prune_keys(prune.limit, now),

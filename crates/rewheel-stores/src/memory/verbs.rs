@@ -6,9 +6,10 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
+    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
+    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -44,6 +45,10 @@ impl WorkStore for MemoryStore {
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
         self.run(|world, now| world.claim(claim, now))
+    }
+
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+        self.run(|world, now| world.claim_limited(claim, now))
     }
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
@@ -225,6 +230,13 @@ impl ReadStore for MemoryStore {
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
         self.run(|world, _| Ok(world.tally()))
+    }
+
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+        self.run(|world, now| {
+            let wait = |limit: &FleetLimit| limit.wait(world.limit_use(limit), now);
+            Ok(limits.iter().map(wait).collect())
+        })
     }
 
     async fn books(&self) -> Answer<Books> {

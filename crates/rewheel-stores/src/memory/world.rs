@@ -1,6 +1,6 @@
 //! The tables of a memory store.
 
-use rewheel_core::store::{AttemptRecord, StoreError};
+use rewheel_core::store::{AttemptRecord, LimitOf, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
     KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId, Wanted,
@@ -23,6 +23,8 @@ pub(super) struct World {
     pub(super) kinds: BTreeMap<KindName, KindRow>,
     /// The retries that each kind has earned.
     pub(super) budgets: BTreeMap<KindName, RetryPool>,
+    /// When a job was last leased under each limit over the fleet.
+    pub(super) starts: BTreeMap<LimitOf, Timestamp>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
     pub(super) audit: Vec<AuditEntry>,
     /// The number of the latest audit entry.

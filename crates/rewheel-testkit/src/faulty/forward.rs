@@ -4,9 +4,10 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
+    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
+    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -41,6 +42,10 @@ impl WorkStore for FaultyStore {
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
         self.through(Verb::Claim, self.inner.claim(claim)).await
+    }
+
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+        self.through(Verb::ClaimLimited, self.inner.claim_limited(claim)).await
     }
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
@@ -224,6 +229,10 @@ impl ReadStore for FaultyStore {
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
         self.through(Verb::Tally, self.inner.tally()).await
+    }
+
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+        self.through(Verb::LimitWaits, self.inner.limit_waits(limits)).await
     }
 
     async fn books(&self) -> Answer<Books> {

@@ -1,0 +1,152 @@
+//! Divides the free slots of fleet limits among the lanes of a claim.
+
+use super::claim::{FleetLimit, LimitOf, LimitWait, LimitedClaim};
+use crate::job::Lane;
+use crate::timestamp::Timestamp;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What is used of a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitUse {
+    /// How many jobs are leased; a store need not count further than `concurrency_max`.
+    pub leased: usize,
+    /// When a limited claim last leased a job under it.
+    pub last: Option<Timestamp>,
+}
+
+impl FleetLimit {
+    /// Returns why a job would wait for this limit.
+    ///
+    /// ```
+    /// use rewheel_core::store::{FleetLimit, LimitOf, LimitUse, LimitWait};
+    /// use rewheel_core::{KindName, Timestamp};
+    /// use std::time::Duration;
+    ///
+    /// let at = Timestamp::from_millis;
+    /// let limit = FleetLimit {
+    ///     of: LimitOf::Kind(KindName::parse("charge-card")?),
+    ///     concurrency_max: Some(2),
+    ///     interval: Some(Duration::from_secs(5)),
+    /// };
+    /// let used = |leased| LimitUse { leased, last: Some(at(10_000)) };
+    /// assert_eq!(limit.wait(used(2), at(12_000)), Some(LimitWait::Concurrency));
+    /// assert_eq!(limit.wait(used(1), at(12_000)), Some(LimitWait::Rate(Duration::from_secs(3))));
+    /// assert_eq!(limit.wait(used(1), at(15_000)), None);
+    /// # Ok::<(), rewheel_core::NameError>(())
+    /// ```
+    pub fn wait(&self, used: LimitUse, now: Timestamp) -> Option<LimitWait> {
+        if self.slots_left(used) == 0 {
+            return Some(LimitWait::Concurrency);
+        }
+        // A clock that was set back would otherwise stop the work for as long as it was set back by.
+        let last = used.last?.min(now);
+        let left = last.plus(self.interval()?).since(now);
+        (!left.is_zero()).then_some(LimitWait::Rate(left))
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        self.interval.filter(|interval| !interval.is_zero())
+    }
+
+    fn slots_left(&self, used: LimitUse) -> usize {
+        let most = self.concurrency_max.map_or(usize::MAX, |max| max as usize);
+        most.saturating_sub(used.leased)
+    }
+}
+
+/// The free slots of a limited claim.
+///
+/// Every store uses this, so that all of them agree: it takes slots for a lane before it claims, and gives back what the lane did
+/// not use.
+#[derive(Debug)]
+pub struct FleetSlots<'a> {
+    limits: &'a [FleetLimit],
+    now: Timestamp,
+    /// Of each limit, with what this claim leased.
+    used: Vec<LimitUse>,
+    /// Slots of each limit that are not taken.
+    free: Vec<usize>,
+    /// How many jobs the claim may still lease, whatever their limits.
+    left: usize,
+    /// Under which limits there may be more jobs.
+    has_more: Vec<bool>,
+    /// Of which limits the store has to write that the last start is now.
+    is_start: Vec<bool>,
+}
+
+impl<'a> FleetSlots<'a> {
+    /// Begins a claim at this time, with what is used of each of its limits.
+    pub fn new(claim: &LimitedClaim<'a>, used: Vec<LimitUse>, now: Timestamp) -> FleetSlots<'a> {
+        debug_assert_eq!(used.len(), claim.limits.len(), "one use for each limit");
+        let free = |(limit, used): (&FleetLimit, &LimitUse)| match limit.wait(*used, now) {
+            Some(LimitWait::Concurrency | LimitWait::Rate(_)) => 0,
+            None if limit.interval().is_some() => 1,
+            None => limit.slots_left(*used),
+        };
+        // The last start is still ahead where the clock was set back. Written down as now, it is an interval ago in time.
+        let is_ahead = |used: &LimitUse| used.last.is_some_and(|last| last > now);
+        FleetSlots {
+            limits: claim.limits,
+            now,
+            is_start: used.iter().map(is_ahead).collect(),
+            free: claim.limits.iter().zip(&used).map(free).collect(),
+            used,
+            left: claim.limit,
+            has_more: vec![false; claim.limits.len()],
+        }
+    }
+
+    /// Notes that jobs were leased at this time, where a store's clock goes on during a claim.
+    pub fn leased_at(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+    }
+
+    /// Takes slots for jobs of a lane, at most so many. Returns how many.
+    pub fn take(&mut self, lane: &Lane, most: usize) -> usize {
+        let free = covering(self.limits, lane).map(|nth| self.free[nth]).min();
+        let taken = most.min(self.left).min(free.unwrap_or(usize::MAX));
+        self.left -= taken;
+        covering(self.limits, lane).for_each(|nth| self.free[nth] -= taken);
+        taken
+    }
+
+    /// Gives back slots of a lane of which only some were used: the others are free for the next lane.
+    pub fn give_back(&mut self, lane: &Lane, taken: usize, leased: usize) {
+        let unused = taken.saturating_sub(leased);
+        self.left += unused;
+        for nth in covering(self.limits, lane) {
+            self.free[nth] += unused;
+            let used = &mut self.used[nth];
+            used.leased = used.leased.saturating_add(leased);
+            if leased > 0 {
+                used.last = Some(self.now);
+                self.is_start[nth] = true;
+            }
+        }
+    }
+
+    /// Notes that a lane may have more jobs than it gave.
+    pub fn has_more(&mut self, lane: &Lane) {
+        covering(self.limits, lane).for_each(|nth| self.has_more[nth] = true);
+    }
+
+    /// Returns the limits whose last start the store has to write down, and as when.
+    pub fn starts(&self) -> (BTreeSet<&'a LimitOf>, Timestamp) {
+        let limits = self.limits.iter().zip(&self.is_start);
+        (limits.filter(|(_, is_start)| **is_start).map(|(limit, _)| &limit.of).collect(), self.now)
+    }
+
+    /// Returns what [`LimitedClaimed::waits`](super::LimitedClaimed::waits) says.
+    pub fn waits(&self) -> Vec<Option<LimitWait>> {
+        let limits = self.limits.iter().zip(&self.used).zip(&self.has_more);
+        limits
+            .map(|((limit, used), has_more)| limit.wait(*used, self.now).filter(|_| *has_more))
+            .collect()
+    }
+}
+
+/// Which of the limits hold for a lane.
+fn covering<'l>(limits: &'l [FleetLimit], lane: &'l Lane) -> impl Iterator<Item = usize> + 'l {
+    limits.iter().enumerate().filter(|(_, limit)| limit.of.covers(lane)).map(|(nth, _)| nth)
+}
