@@ -1,11 +1,11 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
-use crate::budget::Pass;
+use crate::admission::Ticket;
 use crate::checkpoint::Checkpoints;
 use crate::kinds::KindEntry;
-use crate::park::{self, Evidence, Target};
+use crate::park::{self, Target};
 use crate::runner::{JobContext, Reporting, Runner};
-use crate::shared::{Command, Finished, Places, Shared, Waiting};
+use crate::shared::{Command, Finished, Shared, Waiting};
 use crate::{supervise, trace};
 use rewheel::{CancelToken, Category, Verdict, duration};
 use rewheel_core::store::{Ran, Settlement};
@@ -20,41 +20,37 @@ use tracing::Instrument as _;
 /// How long a handler that was told to stop may go on: enough to roll back a transaction.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a job that has its places, and hands what became of it to whoever settles.
+/// Runs a job that was admitted, and hands what became of it to the loop that settles.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut waiting: Waiting,
     kind: Arc<KindEntry>,
-    mut places: Places,
+    mut ticket: Box<Ticket>,
     cancel: CancelToken,
 ) {
     let lease = waiting.lease();
     let unsettled = Unsettled { shared: Arc::clone(&shared), lease: Some(lease) };
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
         drop(unsettled);
-        Pass::undo(places.paid.take());
-        shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
-        drop(places);
+        ticket.unused();
         let _ = shared.to_dispatch.send(Command::Place);
         return;
     }
     let target = match begin(&shared, &waiting, &kind) {
         Ok(target) => target,
         Err((decision, failure)) => {
-            if matches!(decision, Decision::Snooze { .. }) {
-                Pass::undo(places.paid.take());
-                shared.give_passes_back(&kind, waiting.job.lane.tenant.as_ref());
-            }
+            let is_unused = matches!(decision, Decision::Snooze { .. });
+            let slot = if is_unused { ticket.unused_until_settled() } else { ticket.ran(false) };
             let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
             unsettled.settles();
-            let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });
+            let _ = shared.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
             return;
         }
     };
-    kind.earn(&waiting.job);
+    ticket.begins(waiting.job.attempt == waiting.job.attempts_before);
     if target.is_some() {
         // It says nothing about the others.
-        places.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
+        ticket.is_of_one_target();
     }
     let started = shared.clock.now();
     kind.meters.starts(waiting.job.attempt);
@@ -75,25 +71,20 @@ pub(crate) async fn run(
     kind.meters.duration.took(took);
     let told = cancel.is_cancelled();
     let spoke = if told { None } else { park::speaks(&report) };
-    if spoke.is_none() && !told {
-        // Nothing is wrong with its dependency.
-        kind.load.succeeded(shared.settings.places);
-    }
     if let Some(target) = target.filter(|_| !told) {
         target.note(&report);
     }
-    let is_well = spoke.as_ref().map(Result::is_ok);
-    park::note(&shared, &waiting.job.lane.kind, &kind, places.evidence.take(), spoke);
+    ticket.speaks(spoke.as_ref(), told);
     let decision =
         decide_next(&shared, &waiting, &kind, if told { stopped(&report) } else { &report });
-    kind.account(is_well, &decision, places.paid.take());
+    let slot = ticket.ran(decision == Decision::Succeed);
     let failure = failure(report);
     trace::decided(&span, &decision, failure.as_ref());
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = Ran { started_ago: took, duration: took };
     unsettled.settles();
     // The other side ends only with the engine.
-    let _ = shared.to_settle.send(Finished { waiting, settlement, places: Some(places) });
+    let _ = shared.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
 }
 
 /// An attempt that has not handed in its result. Dropped by a panic in the engine's own code, it lets go of the job, which is
@@ -145,7 +136,7 @@ fn call(
 ) -> Result<Option<Target>, (Duration, Option<Failure>)> {
     let Some(runner) = &kind.runner else { return Ok(None) };
     let targets = runner.targets(&waiting.job);
-    let are_watched = targets.len() > 1 || (kind.health.is_some() && !targets.is_empty());
+    let are_watched = targets.len() > 1 || (kind.settings.breaker.is_some() && !targets.is_empty());
     if !are_watched {
         return Ok(None);
     }
@@ -328,10 +319,15 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
     let now = shared.clock.now();
     let deadline_in = waiting.deadline.map(|deadline| deadline.since(now));
     let mut decision = decide(shared, kind, &waiting.job, (waiting.previous, deadline_in), report);
-    shared.afford(&mut decision, waiting, kind);
+    shared.afford(&mut decision, waiting);
     if let Decision::Retry { sticky, .. } = &mut decision {
-        // Who stops, or is in doubt, keeps nothing.
-        *sticky &= !shared.is_stopping() && !shared.is_doubtful() && !kind.is_down(shared.holder());
+        // An engine that stops, or is in doubt, keeps nothing. Limits over the fleet are kept by claims.
+        let (admission, lane) = (&shared.admission, &waiting.job.lane);
+        *sticky = *sticky
+            && !shared.is_stopping()
+            && !shared.is_doubtful()
+            && !admission.is_down(&lane.kind)
+            && !admission.is_fleet_limited(lane);
     }
     decision
 }
@@ -348,7 +344,7 @@ fn decide(
         attempt: job.attempt.saturating_sub(job.attempts_before) + 1,
         previous,
         deadline_in,
-        failure_ratio: 1.0,
+        failure_ratio: shared.admission.failure_ratio(&job.lane.kind),
     };
     let routed = kind.settings.routes.route(report, &kind.policy(job));
     let mut decision = routed.decide(&history, &shared.random);

@@ -6,6 +6,7 @@ mod fit;
 use self::room::{Room, Taken};
 use crate::shared::Shared;
 use crate::submit;
+use crate::tenant_settings::TenantBook;
 use rewheel_core::store::{Answer, Insert, Inserted};
 use rewheel_core::{NewJob, Tenant};
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +16,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The room that this engine has for jobs of tenants with a cap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Caps {
+    tenants: TenantBook,
+    /// Whether any tenant has a cap.
+    are_any: bool,
     rooms: Mutex<HashMap<Tenant, Arc<Room>>>,
 }
 
 impl Caps {
+    pub(crate) fn new(tenants: TenantBook) -> Caps {
+        let are_any = tenants.says(|settings| settings.jobs_max.is_some());
+        Caps { tenants, are_any, rooms: Mutex::default() }
+    }
+
+    /// Returns whether any tenant has a limit on how many of its jobs run at the same time.
+    pub(crate) fn limit_concurrency(&self) -> bool {
+        self.tenants.says(|settings| settings.concurrency_max.is_some())
+    }
+
+    /// Returns how many live jobs a tenant may have.
+    pub(crate) fn jobs_max(&self, tenant: &Tenant) -> Option<u64> {
+        self.tenants.of(tenant).jobs_max
+    }
+
     fn room(&self, tenant: &Tenant) -> Arc<Room> {
         // Nothing that can panic happens under this lock.
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,9 +88,9 @@ pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
 /// How much room a batch needs of each tenant that has a cap.
 fn needs<'j>(shared: &Shared, jobs: &'j [NewJob]) -> BTreeMap<&'j Tenant, u64> {
     let mut needs = BTreeMap::new();
-    if shared.tenants.have_caps() {
+    if shared.caps.are_any {
         let tenants = jobs.iter().filter_map(|job| job.tenant.as_ref());
-        for tenant in tenants.filter(|tenant| shared.tenants.jobs_max(tenant).is_some()) {
+        for tenant in tenants.filter(|tenant| shared.caps.jobs_max(tenant).is_some()) {
             *needs.entry(tenant).or_default() += 1;
         }
     }

@@ -1,13 +1,18 @@
 //! The loop that fetches jobs: as many as there is room for, lane by lane.
 
+pub(crate) mod limited;
 mod turns;
 
+use self::limited::Limited;
 use self::turns::{Candidate, Given, Turns};
+use crate::admission::{Fact, Reservation};
 use crate::shared::{Command, Shared, Waiting};
 use crate::supervise;
-use rewheel_core::store::{Claim, LaneHead, Leased, StoreError, Visit, Watch};
-use rewheel_core::{KindName, Lane, Limits, State, Tenant};
-use std::collections::BTreeMap;
+use rewheel_core::store::{
+    Answer, Claim, FleetLimit, LaneHead, Leased, LimitWait, LimitedClaim, StoreError, Visit, Watch,
+};
+use rewheel_core::{KindName, Lane, Limits, State};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,6 +31,7 @@ pub(crate) struct Claims {
     /// Where the last reading of lanes ended.
     after: Option<Lane>,
     turns: Turns,
+    limited: Limited,
     on_the_way: JoinSet<Claimed>,
     /// How many jobs those may bring.
     asked: usize,
@@ -42,6 +48,8 @@ struct Claimed {
     has_failed: bool,
     /// By lanes.
     given: Vec<Given>,
+    /// What held up lanes with limits over the fleet.
+    waits: Vec<(FleetLimit, Option<LimitWait>)>,
 }
 
 impl Claims {
@@ -52,6 +60,7 @@ impl Claims {
             batch: Batch::default(),
             after: None,
             turns: Turns::default(),
+            limited: Limited::default(),
             on_the_way: JoinSet::new(),
             asked: 0,
             hands: 1,
@@ -70,6 +79,8 @@ impl Claims {
                 biased;
                 Some(claimed) = self.on_the_way.join_next() => {
                     rest = self.note(supervise::pass_on(claimed)).unwrap_or(rest);
+                    let limited = self.limited.next(self.shared.clock.now());
+                    rest = limited.unwrap_or(rest).min(rest);
                 }
                 () = self.shared.look.notified(), if has_hand => rest = Duration::ZERO,
                 () = self.watch.changed(), if has_hand => rest = Duration::ZERO,
@@ -85,6 +96,7 @@ impl Claims {
         let claimed = claimed?;
         self.asked -= claimed.asked;
         self.turns.note(&claimed.given, claimed.asked);
+        self.limited.note(&self.shared, &claimed.waits);
         self.hands = if claimed.has_more && claimed.count >= MANY { 2 } else { 1 };
         match claimed {
             Claimed { has_failed: true, .. } => Some(self.shared.settings.poll),
@@ -113,7 +125,7 @@ impl Claims {
     /// so that no place waits for a round trip.
     fn room(&self) -> usize {
         let places = self.shared.settings.places;
-        let running = places - self.shared.places.available_permits().min(places);
+        let running = self.shared.admission.running();
         let ready = self.shared.ready.load(Ordering::Relaxed);
         let waiting = self.shared.waiting.load(Ordering::Relaxed);
         let wheel_left = (self.shared.settings.wheel_max as usize).saturating_sub(waiting);
@@ -131,24 +143,28 @@ impl Claims {
         let later = heads.iter().map(|head| head.due_in).filter(|due| *due > horizon).min();
         // A job that is further away is claimed when it comes near.
         let rest = later.map_or(Duration::MAX, |due| due - horizon + Duration::from_millis(1));
-        self.shared.tenants.note(due.iter().map(|head| head.lane.tenant.as_ref()));
+        let mut tenants = due.iter().map(|head| head.lane.tenant.as_ref());
+        let first = tenants.next();
+        let are_several = first.is_some_and(|first| tenants.any(|other| other != first));
+        self.shared.admission.apply(Fact::TenantsDue { are_several });
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
-        let plan = self.plan(&due, limit);
-        // A probe is one more: what others have must not take the place of what unparks a kind.
-        let probes = plan.visits.iter().filter(|visit| self.is_probe(visit)).count();
-        let limit = limit + probes;
+        let [plain, limited] = self.plan(&due, limit);
         // The next lanes are read at once: those who wait there have waited as long.
         let rest = if self.after.is_some() { Duration::ZERO } else { rest };
+        let rest = self.limited.next(self.shared.clock.now()).unwrap_or(rest).min(rest);
+        // A probe is one more: what others have must not take the room of what unparks a kind.
+        let limit = limit + plain.probes;
+        self.send(plain, limit);
+        let limit = limited.visits.iter().map(|visit| visit.limit).sum::<usize>();
+        self.send(limited, limit.min(Limits::BATCH_MAX));
+        Ok(rest)
+    }
+
+    fn send(&mut self, plan: Plan, limit: usize) {
         if !plan.visits.is_empty() {
             self.asked += limit;
             self.on_the_way.spawn(claim(Arc::clone(&self.shared), plan, limit));
         }
-        Ok(rest)
-    }
-
-    fn is_probe(&self, visit: &Visit) -> bool {
-        let holder = self.shared.holder();
-        self.shared.kind(&visit.lane.kind).is_some_and(|kind| kind.is_probed_by(holder))
     }
 
     async fn heads(&mut self, kinds: &[KindName]) -> Result<Vec<LaneHead>, StoreError> {
@@ -159,88 +175,100 @@ impl Claims {
         Ok(heads)
     }
 
-    /// Which lanes to visit, and for how many jobs each: as [`Turns`] has it, as far as kind and tenant have room.
-    fn plan(&mut self, due: &[&LaneHead], limit: usize) -> Plan {
-        let (living, now) = (self.shared.living(), self.shared.clock.now());
-        let most = self.shared.tenants.places_of_one(self.shared.settings.places);
-        let mut free_of: BTreeMap<Option<&Tenant>, Left> = BTreeMap::new();
+    /// Which lanes to visit, and for how many jobs each: as [`Turns`] has it, as far as admission has room. Lanes with limits over
+    /// the fleet are claimed apart, since such a claim waits for others.
+    fn plan(&mut self, due: &[&LaneHead], limit: usize) -> [Plan; 2] {
+        let shared = &self.shared;
+        let now = shared.clock.now();
+        self.limited.awaits_nothing();
+        let heads: Vec<&Lane> = due.iter().map(|head| &head.lane).collect();
+        let rooms = shared.admission.rooms(&heads);
+        let mut limited_lanes = BTreeSet::new();
         let mut lanes = Vec::with_capacity(due.len());
-        for head in due {
-            let tenant = head.lane.tenant.as_ref();
-            let left_of = free_of.entry(tenant).or_insert_with(|| {
-                let room = self.shared.tenants.of(tenant).room(most, living, now);
-                Left { all: room, rest: room }
-            });
-            let kind = self.shared.kind(&head.lane.kind);
-            let is_closed = left_of.all == 0 || kind.is_none_or(|kind| kind.is_closed());
-            let is_foreign = self.shared.shards.is_foreign(head.lane.shard);
-            let weight = f64::from(self.shared.tenants.weight(tenant));
-            lanes.push(Candidate { lane: &head.lane, is_closed, is_foreign, weight });
+        for (head, room) in due.iter().zip(rooms) {
+            let lane = &head.lane;
+            if room.is_limited {
+                limited_lanes.insert(lane);
+                if !head.due_in.is_zero() {
+                    // A lease is a slot of the fleet: none is taken before a job is due.
+                    self.limited.awaits(now.plus(head.due_in));
+                    continue;
+                }
+                if self.limited.holds(shared, lane, now) {
+                    continue;
+                }
+            }
+            let is_foreign = shared.shards.is_foreign(lane.shard);
+            let weight = f64::from(room.weight);
+            lanes.push(Candidate { lane, is_closed: !room.is_open, is_foreign, weight });
         }
         turns::share_weights(&mut lanes);
         let offers = self.turns.offers(lanes, limit);
-        let mut free: BTreeMap<KindName, Left> = BTreeMap::new();
-        let holder = self.shared.holder();
-        let mut plan = Plan::default();
-        // Where a probe is asked for, the others together get no more than the limit: it must have room behind them.
-        let probes = offers.iter().any(|offer| {
-            self.shared.kind(&offer.lane.kind).is_some_and(|kind| kind.is_probed_by(holder))
-        });
-        let mut rest = limit;
+        let mut plain = Plan::new(shared.admission.plan());
+        let mut limited = Plan::new(shared.admission.plan());
         for offer in offers {
-            let Some(kind) = self.shared.kind(&offer.lane.kind) else { continue };
-            let left = free.entry(offer.lane.kind.clone()).or_insert_with(|| {
-                let room = kind.room(holder, self.shared.places_of_one(), living);
-                Left { all: room, rest: room }
-            });
-            let left_of = free_of.entry(offer.lane.tenant.as_ref()).or_default();
-            let is_probe = kind.is_probed_by(holder);
-            let limit = match is_probe {
-                true => 1.min(left.rest),
-                false => offer.jobs.min(left.rest).min(left_of.rest).min(rest),
-            };
-            left.rest -= limit;
-            left_of.rest = left_of.rest.saturating_sub(limit);
-            rest -= if is_probe || !probes { 0 } else { limit };
-            if left.all > 0 && left_of.all > 0 {
-                plan.turns.push(Given::nothing_yet(&offer, limit));
+            let is_limited = limited_lanes.contains(offer.lane);
+            let plan = if is_limited { &mut limited } else { &mut plain };
+            let Some(kind) = shared.kind(&offer.lane.kind) else { continue };
+            let grant = plan.reservation.reserve(offer.lane, offer.jobs);
+            plan.probes += usize::from(grant.is_probe && grant.jobs > 0);
+            if offer.is_open {
+                plan.turns.push(Given::nothing_yet(&offer, grant.jobs));
             }
-            if limit > 0 {
+            if grant.jobs > 0 {
+                limited::add(&mut plan.limits, offer.lane, grant.fleet);
                 plan.visits.push(Visit {
                     lane: offer.lane.clone(),
-                    limit,
+                    limit: grant.jobs,
                     attempt_timeout: kind.settings.attempt_timeout,
-                    grace: self.shared.settings.grace,
+                    grace: shared.settings.grace,
                 });
             }
         }
-        plan
+        plain.leave_room_for_probes(limit);
+        [plain, limited]
     }
 }
 
 /// What one claim is to bring.
-#[derive(Default)]
 struct Plan {
     visits: Vec<Visit>,
     /// Lanes that could give something, those among them that others leave no room for.
     turns: Vec<Given>,
+    /// Limits over the fleet that hold for the lanes.
+    limits: Vec<FleetLimit>,
+    /// How many of the visits are probes of parked kinds.
+    probes: usize,
+    reservation: Reservation,
 }
 
-/// Room for jobs of a kind or a tenant.
-#[derive(Default)]
-struct Left {
-    all: usize,
-    rest: usize,
+impl Plan {
+    fn new(reservation: Reservation) -> Plan {
+        Plan { visits: Vec::new(), turns: Vec::new(), limits: Vec::new(), probes: 0, reservation }
+    }
+
+    /// Where a probe is asked for, the other visits together get no more than the limit: it must have room behind them.
+    fn leave_room_for_probes(&mut self, limit: usize) {
+        if self.probes == 0 {
+            return;
+        }
+        let mut rest = limit + self.probes;
+        for visit in &mut self.visits {
+            visit.limit = visit.limit.min(rest);
+            rest -= visit.limit;
+        }
+        self.visits.retain(|visit| visit.limit > 0);
+    }
 }
 
-/// Claims once, and hands what it gets to whoever dispatches.
+/// Claims once, and hands what it gets to the loop that dispatches.
 async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
-    let Plan { visits, turns } = plan;
+    let Plan { visits, turns, limits, reservation, .. } = plan;
     let call = shared.calls.begin();
     let holder = shared.holder();
-    let claim = Claim { holder, visits: &visits, horizon: shared.settings.horizon, limit };
-    let leased = match shared.store.claim(&claim).await {
-        Ok(leased) => leased,
+    let is_within_fleet = !limits.is_empty();
+    let (leased, waits) = match fetch(&shared, &visits, limits, limit).await {
+        Ok(brought) => brought,
         Err(error) => {
             if let StoreError::HolderDead(_) = error {
                 // The heartbeat finds out too, and joins again.
@@ -249,29 +277,55 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
                 tracing::debug!(%error, "claim failed");
             }
             call.end();
-            let given = Vec::new();
-            return Claimed { asked: limit, count: 0, has_more: false, has_failed: true, given };
+            let (given, waits) = (Vec::new(), Vec::new());
+            return Claimed {
+                asked: limit,
+                count: 0,
+                has_more: false,
+                has_failed: true,
+                given,
+                waits,
+            };
         }
     };
     let count = leased.len();
     shared.meters.claim_batch.note(count as u64);
     let given = given(turns, &leased);
     let has_more = count > 0 && (count >= limit || is_deep(&shared, &given));
-    let jobs: Vec<Waiting> = leased
-        .into_iter()
-        .map(|leased| {
-            shared.hold(leased.lease());
-            shared.waiting(leased.job, holder, leased.due_in, leased.deadline_in)
-        })
-        .collect();
+    let in_hand = reservation.came(leased.iter().map(|one| (&one.job, one.due_in.is_zero())));
+    let jobs = leased.into_iter().zip(in_hand).map(|(leased, in_hand)| {
+        let waiting = shared.waiting(leased.job, holder, leased.due_in, leased.deadline_in);
+        Waiting { in_hand, is_within_fleet, ..waiting }
+    });
+    let jobs: Vec<Waiting> = jobs.collect();
     if count > 0 {
         let (from, to) = (Some(State::Scheduled), State::Leased);
         let leased = jobs.iter().map(|waiting| &waiting.job);
         shared.events.tell(leased.map(|job| (job.id, &job.lane.kind, from, to)));
+        jobs.iter().for_each(|waiting| shared.hold(waiting.lease()));
         let _ = shared.to_dispatch.send(Command::Leased(jobs));
     }
     call.end();
-    Claimed { asked: limit, count, has_more, has_failed: false, given }
+    Claimed { asked: limit, count, has_more, has_failed: false, given, waits }
+}
+
+/// What a claim brought, and what held up which limit.
+type Brought = (Vec<Leased>, Vec<(FleetLimit, Option<LimitWait>)>);
+
+async fn fetch(
+    shared: &Shared,
+    visits: &[Visit],
+    limits: Vec<FleetLimit>,
+    limit: usize,
+) -> Answer<Brought> {
+    let holder = shared.holder();
+    if limits.is_empty() {
+        let claim = Claim { holder, visits, horizon: shared.settings.horizon, limit };
+        return Ok((shared.store.claim(&claim).await?, Vec::new()));
+    }
+    let claim = LimitedClaim { holder, visits, limit, limits: &limits };
+    let claimed = shared.store.claim_limited(&claim).await?;
+    Ok((claimed.leased, limits.into_iter().zip(claimed.waits).collect()))
 }
 
 /// What each lane gave.
@@ -287,14 +341,15 @@ fn given(mut turns: Vec<Given>, leased: &[Leased]) -> Vec<Given> {
 }
 
 /// Whether a lane gave all that it was asked for, so that there is more. One that gave less is
-/// empty, or closed, which only the store knows. A kind with places of its own is asked again
-/// when one of them is free.
+/// empty, or closed, which only the store knows. A kind with a limit of its own is asked again
+/// when one of its attempts has ended.
 fn is_deep(shared: &Shared, given: &[Given]) -> bool {
     let has_more = |one: &&Given| one.asked > 0 && one.given == one.asked;
-    given
-        .iter()
-        .filter(has_more)
-        .any(|one| shared.kind(&one.lane.kind).is_some_and(|kind| kind.places.is_none()))
+    let is_unlimited = |one: &Given| {
+        let kind = shared.kind(&one.lane.kind);
+        kind.is_some_and(|kind| kind.settings.concurrency_max.is_none())
+    };
+    given.iter().filter(has_more).any(is_unlimited)
 }
 
 /// How many jobs to claim at once. Follows the room: down at once, since a lease that cannot be

@@ -3,15 +3,16 @@
 mod ready;
 
 use self::ready::{Ready, Turn};
+use crate::admission::{Admit, Ask, Fact, Round, Suspect, Ticket};
 use crate::attempt;
-use crate::budget::{Budget, Pass};
+use crate::budget;
 use crate::kinds::KindEntry;
-use crate::shared::{Command, Places, Shared, Waiting};
+use crate::shared::{Command, Shared, Waiting};
 use crate::wheel::{Tick, Timer, Wheel};
 use rewheel::Moment;
 use rewheel_core::{JobId, KindName, Lease, Wanted};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,11 +24,11 @@ const REST_MAX: Duration = Duration::from_secs(1);
 
 /// What becomes of a job that is due.
 enum Next {
-    Start(Places, Arc<KindEntry>),
-    /// It may run elsewhere.
+    Start(Box<Ticket>, Arc<KindEntry>),
+    /// It may run elsewhere, or later.
     Return,
     /// No retry is left to pay for it.
-    PutOff(Arc<Budget>),
+    PutOff,
 }
 
 pub(crate) struct Dispatch {
@@ -42,6 +43,8 @@ pub(crate) struct Dispatch {
     surplus: Vec<Waiting>,
     count: u64,
     attempts: JoinSet<()>,
+    /// When the first of the jobs may start that a rate makes wait.
+    next_start: Option<Moment>,
     origin: Moment,
     /// Jobs that go back to the store unstarted.
     returning: mpsc::UnboundedSender<Vec<Waiting>>,
@@ -64,6 +67,7 @@ impl Dispatch {
             surplus: Vec::new(),
             count: 0,
             attempts: JoinSet::new(),
+            next_start: None,
             origin,
             returning,
         }
@@ -104,8 +108,6 @@ impl Dispatch {
         if !self.surplus.is_empty() {
             let _ = self.returning.send(std::mem::take(&mut self.surplus));
         }
-        // Said anew by those who are refused now: what was said to others may have passed.
-        self.shared.forget_passes();
         self.start_ready();
         self.give_back_late(now);
         self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
@@ -114,8 +116,7 @@ impl Dispatch {
         let rest_max = REST_MAX.min(self.shared.settings.lease_ttl / 6);
         let next = self.wheel.next_expiry().map(|tick| self.moment_of(tick));
         let soonest = self.soon.first_key_value().map(|((due, _), _)| *due);
-        let passes = self.shared.next_pass().filter(|_| !self.ready.is_empty());
-        match next.into_iter().chain(soonest).chain(passes).min() {
+        match next.into_iter().chain(soonest).chain(self.next_start).min() {
             Some(next) => nap(next.since(self.shared.clock.now())).min(rest_max),
             None => rest_max,
         }
@@ -127,9 +128,12 @@ impl Dispatch {
             Command::Direct(waiting, _) if self.shared.is_stopping() => {
                 let _ = self.returning.send(vec![*waiting]);
             }
-            Command::Direct(waiting, places) => match self.shared.kind(&waiting.job.lane.kind) {
-                Some(kind) => self.start(*waiting, kind, places),
-                None => drop(self.returning.send(vec![*waiting])),
+            Command::Direct(waiting, ticket) => match self.shared.kind(&waiting.job.lane.kind) {
+                Some(kind) => self.start(*waiting, kind, ticket),
+                None => {
+                    ticket.unused();
+                    let _ = self.returning.send(vec![*waiting]);
+                }
             },
             Command::Wanted(lease, wanted) => self.want(lease, wanted),
             Command::Place => {}
@@ -167,36 +171,28 @@ impl Dispatch {
     fn queue(&mut self, mut waiting: Waiting) {
         self.count += 1;
         let turn = (Reverse(waiting.job.lane.priority), waiting.due, self.count);
-        let kind = self.shared.kind(&waiting.job.lane.kind);
-        // Many may come due at once, whatever was claimed of them: they must not take the room to claim what others have.
-        let (most, places) = (self.shared.places_of_one(), self.shared.settings.places);
-        if most < places && kind.as_ref().is_some_and(|kind| kind.load.in_hand() >= 2 * most) {
-            self.surplus.push(waiting);
-            return;
+        if waiting.in_hand.is_none() {
+            let lane = &waiting.job.lane;
+            waiting.in_hand = self.shared.admission.hold(&lane.kind, lane.tenant.as_ref());
         }
-        let tenant = self.shared.tenants.of(waiting.job.lane.tenant.as_ref());
-        let most = self.shared.tenants.places_of_one(places);
-        let most = if most < places { most } else { usize::MAX };
-        if tenant.has_enough(most, self.shared.living()) {
-            self.surplus.push(waiting);
-            return;
+        match waiting.in_hand {
+            Some(_) => self.ready.insert(turn, waiting),
+            None => self.surplus.push(waiting),
         }
-        waiting.queued = kind.map(|kind| Arc::new([kind.load.queue(), tenant.queue()]));
-        self.ready.insert(turn, waiting);
     }
 
-    /// Gives places to those who wait, in their turn. A kind without a place does not hold up the
-    /// others.
+    /// Gives slots to jobs that wait, in their turn. A kind without a slot does not hold up the others.
     fn start_ready(&mut self) {
+        self.next_start = None;
         if self.shared.is_doubtful() || self.shared.is_stopping() {
             return;
         }
-        let (mut started, mut suspects_wait) = (Vec::new(), false);
+        let (mut decided, mut round) = (Vec::new(), Round::default());
         // Most of those who wait are of the kind of the one before.
         let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
-        let (holder, now) = (self.shared.holder(), self.shared.clock.now());
+        let now = self.shared.clock.now();
         let mut order = self.ready.order();
-        while self.shared.places.available_permits() > 0
+        while self.shared.admission.may_start()
             && let Some((turn, waiting)) = order.next()
         {
             let name = &waiting.job.lane.kind;
@@ -205,64 +201,44 @@ impl Dispatch {
                 Some(_) | None => self.shared.kind(name),
             };
             last = Some((name, known.clone()));
-            // One whose kind is gone, or down, may run where that is not so.
-            let Some(kind) = known.filter(|kind| !kind.is_down(holder)) else {
-                started.push((turn, Next::Return));
+            let Some(kind) = known else {
+                decided.push((turn, Next::Return));
                 continue;
             };
-            let paid = match kind.pass(waiting, now) {
-                Pass::Yes(paid) => paid,
-                Pass::No(budget) => {
-                    started.push((turn, Next::PutOff(budget)));
-                    continue;
-                }
-            };
-            let is_suspect = waiting.job.is_suspect();
-            let places = match is_suspect {
-                true if suspects_wait => None,
-                true => self.shared.try_place_of_suspect(&kind, &waiting.job),
-                false => self.shared.try_place(&kind, waiting.job.lane.tenant.as_ref()),
-            };
-            match places {
-                Some(mut places) => {
-                    places.paid = paid;
+            match self.shared.admission.admit(&ask(waiting, &kind, now), &mut round) {
+                Admit::Run(ticket) => {
                     order.started(&turn);
-                    started.push((turn, Next::Start(places, kind)));
+                    decided.push((turn, Next::Start(ticket, kind)));
                 }
-                None => {
-                    Pass::undo(paid);
-                    let tenant = self.shared.tenants.of(waiting.job.lane.tenant.as_ref());
-                    if tenant.must_wait(now) {
-                        started.push((turn, Next::Return));
-                    }
-                    // One that must run alone waits for the others: they must not overtake it for ever.
-                    let is_held_up = kind.is_closed() || tenant.is_at_limit(now);
-                    suspects_wait |= is_suspect && !is_held_up;
+                Admit::Wait(held) => {
+                    self.next_start = self.next_start.into_iter().chain(held.until).min();
                 }
+                Admit::Return(_) => decided.push((turn, Next::Return)),
+                Admit::PutOff(_) => decided.push((turn, Next::PutOff)),
             }
         }
         let urgent = order.urgent();
         self.ready.note(urgent);
-        for (turn, next) in started {
+        for (turn, next) in decided {
             let Some(waiting) = self.ready.remove(&turn) else { continue };
             match next {
-                Next::Start(places, kind) => self.start(waiting, kind, places),
+                Next::Start(ticket, kind) => self.start(waiting, kind, ticket),
                 Next::Return => drop(self.returning.send(vec![waiting])),
-                Next::PutOff(budget) => self.shared.put_off(waiting, &budget),
+                Next::PutOff => self.shared.put_off(waiting),
             }
         }
     }
 
-    fn start(&mut self, mut waiting: Waiting, kind: Arc<KindEntry>, places: Places) {
-        waiting.queued = None;
+    fn start(&mut self, mut waiting: Waiting, kind: Arc<KindEntry>, ticket: Box<Ticket>) {
+        waiting.in_hand = None;
         if waiting.holder != self.shared.holder() {
             // Its lease died with the holder that this engine was, though its answer came later.
             self.shared.forget(waiting.lease());
-            return;
+            return ticket.unused();
         }
         // One that was swept and claimed again is here twice: only its newer lease counts.
-        let Some(cancel) = self.shared.begin(waiting.lease()) else { return };
-        let run = attempt::run(Arc::clone(&self.shared), waiting, kind, places, cancel);
+        let Some(cancel) = self.shared.begin(waiting.lease()) else { return ticket.unused() };
+        let run = attempt::run(Arc::clone(&self.shared), waiting, kind, ticket, cancel);
         self.attempts.spawn(run);
     }
 
@@ -277,6 +253,12 @@ impl Dispatch {
             .collect();
         // A job that was late when it came is not late because of this node.
         let jobs: Vec<Waiting> = late.iter().filter_map(|turn| self.ready.remove(turn)).collect();
+        let kinds: BTreeSet<&KindName> =
+            jobs.iter().map(|waiting| &waiting.job.lane.kind).collect();
+        for kind in kinds {
+            let (kind, until) = (kind.clone(), now.plus(patience));
+            self.shared.admission.apply(Fact::ReturnedLate { kind, until });
+        }
         if !jobs.is_empty() {
             let _ = self.returning.send(jobs);
         }
@@ -325,6 +307,25 @@ impl Dispatch {
 
     fn moment_of(&self, tick: Tick) -> Moment {
         self.origin.plus(tick.since_start())
+    }
+}
+
+/// What a job that is due asks for.
+fn ask<'a>(waiting: &'a Waiting, kind: &KindEntry, now: Moment) -> Ask<'a> {
+    let job = &waiting.job;
+    // An attempt whose deadline has passed is not made: it only says so, and needs no budget.
+    let is_late = waiting.deadline.is_some_and(|deadline| deadline <= now);
+    let is_last = job.takeovers_counted + 1 >= kind.settings.takeovers_max;
+    Ask {
+        kind: &job.lane.kind,
+        tenant: job.lane.tenant.as_ref(),
+        is_retry: budget::is_retry(job) && !is_late,
+        suspect: match (job.is_suspect(), is_last) {
+            (false, _) => Suspect::No,
+            (true, false) => Suspect::Together,
+            (true, true) => Suspect::Alone,
+        },
+        is_within_fleet: waiting.is_within_fleet,
     }
 }
 

@@ -303,7 +303,7 @@ impl Engine {
             stopping: shared.is_stopping(),
             failed: shared.loops.failure().map(|failure| failure.name),
             places: shared.settings.places,
-            places_free: shared.places.available_permits(),
+            places_free: shared.admission.free(),
             waiting: shared.waiting_count(),
         }
     }

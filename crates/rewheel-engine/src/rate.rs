@@ -1,10 +1,9 @@
 //! How fast something may go, in the whole fleet.
 
-use rewheel::{Clock, Moment, RateLimiter, duration};
+use rewheel::duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// So many attempts in such a time.
@@ -83,6 +82,13 @@ impl Rate {
         (self.calls, self.period)
     }
 
+    /// Returns the time between two starts of a slow rate: one a second, or fewer. Such a rate is kept by the store, since a
+    /// share of it would be less than one start for each engine.
+    pub(crate) fn interval(self) -> Option<Duration> {
+        let interval = self.period / self.calls;
+        (interval >= Duration::from_secs(1)).then_some(interval)
+    }
+
     /// Returns how many fit into `time`, for one of `holders`, at least one.
     pub(crate) fn within(&self, time: Duration, holders: usize) -> usize {
         let share = f64::from(self.calls) * time.as_secs_f64() / self.period.as_secs_f64();
@@ -95,88 +101,10 @@ impl Rate {
     }
 }
 
-/// What lets one holder's share of a kind's attempts pass.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    rate: Rate,
-    clock: Clock,
-    now: Mutex<Share>,
-}
-
-/// A holder's share, as the fleet is now.
-#[derive(Debug)]
-struct Share {
-    holders: usize,
-    limiter: RateLimiter,
-    /// When the next attempt may pass, if one was refused since.
-    next: Option<Moment>,
-    /// Attempts that passed and did not begin: as many pass for nothing.
-    unused: usize,
-}
-
-impl Gate {
-    pub(crate) fn new(rate: Rate, clock: &Clock) -> Gate {
-        Gate { rate, clock: clock.clone(), now: Mutex::new(Share::new(rate, clock, 1)) }
-    }
-
-    /// Lets an attempt pass, where the fleet has so many holders; all of them have the same share.
-    pub(crate) fn pass(&self, holders: usize) -> bool {
-        let mut share = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if share.holders != holders.max(1) {
-            *share = Share::new(self.rate, &self.clock, holders.max(1));
-        }
-        if let Some(rest) = share.unused.checked_sub(1) {
-            share.unused = rest;
-            share.next = None;
-            return true;
-        }
-        let refused = share.limiter.check().err();
-        let next = refused.map(|refused| {
-            let wait = refused.retry_in.unwrap_or(Duration::from_millis(1));
-            self.clock.now().plus(wait)
-        });
-        share.next = next;
-        next.is_none()
-    }
-
-    /// Takes back a pass: something else keeps the attempt from beginning.
-    pub(crate) fn give_back(&self) {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).unused += 1;
-    }
-
-    /// Returns when the next attempt may pass, if one was refused.
-    pub(crate) fn next(&self) -> Option<Moment> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).next
-    }
-
-    /// Forgets that one was refused.
-    pub(crate) fn forget(&self) {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner).next = None;
-    }
-
-    /// Returns how many to have in hand: what may pass within two seconds. The others are better off in the store.
-    pub(crate) fn ahead(&self, holders: usize) -> usize {
-        self.rate.within(Duration::from_secs(2), holders)
-    }
-}
-
-impl Share {
-    fn new(rate: Rate, clock: &Clock, holders: usize) -> Share {
-        let fleet = u32::try_from(holders).unwrap_or(u32::MAX);
-        // A tenth of a second's worth at once: attempts come in batches.
-        let burst = rate.within(Duration::from_millis(100), holders);
-        let limiter = RateLimiter::per(rate.calls, rate.period.saturating_mul(fleet))
-            .burst(u32::try_from(burst).unwrap_or(u32::MAX))
-            .clock(clock)
-            .build();
-        Share { holders, limiter, next: None, unused: 0 }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Gate, Rate};
-    use rewheel::{ManualClock, millis, seconds};
+    use super::Rate;
+    use rewheel::{millis, seconds};
 
     #[test]
     fn a_rate_reads_back_as_it_was_written() {
@@ -189,36 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn each_holder_has_its_share() {
-        for (holders, passed) in [(1, 1_010), (4, 253)] {
-            let clock = ManualClock::new();
-            let gate = Gate::new("100/s".parse().unwrap(), &clock.clone().into());
-            let mut count = 0;
-            for _ in 0..10_000 {
-                count += u32::from(gate.pass(holders));
-                clock.advance(millis(1));
-            }
-            assert!((passed - 12..=passed).contains(&count), "{count} of {passed}");
-            assert_eq!(gate.ahead(holders), 200 / holders);
+    fn one_a_second_or_fewer_is_slow() {
+        for (text, interval) in [
+            ("1/s", Some(seconds(1))),
+            ("2/s", None),
+            ("59/m", Some(millis(60_000) / 59)),
+            ("61/m", None),
+            ("1/h", Some(seconds(3_600))),
+        ] {
+            assert_eq!(text.parse::<Rate>().unwrap().interval(), interval, "{text}");
         }
-    }
-
-    #[test]
-    fn a_pass_that_was_not_used_is_not_lost() {
-        let clock = ManualClock::new();
-        let gate = Gate::new("1/s".parse().unwrap(), &clock.into());
-        assert!(gate.pass(1));
-        gate.give_back();
-        assert!(gate.pass(1) && !gate.pass(1));
-    }
-
-    #[test]
-    fn says_when_the_next_may_pass() {
-        let clock = ManualClock::new();
-        let gate = Gate::new("1/s".parse().unwrap(), &clock.clone().into());
-        assert!(gate.pass(1) && gate.next().is_none());
-        assert!(!gate.pass(1) && gate.next().is_some());
-        clock.advance(seconds(1));
-        assert!(gate.pass(1) && gate.next().is_none());
     }
 }

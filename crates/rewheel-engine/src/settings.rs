@@ -205,7 +205,11 @@ pub struct KindSettings {
     /// How many attempts of it run at the same time in one engine; as many as fit if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
-    /// How many attempts of it start in a time, in the whole fleet: each living holder has the same share.
+    /// How many jobs of it run at the same time in the whole fleet; any number if not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet_concurrency_max: Option<u32>,
+    /// How many attempts of it start in a time, in the whole fleet. Each living engine has the same share of a fast rate; a slow
+    /// one, a start a second or fewer, is kept by the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// How many retries of it there are, in the whole fleet, for its first attempts: the others wait. As many as its jobs need if not
@@ -250,6 +254,7 @@ impl Default for KindSettings {
             attempt_timeout_ceiling: None,
             delay_floor: None,
             concurrency_max: None,
+            fleet_concurrency_max: None,
             rate: None,
             retry_budget: None,
             sticky_max: policy.sticky_max,
@@ -293,17 +298,14 @@ impl KindSettings {
         if self.concurrency_max == Some(0) {
             return wrong("concurrency_max", "must be 1 or more; pause the kind to stop it");
         }
+        if self.fleet_concurrency_max == Some(0) {
+            return wrong("fleet_concurrency_max", "must be 1 or more; pause the kind to stop it");
+        }
         if self.takeovers_max == 0 {
             return wrong("takeovers_max", "must be 1 or more");
         }
         if let Some(breaker) = self.breaker {
             breaker.check()?;
-            if self.runner == RunnerKind::Worker {
-                return wrong(
-                    "breaker",
-                    "is not for workers: they see for themselves what they call",
-                );
-            }
         }
         if let Some(budget) = self.retry_budget {
             budget.check()?;

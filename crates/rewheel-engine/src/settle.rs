@@ -60,7 +60,7 @@ struct Settle {
 impl Settle {
     async fn all(self, batch: Vec<Finished>) {
         let call = self.shared.calls.begin();
-        let frees_places = batch.iter().any(|finished| finished.places.is_some());
+        let frees_places = batch.iter().any(|finished| finished.slot.is_some());
         // A holder that died and joined again has results under both names.
         let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
         for finished in batch {
@@ -121,11 +121,11 @@ impl Settle {
     }
 
     fn after(&self, finished: Finished, answer: Result<Settled, StoreError>) {
-        let Finished { mut waiting, settlement, places } = finished;
+        let Finished { mut waiting, settlement, slot } = finished;
         // What was only put off is not a decision about an attempt.
-        let is_counted = places.is_some();
-        // Only now: a place that is free before its result is durable lets in more than can be kept.
-        drop(places);
+        let is_counted = slot.is_some();
+        // Only now: a slot that is free before its result is durable lets in more than can be kept.
+        drop(slot);
         let lease = settlement.lease;
         let decision = settlement.decision.as_str();
         if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer

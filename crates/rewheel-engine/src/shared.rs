@@ -1,6 +1,6 @@
 //! What the loops of one engine share.
 
-use crate::budget::Paid;
+use crate::admission::{Admission, Fact, InHand, Setup, Slot, Ticket};
 use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::events::Log;
@@ -8,26 +8,21 @@ use crate::gather::Gather;
 use crate::kinds::KindEntry;
 use crate::meters::{Meters, StoreMeters};
 use crate::notify::Desk;
-use crate::park::{Evidence, Probed, Queued, Running};
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shards::{ShardRouter, Shards};
 use crate::submit::IdTime;
 use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
-use crate::tenants::Tenants;
 use crate::workers::{LaneTurns, Owners};
 use rewheel::{CancelToken, Clock, Moment, Random};
 use rewheel_core::store::{Settled, Store};
-use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Tenant, Timestamp, Wanted};
-use std::collections::{BTreeMap, VecDeque};
+use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Timestamp, Wanted};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
-
-/// Suspects that run at the same time. One that must run alone takes the room of all.
-const SUSPECTS_MAX: u32 = 1_000;
+use tokio::sync::{Notify, mpsc};
 
 /// Asked for kinds that have no handler.
 pub(crate) type RunnerSource =
@@ -46,24 +41,15 @@ pub(crate) struct Shared {
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
     pub(crate) source: Option<Box<RunnerSource>>,
     pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
-    pub(crate) tenants: Tenants,
+    /// Decides what may run.
+    pub(crate) admission: Arc<Admission>,
     pub(crate) caps: Caps,
     pub(crate) owners: Owners,
     pub(crate) lane_turns: LaneTurns,
     pub(crate) loops: Loops,
     /// Single jobs on their way in.
     pub(crate) gather: Gather,
-    pub(crate) living: AtomicUsize,
     pub(crate) shards: Shards,
-    pub(crate) has_rates: AtomicBool,
-    /// How many kinds this engine runs.
-    pub(crate) runnable_count: AtomicUsize,
-    /// Wakes the loop that parks: something was seen.
-    pub(crate) park: Notify,
-    probed: Mutex<VecDeque<Probed>>,
-    pub(crate) places: Arc<Semaphore>,
-    /// Suspects run together, or one alone.
-    suspects: Arc<Semaphore>,
     pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
     pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
     /// Wakes the claim loop: there is room, or there may be work.
@@ -91,19 +77,6 @@ pub(crate) struct Shared {
     renewed: Mutex<Moment>,
 }
 
-/// The right to run one attempt.
-pub(crate) struct Places {
-    _any: OwnedSemaphorePermit,
-    _kind: Option<OwnedSemaphorePermit>,
-    _suspect: Option<OwnedSemaphorePermit>,
-    _running: Running,
-    _tenant: Running,
-    /// What the attempt is evidence of, until it has spoken.
-    pub(crate) evidence: Option<Evidence>,
-    /// What a retry was paid with, until it has succeeded.
-    pub(crate) paid: Option<Paid>,
-}
-
 /// A job in this engine's hands.
 struct Held {
     fence: Fence,
@@ -112,7 +85,7 @@ struct Held {
 }
 
 /// A job that waits in this engine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) job: Arc<Job>,
     pub(crate) holder: HolderId,
@@ -124,8 +97,10 @@ pub(crate) struct Waiting {
     pub(crate) deadline: Option<Moment>,
     /// The wait before it, for backoffs that build on it.
     pub(crate) previous: Option<Duration>,
-    /// Counts it while it waits for a place.
-    pub(crate) queued: Option<Arc<[Queued; 2]>>,
+    /// Counts it while it is due and waits for a slot.
+    pub(crate) in_hand: Option<InHand>,
+    /// Whether the claim that leased it kept the limits over the fleet.
+    pub(crate) is_within_fleet: bool,
 }
 
 impl Waiting {
@@ -138,13 +113,13 @@ impl Waiting {
 pub(crate) enum Command {
     /// Jobs were leased.
     Leased(Vec<Waiting>),
-    /// A job was leased by its own insert, and has a place.
-    Direct(Box<Waiting>, Places),
+    /// A job was leased by its own insert, and may run.
+    Direct(Box<Waiting>, Box<Ticket>),
     /// A person wants something of a job.
     Wanted(Lease, Wanted),
     /// The holder is dead: nothing is this engine's any more.
     Drop,
-    /// A place is free.
+    /// A slot is free, or something else changed that may let a job run.
     Place,
     /// Give back what has not started.
     Stop,
@@ -155,7 +130,7 @@ pub(crate) struct Finished {
     pub(crate) waiting: Waiting,
     pub(crate) settlement: rewheel_core::store::Settlement,
     /// None where nothing was started.
-    pub(crate) places: Option<Places>,
+    pub(crate) slot: Option<Slot>,
 }
 
 pub(crate) struct Parts {
@@ -181,9 +156,16 @@ impl Shared {
         to_settle: mpsc::UnboundedSender<Finished>,
     ) -> Shared {
         let holder = HolderId::new(parts.id_time.now(), &parts.random);
+        let admission = Admission::new(Setup {
+            slots: parts.settings.places,
+            holder,
+            tenants: parts.tenants.clone(),
+            clock: Clock::system(),
+            random: parts.random.clone(),
+            beat: parts.settings.lease_ttl / 3,
+        });
         Shared {
-            places: Arc::new(Semaphore::new(parts.settings.places)),
-            suspects: Arc::new(Semaphore::new(SUSPECTS_MAX as usize)),
+            admission,
             shards: Shards::new(parts.router, parts.store.capabilities().remote),
             store: parts.store,
             settings: parts.settings,
@@ -194,17 +176,11 @@ impl Shared {
             handlers: parts.handlers,
             source: parts.source,
             kinds: RwLock::default(),
-            tenants: Tenants::new(parts.tenants, &Clock::system()),
-            caps: Caps::default(),
+            caps: Caps::new(parts.tenants),
             owners: Owners::default(),
             lane_turns: LaneTurns::default(),
             loops: Loops::default(),
             gather: Gather::default(),
-            living: AtomicUsize::new(1),
-            has_rates: AtomicBool::new(false),
-            runnable_count: AtomicUsize::new(0),
-            park: Notify::new(),
-            probed: Mutex::default(),
             to_dispatch,
             to_settle,
             look: Notify::new(),
@@ -250,75 +226,7 @@ impl Shared {
 
     pub(crate) fn set_holder(&self, holder: HolderId) {
         *lock(&self.holder) = holder;
-    }
-
-    /// Takes a place for an attempt of a kind, if there is one.
-    pub(crate) fn try_place(&self, kind: &KindEntry, tenant: Option<&Tenant>) -> Option<Places> {
-        let any = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let running = kind.load.begin(self.places_of_one())?;
-        let most = self.tenants.places_of_one(self.settings.places);
-        let tenant = self.tenants.of(tenant);
-        let of_tenant = tenant.begin(most)?;
-        let own = match &kind.places {
-            Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
-            None => None,
-        };
-        let evidence = kind.evidence(self.holder())?;
-        if kind.gate.as_ref().is_some_and(|gate| !gate.pass(self.living())) {
-            return None;
-        }
-        if !self.tenants.pass(&tenant, self.living()) {
-            kind.gate.iter().for_each(|gate| gate.give_back());
-            return None;
-        }
-        Some(Places {
-            _any: any,
-            _kind: own,
-            _suspect: None,
-            _running: running,
-            _tenant: of_tenant,
-            evidence,
-            paid: None,
-        })
-    }
-
-    /// Takes back what rates let pass for an attempt that was not made.
-    pub(crate) fn give_passes_back(&self, kind: &KindEntry, tenant: Option<&Tenant>) {
-        kind.gate.iter().for_each(|gate| gate.give_back());
-        self.tenants.of(tenant).give_pass_back();
-    }
-
-    /// Returns how many places one kind may have. The last fifth is for the others, where there are any: whatever one kind waits
-    /// for, they find a place.
-    pub(crate) fn places_of_one(&self) -> usize {
-        let places = self.settings.places;
-        if self.runnable_count.load(Ordering::Relaxed) > 1 { places - places / 5 } else { places }
-    }
-
-    /// Notes what a probe found.
-    pub(crate) fn probed(&self, probed: Probed) {
-        lock(&self.probed).push_back(probed);
-        self.park.notify_one();
-    }
-
-    /// Returns what the first probe found that the store has not heard of.
-    pub(crate) fn first_probed(&self) -> Option<Probed> {
-        lock(&self.probed).front().cloned()
-    }
-
-    /// The store has heard of it.
-    pub(crate) fn forget_first_probed(&self) {
-        lock(&self.probed).pop_front();
-    }
-
-    /// Takes a place for a job that was taken over before. If one more takeover makes it a dead
-    /// letter, it runs without another suspect beside it, so that it is charged for no other's crash.
-    pub(crate) fn try_place_of_suspect(&self, kind: &KindEntry, job: &Job) -> Option<Places> {
-        let is_last = job.takeovers_counted + 1 >= kind.settings.takeovers_max;
-        let share = if is_last { SUSPECTS_MAX } else { 1 };
-        let suspect = Arc::clone(&self.suspects).try_acquire_many_owned(share).ok()?;
-        let places = self.try_place(kind, job.lane.tenant.as_ref())?;
-        Some(Places { _suspect: Some(suspect), ..places })
+        self.admission.apply(Fact::Holder(holder));
     }
 
     /// How long ended jobs and their keys are kept, where the kind does not say.
@@ -384,9 +292,9 @@ impl Shared {
         self.given_back.load(Ordering::Relaxed)
     }
 
-    /// Returns how many attempts have a place.
+    /// Returns how many attempts have a slot.
     pub(crate) fn running(&self) -> usize {
-        self.settings.places.saturating_sub(self.places.available_permits())
+        self.admission.running()
     }
 
     /// Returns how many jobs wait here for their time or for a place.
@@ -447,7 +355,8 @@ impl Shared {
             due: self.moment_in(due_in),
             deadline: deadline_in.map(|left| now.plus(left)),
             previous: None,
-            queued: None,
+            in_hand: None,
+            is_within_fleet: false,
         }
     }
 

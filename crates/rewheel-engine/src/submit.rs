@@ -1,10 +1,11 @@
 //! Takes jobs in: one typed job at a time, or batches of any.
 
+use crate::admission::Ticket;
 use crate::engine::Engine;
 use crate::gather;
 use crate::kinds::KindEntry;
 use crate::runner::{Codec, JobKind, Json};
-use crate::shared::{Command, Places, Shared};
+use crate::shared::{Command, Shared};
 use crate::trace;
 use rewheel::{Backoff, Spill};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
@@ -260,7 +261,7 @@ fn name(of: &'static str, why: NameError) -> SubmitError {
     field(of, why.to_string())
 }
 
-/// Inserts jobs, the only one directly into a free place if there is one.
+/// Inserts jobs, the only one directly into a free slot if there is one.
 pub(crate) async fn insert(
     shared: &Arc<Shared>,
     insert: &Insert<'_>,
@@ -280,13 +281,20 @@ pub(crate) async fn insert(
         Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
     });
     shared.events.tell(stored);
-    if let (Some((direct, places)), [new], [answer]) = (direct, insert.jobs, answers.as_slice())
-        && let Some((job, now)) = leased_to(direct, new, answer)
-    {
-        let deadline_in = Shared::left(job.deadline, now);
-        let waiting = shared.waiting(job, direct.holder, Duration::ZERO, deadline_in);
-        shared.hold(waiting.lease());
-        let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), places));
+    if let (Some((direct, ticket)), [new], [answer]) = (direct, insert.jobs, answers.as_slice()) {
+        match leased_to(direct, new, answer) {
+            Some((job, now)) => {
+                let deadline_in = Shared::left(job.deadline, now);
+                let waiting = shared.waiting(job, direct.holder, Duration::ZERO, deadline_in);
+                shared.hold(waiting.lease());
+                let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), ticket));
+            }
+            // A duplicate, or one behind others: it starts nothing here.
+            None => {
+                ticket.unused();
+                let _ = shared.to_dispatch.send(Command::Place);
+            }
+        }
     }
     if let Some(call) = call {
         call.end();
@@ -330,24 +338,21 @@ fn is_simple(insert: &Insert<'_>) -> bool {
         && insert.direct.is_none()
 }
 
-/// Finds a place for a job that could run at once.
-fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Places)> {
+/// Finds a slot for a job that could run at once.
+fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)> {
     let [job] = insert.jobs else { return None };
     let is_now = job.due == When::In(Duration::ZERO);
     if !is_simple(insert) || !is_now || shared.is_stopping() || shared.is_doubtful() {
         return None;
     }
-    let kind = shared.kind(&job.kind).filter(|kind| kind.takes_direct())?;
-    if shared.tenants.of(job.tenant.as_ref()).is_held_up() {
-        return None;
-    }
-    let places = shared.try_place(&kind, job.tenant.as_ref())?;
+    let kind = shared.kind(&job.kind)?;
+    let ticket = shared.admission.admit_direct(&job.kind, job.tenant.as_ref())?;
     let direct = Direct {
         holder: shared.holder(),
         attempt_timeout: kind.settings.attempt_timeout,
         grace: shared.settings.grace,
     };
-    Some((direct, places))
+    Some((direct, Box::new(ticket)))
 }
 
 /// The job as the store has it now, without asking for it.

@@ -32,6 +32,9 @@ pub struct TenantSettings {
     /// How many attempts of it run at the same time in one engine; as many as fit if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
+    /// How many jobs of it run at the same time in the whole fleet; any number if not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fleet_concurrency_max: Option<u32>,
     /// How much it is given beside others that have as urgent jobs due: twice as much as one with
     /// half its weight. 1 unless set, up to 100.
     pub weight: u32,
@@ -39,7 +42,13 @@ pub struct TenantSettings {
 
 impl Default for TenantSettings {
     fn default() -> TenantSettings {
-        TenantSettings { jobs_max: None, rate: None, concurrency_max: None, weight: 1 }
+        TenantSettings {
+            jobs_max: None,
+            rate: None,
+            concurrency_max: None,
+            fleet_concurrency_max: None,
+            weight: 1,
+        }
     }
 }
 
@@ -68,6 +77,9 @@ impl TenantSettings {
         }
         if self.concurrency_max == Some(0) {
             return wrong("concurrency_max", "must be 1 or more; leave it out for no limit");
+        }
+        if self.fleet_concurrency_max == Some(0) {
+            return wrong("fleet_concurrency_max", "must be 1 or more; leave it out for no limit");
         }
         if !(1..=TenantSettings::WEIGHT_MAX).contains(&self.weight) {
             return wrong("weight", "must be 1 to 100");

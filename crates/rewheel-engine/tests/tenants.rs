@@ -8,6 +8,8 @@
 
 #[path = "support/flood.rs"]
 mod flood;
+#[path = "support/still.rs"]
+mod still;
 
 use self::flood::{flood, with_slow_inserts};
 use rewheel::{millis, seconds};
@@ -40,7 +42,7 @@ impl Fleet {
         acme: TenantSettings,
         kind: KindSettings,
     ) -> Result<Fleet, Box<dyn std::error::Error>> {
-        let store = Arc::new(MemoryStore::new());
+        let store = Arc::new(still::store());
         let (starts, began) = (Starts::default(), Instant::now());
         let mut fleet = Fleet { store, engines: Vec::new(), starts, began };
         for _ in 0..engines {

@@ -65,6 +65,8 @@ pub(super) struct Candidate<'l> {
 pub(super) struct Offer<'l> {
     pub(super) lane: &'l Lane,
     pub(super) weight: f64,
+    /// Whether it was worth a visit, before other lanes took the room of its kind and tenant.
+    pub(super) is_open: bool,
     /// How many jobs it may give.
     pub(super) jobs: usize,
 }
@@ -126,11 +128,11 @@ impl Turns {
             *weights.entry((lane.lane.priority, lane.is_foreign)).or_default() += lane.weight;
         }
         let offer = |lane: Candidate<'l>| {
-            let Candidate { lane, weight, is_foreign, .. } = lane;
+            let Candidate { lane, weight, is_foreign, is_closed } = lane;
             // Shared by those who are as urgent and as much this holder's. What these leave is offered to the others.
             let all = weights.get(&(lane.priority, is_foreign)).copied().unwrap_or(0.0);
             let share = limit as f64 * weight / all.max(weight);
-            Offer { lane, weight, jobs: (share.ceil() as usize).max(1) }
+            Offer { lane, weight, is_open: !is_closed, jobs: (share.ceil() as usize).max(1) }
         };
         lanes.into_iter().map(offer).collect()
     }

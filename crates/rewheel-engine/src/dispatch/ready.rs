@@ -33,6 +33,7 @@ impl<T> Ready<T> {
         self.by_urgency.len()
     }
 
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.by_urgency.is_empty()
     }

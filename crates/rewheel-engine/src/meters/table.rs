@@ -164,7 +164,7 @@ pub static METERS: [Meter; 27] = [
         unit: "{place}",
         labels: &[],
         help: "Attempts that could start at once here.",
-        read: |from| one(from.shared.places.available_permits() as u64),
+        read: |from| one(from.shared.admission.free() as u64),
     },
     Meter {
         name: "rewheel.wheel.jobs",

@@ -5,6 +5,7 @@
 //! no attempt, and says why.
 
 use super::speaks;
+use crate::admission;
 use crate::settings::BreakerSettings;
 use rewheel::{Category, Clock, KeyedCircuitBreaker, OwnedPermit, Random};
 use rewheel_core::{Failure, Job, KindName, Report};
@@ -35,7 +36,7 @@ impl Targets {
         clock: &Clock,
         random: &Random,
     ) -> Targets {
-        let breakers = super::breaker(kind, settings, clock, random).keyed(TARGETS_MAX);
+        let breakers = admission::breaker(kind, settings, clock, random).keyed(TARGETS_MAX);
         Targets { breakers, open_for: settings.open_for, random: random.clone() }
     }
 

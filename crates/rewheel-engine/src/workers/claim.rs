@@ -1,11 +1,17 @@
 //! Leases jobs to a worker.
 
 use super::{RemoteWorker, WorkerError};
+use crate::admission::WorkerHas;
 use crate::kinds::KindEntry;
-use crate::settings::RunnerKind;
 use crate::shared::Shared;
-use rewheel_core::store::{Answer, Claim, LaneHead, Leased, Visit};
-use rewheel_core::{JobId, KindName, Lane, Lease, Limits, State};
+use crate::{budget, claim};
+use rewheel_core::store::{
+    Answer, Claim, FleetLimit, LaneHead, Leased, LimitedClaim, Ran, Settlement, Visit,
+};
+use rewheel_core::{
+    Actor, Because, Decision, HolderId, Job, JobId, KindChange, KindChanged, KindName, Lane, Lease,
+    Limits, State, Tenant,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +24,9 @@ const PAGES_MAX: usize = 16;
 
 /// Sets of kinds for which it is remembered where the last claim stopped.
 const REMEMBERED_MAX: usize = 1_000;
+
+/// How long a suspect waits that cannot run beside another one in the same worker.
+const SUSPECT_LATER: Duration = Duration::from_secs(2);
 
 /// Where the claims for each set of kinds stopped to read lanes.
 #[derive(Debug, Default)]
@@ -59,7 +68,7 @@ impl RemoteWorker<'_> {
         let known: BTreeMap<&KindName, Arc<KindEntry>> = kinds
             .iter()
             .filter_map(|name| Some((name, shared.kind(name)?)))
-            .filter(|(_, kind)| kind.settings.runner == RunnerKind::Worker)
+            .filter(|(_, kind)| kind.is_for_workers())
             .collect();
         let names: Vec<KindName> = known.keys().map(|name| (*name).clone()).collect();
         if names.is_empty() || limit == 0 {
@@ -69,26 +78,15 @@ impl RemoteWorker<'_> {
         if due.is_empty() {
             return Ok(Vec::new());
         }
-        let held = self.held_by_kind(&known).await?;
-        let visits = visits(shared, &known, &held, due, limit);
-        if visits.is_empty() {
+        self.take_probes(&names).await?;
+        let has = self.has(&known).await?;
+        let plan = plan(shared, self.id, &known, &has, due, limit);
+        if plan.visits.is_empty() && plan.limited.is_empty() {
             return Ok(Vec::new());
         }
-        let claim = Claim { holder: self.id, visits: &visits, horizon: Duration::ZERO, limit };
-        let leased = shared.store.claim(&claim).await;
-        give_passes_back(&known, &visits, leased.as_deref().unwrap_or_default());
-        let leased = leased?;
-        // A takeover counts against a suspect only if its start was recorded.
-        let is_suspect = |leased: &&Leased| leased.job.is_suspect();
-        let suspects: Vec<Lease> = leased.iter().filter(is_suspect).map(Leased::lease).collect();
-        if !suspects.is_empty()
-            && let Err(error) = shared.store.start(self.id, &suspects).await
-        {
-            // The worker hears of none of them.
-            let leases: Vec<Lease> = leased.iter().map(Leased::lease).collect();
-            let _ = shared.store.give_back(self.id, &leases, shared.keep_ended()).await;
-            return Err(error.into());
-        }
+        let leased = self.fetch(&plan, limit).await;
+        give_passes_back(shared, &plan, leased.as_deref().unwrap_or_default());
+        let leased = self.keep(leased?, &known).await?;
         let (from, to) = (Some(State::Scheduled), State::Leased);
         shared.meters.claim_batch.note(leased.len() as u64);
         for leased in &leased {
@@ -100,6 +98,139 @@ impl RemoteWorker<'_> {
         let jobs = leased.iter().map(|leased| &leased.job);
         shared.events.tell(jobs.map(|job| (job.id, &job.lane.kind, from, to)));
         Ok(leased)
+    }
+
+    /// Takes the right to probe parked kinds that were left alone for long enough.
+    async fn take_probes(&self, kinds: &[KindName]) -> Answer<()> {
+        let shared = self.shared();
+        for name in kinds {
+            let Some(generation) = shared.admission.takes_probe(name) else { continue };
+            let (change, asked) =
+                (KindChange::Probe { generation, holder: self.id }, shared.clock.now());
+            let by = Actor::of_holder(&shared.settings.name);
+            let changed = shared.store.change_kind(name, &change, &by).await?;
+            if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = changed {
+                shared.learn_one(&kind, asked);
+            }
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, plan: &Plan, limit: usize) -> Answer<Vec<Leased>> {
+        let (shared, holder) = (self.shared(), self.id);
+        let mut leased = Vec::new();
+        if !plan.limited.is_empty() {
+            let claim = LimitedClaim { holder, visits: &plan.limited, limit, limits: &plan.limits };
+            leased = shared.store.claim_limited(&claim).await?.leased;
+        }
+        let limit = limit.saturating_sub(leased.len());
+        if !plan.visits.is_empty() && limit > 0 {
+            let visits = &plan.visits;
+            let claim = Claim { holder, visits, horizon: Duration::ZERO, limit };
+            match shared.store.claim(&claim).await {
+                Ok(more) => leased.extend(more),
+                // The others are leased: the worker hears of them.
+                Err(error) if leased.is_empty() => return Err(error),
+                Err(error) => tracing::debug!(%error, "claim for a worker failed"),
+            }
+        }
+        Ok(leased)
+    }
+
+    /// Returns the jobs that the worker may start. Retries that no budget pays for, and suspects that must not run beside each
+    /// other, go back to the store, due later.
+    async fn keep(
+        &self,
+        leased: Vec<Leased>,
+        known: &BTreeMap<&KindName, Arc<KindEntry>>,
+    ) -> Result<Vec<Leased>, WorkerError> {
+        let shared = self.shared();
+        let mut later = self.unpaid(&leased);
+        later.extend(self.suspects_apart(&leased, known).await?);
+        if !later.is_empty() {
+            let settlements: Vec<Settlement> = later.values().cloned().collect();
+            shared.store.settle(self.id, &settlements).await?;
+        }
+        let is_kept = |one: &Leased| !later.contains_key(&one.job.id);
+        let leased: Vec<Leased> = leased.into_iter().filter(is_kept).collect();
+        // A takeover counts against a suspect only if its start was recorded.
+        let is_suspect = |leased: &&Leased| leased.job.is_suspect();
+        let suspects: Vec<Lease> = leased.iter().filter(is_suspect).map(Leased::lease).collect();
+        if !suspects.is_empty()
+            && let Err(error) = shared.store.start(self.id, &suspects).await
+        {
+            // The worker hears of none of them.
+            let leases: Vec<Lease> = leased.iter().map(Leased::lease).collect();
+            let _ = shared.store.give_back(self.id, &leases, shared.keep_ended()).await;
+            return Err(error.into());
+        }
+        Ok(leased)
+    }
+
+    /// Retries that no budget pays for.
+    fn unpaid(&self, leased: &[Leased]) -> BTreeMap<JobId, Settlement> {
+        let shared = self.shared();
+        let mut unpaid = BTreeMap::new();
+        for one in leased {
+            let kind = &one.job.lane.kind;
+            if shared.admission.worker_pays(self.id, kind, budget::is_retry(&one.job)) {
+                continue;
+            }
+            let chance = shared.random.next();
+            let wait = shared.admission.put_off(kind, Duration::ZERO, one.deadline_in, chance);
+            let later = self.later(one, wait.unwrap_or_default(), Because::RetryBudget);
+            unpaid.insert(one.job.id, later);
+        }
+        unpaid
+    }
+
+    /// Suspects that go back: a job whose next takeover makes it a dead letter runs without another suspect in the same worker, so
+    /// that it is charged for no other's crash.
+    async fn suspects_apart(
+        &self,
+        leased: &[Leased],
+        known: &BTreeMap<&KindName, Arc<KindEntry>>,
+    ) -> Answer<BTreeMap<JobId, Settlement>> {
+        let mut apart = BTreeMap::new();
+        let is_suspect = |leased: &&Leased| leased.job.is_suspect();
+        let suspects: Vec<&Leased> = leased.iter().filter(is_suspect).collect();
+        if suspects.is_empty() {
+            return Ok(apart);
+        }
+        let store = &self.shared().store;
+        let held = store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
+        let is_new = |job: JobId| leased.iter().any(|leased| leased.job.id == job);
+        let held: Vec<JobId> =
+            held.iter().map(|lease| lease.job).filter(|job| !is_new(*job)).collect();
+        let is_alone = |job: &Job| {
+            let most = known.get(&job.lane.kind).map(|kind| kind.settings.takeovers_max);
+            most.is_some_and(|most| job.takeovers_counted + 1 >= most)
+        };
+        let mut running: Vec<bool> = Vec::new();
+        for job in store.live(&held).await?.iter().filter(|job| job.is_suspect()) {
+            running.push(is_alone(job));
+        }
+        for one in suspects {
+            let must_be_alone = is_alone(&one.job);
+            if running.contains(&true) || (must_be_alone && !running.is_empty()) {
+                apart.insert(one.job.id, self.later(one, SUSPECT_LATER, Because::Snooze));
+            } else {
+                running.push(must_be_alone);
+            }
+        }
+        Ok(apart)
+    }
+
+    /// What is written of a job that the worker does not start.
+    fn later(&self, leased: &Leased, after: Duration, because: Because) -> Settlement {
+        Settlement {
+            lease: leased.lease(),
+            decision: Decision::Snooze { after, because },
+            ran: Ran::default(),
+            failure: None,
+            hold: Duration::ZERO,
+            keep: self.shared().keep_ended(),
+        }
     }
 
     /// Finds lanes with due jobs, where the last claim for these kinds stopped. Lanes whose jobs are due later may be many:
@@ -124,80 +255,100 @@ impl RemoteWorker<'_> {
         Ok(due)
     }
 
-    /// How many jobs of each kind a worker has, where its kind says how many it may have.
-    async fn held_by_kind(
-        &self,
-        known: &BTreeMap<&KindName, Arc<KindEntry>>,
-    ) -> Answer<BTreeMap<KindName, usize>> {
-        let mut held = BTreeMap::new();
-        if known.values().all(|kind| kind.settings.concurrency_max.is_none()) {
-            return Ok(held);
+    /// Counts the jobs that a worker has, where its kinds or tenants say how many it may have.
+    async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> Answer<Has> {
+        let shared = self.shared();
+        let mut has = Has::default();
+        let is_free = |kind: &Arc<KindEntry>| kind.settings.concurrency_max.is_none();
+        if known.values().all(is_free) && !shared.caps.limit_concurrency() {
+            return Ok(has);
         }
-        let store = &self.shared().store;
-        let leases = store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
+        let leases = shared.store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
         let jobs: Vec<JobId> = leases.iter().map(|lease| lease.job).collect();
-        for job in store.live(&jobs).await? {
-            *held.entry(job.lane.kind).or_default() += 1;
+        for job in shared.store.live(&jobs).await? {
+            has.count(&job.lane, 1);
         }
-        Ok(held)
+        Ok(has)
     }
 }
 
-/// Takes back what rates let pass for jobs that did not come.
-fn give_passes_back(
-    known: &BTreeMap<&KindName, Arc<KindEntry>>,
-    visits: &[Visit],
-    leased: &[Leased],
-) {
-    for (name, kind) in known {
-        let Some(gate) = &kind.gate else { continue };
-        let of_it = |visit: &&Visit| visit.lane.kind == **name;
-        let passed: usize = visits.iter().filter(of_it).map(|visit| visit.limit).sum();
-        let came = leased.iter().filter(|leased| leased.job.lane.kind == **name).count();
-        (came..passed).for_each(|_| gate.give_back());
+/// How many jobs a worker has.
+#[derive(Debug, Default)]
+struct Has {
+    kinds: BTreeMap<KindName, usize>,
+    tenants: BTreeMap<Tenant, usize>,
+}
+
+impl Has {
+    fn count(&mut self, lane: &Lane, jobs: usize) {
+        *self.kinds.entry(lane.kind.clone()).or_default() += jobs;
+        if let Some(tenant) = &lane.tenant {
+            *self.tenants.entry(tenant.clone()).or_default() += jobs;
+        }
+    }
+
+    fn of(&self, lane: &Lane) -> WorkerHas {
+        let of_tenant = lane.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant));
+        WorkerHas {
+            of_kind: self.kinds.get(&lane.kind).copied().unwrap_or_default(),
+            of_tenant: of_tenant.copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// What a worker's claim is to bring. Passes were taken for all of it.
+#[derive(Debug, Default)]
+struct Plan {
+    visits: Vec<Visit>,
+    /// Lanes with limits over the fleet.
+    limited: Vec<Visit>,
+    limits: Vec<FleetLimit>,
+}
+
+/// Takes back the passes of jobs that did not come.
+fn give_passes_back(shared: &Shared, plan: &Plan, leased: &[Leased]) {
+    for visit in plan.visits.iter().chain(&plan.limited) {
+        let came = leased.iter().filter(|leased| leased.job.lane == visit.lane).count();
+        shared.admission.worker_returns(&visit.lane, visit.limit.saturating_sub(came));
     }
 }
 
 /// Which lanes to visit for a worker, and for how many jobs each.
-fn visits(
+fn plan(
     shared: &Shared,
+    worker: HolderId,
     known: &BTreeMap<&KindName, Arc<KindEntry>>,
-    held: &BTreeMap<KindName, usize>,
+    has: &Has,
     mut due: Vec<LaneHead>,
     limit: usize,
-) -> Vec<Visit> {
+) -> Plan {
     // Chance is as fair as turns, and needs no memory that engines would have to share.
-    let mut chance: BTreeMap<Lane, u64> = BTreeMap::new();
-    for head in &due {
-        chance.insert(head.lane.clone(), shared.random.next());
-    }
-    due.sort_by_key(|head| {
-        (std::cmp::Reverse(head.lane.priority), chance.get(&head.lane).copied())
-    });
+    due.sort_by_cached_key(|head| (std::cmp::Reverse(head.lane.priority), shared.random.next()));
     due.truncate(Limits::LANES_MAX);
     let share = limit.div_ceil(due.len().max(1)).max(1);
-    let mut visits = Vec::with_capacity(due.len());
-    let mut room: BTreeMap<&KindName, usize> = BTreeMap::new();
-    for head in &due {
-        let Some((name, kind)) = known.get_key_value(&head.lane.kind) else { continue };
-        let left = room.entry(*name).or_insert_with(|| {
-            let held = held.get(*name).copied().unwrap_or_default();
-            kind.settings.concurrency_max.map_or(limit, |most| most.saturating_sub(held))
-        });
-        let wanted = share.min(*left);
-        let passed = match &kind.gate {
-            Some(gate) => (0..wanted).take_while(|_| gate.pass(shared.living())).count(),
-            None => wanted,
+    let mut plan = Plan::default();
+    let mut asked = Has::default();
+    for head in due {
+        let Some(kind) = known.get(&head.lane.kind) else { continue };
+        let (now, before) = (asked.of(&head.lane), has.of(&head.lane));
+        let has = WorkerHas {
+            of_kind: before.of_kind + now.of_kind,
+            of_tenant: before.of_tenant + now.of_tenant,
         };
-        *left -= passed;
-        if passed > 0 {
-            visits.push(Visit {
-                lane: head.lane.clone(),
-                limit: passed,
-                attempt_timeout: kind.settings.attempt_timeout,
-                grace: shared.settings.grace,
-            });
+        let grant = shared.admission.worker_takes(worker, &head.lane, share, has);
+        if grant.jobs == 0 {
+            continue;
         }
+        asked.count(&head.lane, grant.jobs);
+        let is_limited = grant.fleet.iter().any(|rule| !rule.is_none());
+        claim::limited::add(&mut plan.limits, &head.lane, grant.fleet);
+        let visits = if is_limited { &mut plan.limited } else { &mut plan.visits };
+        visits.push(Visit {
+            lane: head.lane,
+            limit: grant.jobs,
+            attempt_timeout: kind.settings.attempt_timeout,
+            grace: shared.settings.grace,
+        });
     }
-    visits
+    plan
 }

@@ -1,9 +1,9 @@
 //! Writes what became of attempts that a worker made.
 
 use super::{RemoteWorker, WorkerError};
-use crate::attempt;
+use crate::{attempt, budget, park};
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement, StoreError, halving};
-use rewheel_core::{Job, JobId, KindName, Lease, Report, State, Timestamp};
+use rewheel_core::{Job, JobId, KindName, Lease, Report, State, Status, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -89,6 +89,14 @@ impl RemoteWorker<'_> {
         let deadline_in = job.deadline.zip(now).map(|(deadline, now)| deadline.since(now));
         let kind = self.known_kind(&job.lane.kind).await?;
         let WorkerResult { lease, report, took } = result;
+        let is_mine = matches!(&job.status, Status::Leased { holder, .. } if *holder == self.id);
+        if is_mine && job.fence == lease.fence {
+            let spoke = park::speaks(&report);
+            shared.admission.worker_spoke(self.id, &job.lane.kind, spoke.as_ref());
+            if budget::is_retry(job) && matches!(report, Report::Done) {
+                shared.admission.worker_succeeded(&job.lane.kind);
+            }
+        }
         let settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);
         Ok(Settlement { lease, ..settlement })
     }

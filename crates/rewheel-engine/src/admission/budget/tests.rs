@@ -1,10 +1,10 @@
 //! What one holder does with its part of a budget.
 
-use super::{Budget, BudgetSettings, Paid};
+use super::{Budget, BudgetSettings};
 use crate::KindSettings;
 use rewheel::{Clock, ManualClock, Moment, millis, seconds};
 use rewheel_core::{KindName, RetryAsk, RetryPool};
-use std::sync::Arc;
+use std::cell::{RefCell, RefMut};
 use std::time::Duration;
 
 const RETRY: u64 = RetryPool::RETRY;
@@ -13,14 +13,14 @@ const BEAT: Duration = seconds(3);
 /// A holder with its budget, at its heartbeat.
 struct Holder {
     clock: ManualClock,
-    budget: Arc<Budget>,
+    budget: RefCell<Budget>,
 }
 
 impl Holder {
     fn new(ratio: f64) -> Holder {
         let clock = ManualClock::new();
         let settings = BudgetSettings { ratio, ..BudgetSettings::default() };
-        let budget = Arc::new(Budget::new(settings, Clock::from(&clock).now(), BEAT));
+        let budget = RefCell::new(Budget::new(settings, Clock::from(&clock).now(), BEAT));
         Holder { clock, budget }
     }
 
@@ -30,11 +30,15 @@ impl Holder {
 
     fn beat(&self, living: usize) -> RetryAsk {
         self.clock.advance(BEAT);
-        self.budget.ask(&KindName::parse("charge").unwrap(), self.now(), living)
+        self.budget().ask(&KindName::parse("charge").unwrap(), self.now(), living)
     }
 
-    fn pay(&self) -> Paid {
-        self.budget.pay().expect("something is left")
+    fn budget(&self) -> RefMut<'_, Budget> {
+        self.budget.borrow_mut()
+    }
+
+    fn pay(&self) {
+        assert!(self.budget().pay(), "something is left");
     }
 
     fn put_off(&self, after: Duration) -> Duration {
@@ -42,7 +46,7 @@ impl Holder {
     }
 
     fn put_off_by(&self, after: Duration, chance: u64) -> Duration {
-        self.budget.put_off(self.now(), after, None, chance)
+        self.budget().put_off(self.now(), after, None, chance)
     }
 }
 
@@ -73,14 +77,14 @@ fn settings_that_cannot_work_are_named() {
 #[test]
 fn says_what_it_earned_and_asks_for_what_it_lacks() {
     let holder = Holder::new(0.1);
-    (0..25).for_each(|_| holder.budget.earn());
+    (0..25).for_each(|_| holder.budget().earn());
     let ask = holder.beat(100);
     // A stock of one: a hundred holders share it.
     assert_eq!((ask.earned, ask.wanted), (25 * RETRY / 10, 1));
     assert_eq!((ask.floor.retries, ask.floor.period), (10, seconds(1)));
-    holder.budget.receive(1);
+    holder.budget().receive(1);
     assert_eq!(holder.beat(100).wanted, 0, "it has what it needs");
-    drop(holder.pay());
+    holder.pay();
     for _ in 0..3 {
         holder.put_off(Duration::ZERO);
     }
@@ -92,23 +96,25 @@ fn says_what_it_earned_and_asks_for_what_it_lacks() {
 #[test]
 fn spends_no_more_than_it_was_granted() {
     let holder = Holder::new(1.0);
-    (0..10).for_each(|_| holder.budget.earn());
-    assert!(holder.budget.pay().is_none(), "what it earned is everybody's");
-    holder.budget.receive(2);
-    drop((holder.pay(), holder.pay()));
-    assert!(holder.budget.pay().is_none());
+    (0..10).for_each(|_| holder.budget().earn());
+    assert!(!holder.budget().pay(), "what it earned is everybody's");
+    holder.budget().receive(2);
+    holder.pay();
+    holder.pay();
+    assert!(!holder.budget().pay());
 }
 
 #[test]
 fn a_retry_that_succeeds_gives_back_what_it_cost_and_one_more() {
     let holder = Holder::new(0.1);
-    holder.budget.receive(1);
+    holder.budget().receive(1);
     for _ in 0..5 {
-        holder.pay().refund();
+        holder.pay();
+        holder.budget().refund();
     }
-    assert_eq!(holder.budget.hand().granted, 6);
-    (0..6).for_each(|_| drop(holder.pay()));
-    assert!(holder.budget.pay().is_none());
+    assert_eq!(holder.budget().granted, 6);
+    (0..6).for_each(|_| holder.pay());
+    assert!(!holder.budget().pay());
     // Eleven were made, so that as many may be wanted again, beside the stock.
     assert_eq!(holder.beat(100).wanted, 12);
 }
@@ -116,35 +122,39 @@ fn a_retry_that_succeeds_gives_back_what_it_cost_and_one_more() {
 #[test]
 fn a_retry_that_succeeds_beside_failures_gives_nothing_back() {
     let holder = Holder::new(0.1);
-    holder.budget.receive(5);
-    (0..18).for_each(|_| holder.budget.note(true));
-    (0..2).for_each(|_| holder.budget.note(false));
-    holder.pay().refund();
-    assert_eq!(holder.budget.hand().granted, 6, "one in ten may fail");
-    holder.budget.note(false);
-    holder.pay().refund();
-    assert_eq!(holder.budget.hand().granted, 5, "more may not");
+    holder.budget().receive(5);
+    (0..18).for_each(|_| holder.budget().note(true));
+    (0..2).for_each(|_| holder.budget().note(false));
+    holder.pay();
+    holder.budget().refund();
+    assert_eq!(holder.budget().granted, 6, "one in ten may fail");
+    holder.budget().note(false);
+    holder.pay();
+    holder.budget().refund();
+    assert_eq!(holder.budget().granted, 5, "more may not");
     // What was is soon forgotten.
     (0..2).for_each(|_| drop(holder.beat(1)));
-    holder.pay().refund();
-    assert_eq!(holder.budget.hand().granted, 6);
+    holder.pay();
+    holder.budget().refund();
+    assert_eq!(holder.budget().granted, 6);
 }
 
 #[test]
 fn a_retry_that_is_not_made_was_not_wanted() {
     let holder = Holder::new(0.1);
-    holder.budget.receive(1);
+    holder.budget().receive(1);
     for _ in 0..5 {
-        holder.pay().undo();
+        holder.pay();
+        holder.budget().undo();
     }
     assert_eq!(holder.beat(100).wanted, 0, "one is in hand, and none was needed");
-    drop(holder.pay());
+    holder.pay();
 }
 
 #[test]
 fn gives_back_what_it_does_not_need() {
     let holder = Holder::new(0.1);
-    holder.budget.receive(50);
+    holder.budget().receive(50);
     let ask = holder.beat(100);
     assert_eq!((ask.earned, ask.wanted), (49 * RETRY, 0));
     assert_eq!(holder.beat(100).earned, 0, "once");
@@ -153,10 +163,10 @@ fn gives_back_what_it_does_not_need() {
 #[test]
 fn what_the_store_has_not_heard_is_said_again() {
     let holder = Holder::new(0.5);
-    holder.budget.earn();
+    holder.budget().earn();
     let ask = holder.beat(1);
-    holder.budget.unsay(&ask);
-    holder.budget.earn();
+    holder.budget().unsay(&ask);
+    holder.budget().earn();
     assert_eq!(holder.beat(1).earned, RETRY);
 }
 
@@ -175,8 +185,8 @@ fn those_put_off_come_back_after_the_next_grant_spread_over_a_time() {
 
 /// One that came, and found a grant or none.
 fn comes(holder: &Holder, is_paid: bool) {
-    holder.budget.hand().granted = u64::from(is_paid);
-    assert_eq!(holder.budget.pay().is_some(), is_paid);
+    holder.budget().granted = u64::from(is_paid);
+    assert_eq!(holder.budget().pay(), is_paid);
 }
 
 #[test]
@@ -209,11 +219,11 @@ fn those_whose_dependency_is_back_do_not_wait_for_long() {
     for _ in 0..10 {
         holder.clock.advance(seconds(3_600));
         (0..8).for_each(|_| comes(&holder, false));
-        holder.budget.note(false);
+        holder.budget().note(false);
         holder.beat(100);
     }
     assert!(holder.put_off(Duration::ZERO) > seconds(1_000));
-    (0..20).for_each(|_| holder.budget.note(true));
+    (0..20).for_each(|_| holder.budget().note(true));
     assert_eq!(holder.put_off(Duration::ZERO), 2 * BEAT);
     // Silence says nothing of it.
     (0..9).for_each(|_| drop(holder.beat(100)));
@@ -229,7 +239,7 @@ fn a_wait_is_bounded_and_leaves_a_look_before_the_deadline() {
         holder.beat(100);
     }
     assert_eq!(holder.put_off(Duration::ZERO), seconds(3_600));
-    let before = |after, left| holder.budget.put_off(holder.now(), after, Some(left), u64::MAX);
+    let before = |after, left| holder.budget().put_off(holder.now(), after, Some(left), u64::MAX);
     assert_eq!(before(millis(200), seconds(10)), seconds(5));
     assert_eq!(before(millis(200), millis(300)), millis(200), "never sooner than its backoff says");
 }

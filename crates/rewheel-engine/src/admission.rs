@@ -1,0 +1,334 @@
+//! Decides whether a job may run now. Nothing else does: claims, dispatch, direct submits and remote workers all ask here.
+//!
+//! [`Machine`](machine::Machine) is a state machine without I/O. It owns what is known of kinds and tenants, the slots of the
+//! engine, rates, retry budgets, breakers, parking, ramps and probes. It is told facts and asked three questions:
+//!
+//! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves room, so that two claims never count on the same.
+//! - [`admit`](Admission::admit): may this job run now? Run with a [`Ticket`], wait, return or put off, each with a reason.
+//! - [`why`](Admission::why): the same, for a person who asks why a job waits. Takes nothing.
+//!
+//! Everything is checked before anything is taken: what is refused has nothing to undo. A ticket has two ends, see [`Ticket`].
+
+mod answer;
+mod bucket;
+mod budget;
+mod health;
+mod kind;
+mod load;
+mod machine;
+mod plan;
+mod remote;
+mod tenant;
+mod ticket;
+
+pub use self::answer::HeldBecause;
+pub(crate) use self::answer::{Admit, Ask, Held, Suspect};
+pub(crate) use self::health::breaker;
+pub(crate) use self::kind::{FleetRule, KindFact, KindNews};
+pub(crate) use self::machine::Probed;
+pub(crate) use self::plan::Reservation;
+pub(crate) use self::remote::WorkerHas;
+pub(crate) use self::ticket::{InHand, Slot, Ticket};
+
+use self::answer::Refused;
+use self::kind::Condition;
+use self::machine::Machine;
+use self::plan::Room;
+use crate::tenant_settings::TenantBook;
+use rewheel::{BreakerState, Clock, Moment, Random};
+use rewheel_core::{HolderId, KindName, Lane, RetryAsk, Tenant};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What an engine decides with.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    machine: Mutex<Machine>,
+    clock: Clock,
+    /// Wakes the loop that parks: an attempt said something that the fleet should hear.
+    pub(crate) parking: Notify,
+    /// Kinds that were said in the store to be down, by which of the holders that this engine was. Kept here, so that a parking
+    /// loop that is restarted takes back what the one before it said.
+    said: Mutex<BTreeSet<(HolderId, KindName)>>,
+}
+
+/// What admission begins with.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// How many attempts may run at the same time.
+    pub(crate) slots: usize,
+    pub(crate) holder: HolderId,
+    pub(crate) tenants: TenantBook,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    /// The time between two heartbeats, with which budgets are granted.
+    pub(crate) beat: Duration,
+}
+
+/// Something that happened, and that changes what may run.
+#[derive(Debug)]
+pub(crate) enum Fact {
+    /// The engine is this holder now.
+    Holder(HolderId),
+    /// So many engines live.
+    Fleet { living: usize },
+    /// Whether jobs of more than one tenant are due.
+    TenantsDue { are_several: bool },
+    /// A kind was deleted.
+    KindGone { kind: KindName },
+    /// A parked kind that workers run has been left alone for long enough: the next worker that asks may probe it.
+    ProbeDue { kind: KindName, generation: u64 },
+    /// Jobs of a kind waited too long for a slot and went back.
+    ReturnedLate { kind: KindName, until: Moment },
+    /// The store granted retries.
+    Granted { kind: KindName, retries: u32 },
+}
+
+/// Suspects that were refused in one round of [`Admission::admit`]: those that come later in it wait behind them.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    suspects_wait: bool,
+}
+
+impl Admission {
+    pub(crate) fn new(setup: Setup) -> Arc<Admission> {
+        let clock = setup.clock.clone();
+        let machine = Mutex::new(Machine::new(setup));
+        Arc::new(Admission { machine, clock, parking: Notify::new(), said: Mutex::default() })
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        // A panic under this lock leaves counters that are wrong by one attempt at most.
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// Takes note of something that happened.
+    pub(crate) fn apply(&self, fact: Fact) {
+        let now = self.now();
+        self.machine().apply(fact, now);
+    }
+
+    /// Takes a kind as the store has it.
+    pub(crate) fn learn(&self, fact: &KindFact<'_>) -> KindNews {
+        self.machine().learn(fact)
+    }
+
+    /// Says of each lane whether it is worth a visit.
+    pub(crate) fn rooms(&self, lanes: &[&Lane]) -> Vec<Room> {
+        let now = self.now();
+        self.machine().rooms(lanes, now)
+    }
+
+    /// Begins to reserve room for what a claim is to bring.
+    pub(crate) fn plan(self: &Arc<Admission>) -> Reservation {
+        Reservation::new(Arc::clone(self))
+    }
+
+    /// Lets a job that has come due wait here for a slot. Nothing where so many wait that it is better off in the store: jobs
+    /// may come due at once, however few were claimed, and must not take the room to claim others.
+    pub(crate) fn hold(
+        self: &Arc<Admission>,
+        kind: &KindName,
+        tenant: Option<&Tenant>,
+    ) -> Option<InHand> {
+        let now = self.now();
+        let mut machine = self.machine();
+        if machine.has_enough(kind, tenant, now) {
+            return None;
+        }
+        let id = machine.queue(kind, tenant, now);
+        drop(machine);
+        Some(InHand::new(self, id, tenant))
+    }
+
+    /// Says whether a job may run now.
+    pub(crate) fn admit(self: &Arc<Admission>, ask: &Ask<'_>, round: &mut Round) -> Admit {
+        if round.suspects_wait && ask.suspect != Suspect::No {
+            return Admit::Wait(Held::by(HeldBecause::Concurrency));
+        }
+        let now = self.now();
+        let admitted = self.machine().admit(ask, now);
+        match admitted {
+            Ok(admitted) => {
+                Admit::Run(Box::new(Ticket::new(self, admitted, ask.tenant, ask.suspect)))
+            }
+            Err(Refused::WaitAlone) => {
+                round.suspects_wait = true;
+                Admit::Wait(Held::by(HeldBecause::Concurrency))
+            }
+            Err(Refused::Wait(held)) => {
+                // One that must run alone waits for the engine's slots, too, without being overtaken.
+                round.suspects_wait |= ask.suspect == Suspect::Alone && held.until.is_none();
+                Admit::Wait(held)
+            }
+            Err(Refused::Return(held)) => Admit::Return(held),
+            Err(Refused::PutOff(held)) => Admit::PutOff(held),
+        }
+    }
+
+    /// Returns the right to run a new job that is leased by its own insert, if it may run at once.
+    pub(crate) fn admit_direct(
+        self: &Arc<Admission>,
+        kind: &KindName,
+        tenant: Option<&Tenant>,
+    ) -> Option<Ticket> {
+        let (now, suspect) = (self.now(), Suspect::No);
+        let ask = Ask { kind, tenant, is_retry: false, suspect, is_within_fleet: false };
+        let mut machine = self.machine();
+        if !machine.takes_direct(kind, tenant, now) {
+            return None;
+        }
+        let admitted = machine.admit(&ask, now).ok();
+        drop(machine);
+        Some(Ticket::new(self, admitted?, tenant, suspect))
+    }
+
+    /// Says why a job that is due would not run here now, and until when. Takes nothing.
+    pub(crate) fn why(&self, ask: &Ask<'_>) -> Option<Held> {
+        let now = self.now();
+        self.machine().refuses(ask, now).map(|refused| refused.held())
+    }
+
+    /// Returns how many attempts have a slot.
+    pub(crate) fn running(&self) -> usize {
+        self.machine().running()
+    }
+
+    /// Returns whether any job could start now.
+    pub(crate) fn may_start(&self) -> bool {
+        self.machine().may_start()
+    }
+
+    /// Returns how many attempts of a kind have ended here.
+    pub(crate) fn ended(&self, kind: &KindName) -> u64 {
+        self.machine().find(kind).map_or(0, |kind| kind.ended)
+    }
+
+    /// Returns how many slots are free.
+    pub(crate) fn free(&self) -> usize {
+        let machine = self.machine();
+        machine.slots().saturating_sub(machine.running())
+    }
+
+    /// Returns how many engines live, as far as this one has heard.
+    pub(crate) fn living(&self) -> usize {
+        self.machine().living()
+    }
+
+    /// Returns whether this engine should leave a kind to others, or every engine should.
+    pub(crate) fn is_down(&self, kind: &KindName) -> bool {
+        let machine = self.machine();
+        let me = machine.me();
+        let condition = machine.find(kind).map(|kind| kind.condition(me));
+        matches!(condition, None | Some(Condition::Closed(HeldBecause::Parked, _)))
+    }
+
+    /// Returns what the breaker of a kind says, and why, unless a person has decided or it has none.
+    pub(crate) fn suspicion(&self, kind: &KindName) -> Option<(BreakerState, String)> {
+        let machine = self.machine();
+        let health = machine.find(kind)?.judged()?;
+        Some((health.state().0, health.why()))
+    }
+
+    /// Returns whether nothing of a kind runs or waits but what is from before an outage.
+    pub(crate) fn is_clear(&self, kind: &KindName) -> bool {
+        self.machine().find(kind).is_none_or(|kind| kind.load.fresh() == 0)
+    }
+
+    /// Returns whether limits over the fleet hold for jobs of a lane: then a retry must go through the store, where they are kept.
+    pub(crate) fn is_fleet_limited(&self, lane: &Lane) -> bool {
+        let now = self.now();
+        let mut machine = self.machine();
+        machine.find(&lane.kind).is_some_and(|kind| !kind.fleet.is_none())
+            || !machine.tenants.of(lane.tenant.as_ref(), now).fleet.is_none()
+    }
+
+    /// Returns the share of a kind's attempts that failed of late.
+    pub(crate) fn failure_ratio(&self, kind: &KindName) -> f64 {
+        self.machine().find(kind).map_or(0.0, |kind| kind.failure_ratio())
+    }
+
+    fn said(&self) -> MutexGuard<'_, BTreeSet<(HolderId, KindName)>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the store has heard that a holder suspects a kind.
+    pub(crate) fn suspected(&self, holder: HolderId, kind: &KindName) {
+        self.said().insert((holder, kind.clone()));
+    }
+
+    /// Returns whether the store has heard that a holder suspects a kind.
+    pub(crate) fn suspects(&self, holder: HolderId, kind: &KindName) -> bool {
+        self.said().contains(&(holder, kind.clone()))
+    }
+
+    /// Returns whether any of the holders that this engine was suspects a kind.
+    pub(crate) fn is_suspected(&self, kind: &KindName) -> bool {
+        self.said().iter().any(|(_, suspected)| suspected == kind)
+    }
+
+    pub(crate) fn has_suspected(&self) -> bool {
+        !self.said().is_empty()
+    }
+
+    /// Forgets that a kind was suspected.
+    pub(crate) fn trusts(&self, kind: &KindName) {
+        self.said().retain(|(_, suspected)| suspected != kind);
+    }
+
+    /// Returns what the first probe found that the store has not heard of.
+    pub(crate) fn first_probed(&self) -> Option<Probed> {
+        self.machine().first_probed()
+    }
+
+    /// The store has heard of it.
+    pub(crate) fn forget_first_probed(&self) {
+        self.machine().forget_first_probed();
+    }
+
+    /// Says for each kind with a budget what it has earned, and what it wants until the next heartbeat.
+    pub(crate) fn retry_asks(&self) -> Vec<RetryAsk> {
+        let now = self.now();
+        let mut machine = self.machine();
+        let living = machine.living();
+        let with_budget = machine.kinds_mut().filter_map(|kind| {
+            let name = kind.name.clone();
+            kind.budget.as_mut().map(|budget| budget.ask(&name, now, living))
+        });
+        with_budget.collect()
+    }
+
+    /// The store has certainly not heard what was said: it is said again.
+    pub(crate) fn unsay(&self, asks: &[RetryAsk]) {
+        let mut machine = self.machine();
+        for ask in asks {
+            if let Some(budget) = machine.find_mut(&ask.kind).and_then(|kind| kind.budget.as_mut())
+            {
+                budget.unsay(ask);
+            }
+        }
+    }
+
+    /// Returns how long a retry waits that cannot be paid for, at least `after`; nothing where it can be, or needs not.
+    pub(crate) fn put_off(
+        &self,
+        kind: &KindName,
+        after: Duration,
+        deadline: Option<Duration>,
+        chance: u64,
+    ) -> Option<Duration> {
+        let now = self.now();
+        let mut machine = self.machine();
+        let budget = machine.find_mut(kind)?.budget.as_mut().filter(|budget| budget.is_spent())?;
+        Some(budget.put_off(now, after, deadline, chance))
+    }
+}
+
+#[cfg(test)]
+mod tests;

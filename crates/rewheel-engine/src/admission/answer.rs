@@ -1,0 +1,132 @@
+//! What admission answers.
+
+use super::ticket::Ticket;
+use rewheel::Moment;
+use std::time::Duration;
+
+/// Why a job that is due does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeldBecause {
+    /// The rate of its kind is used up.
+    RateLimit,
+    /// Its kind is parked, its breaker is open, or it recovers from an outage.
+    Parked,
+    /// A person paused its kind.
+    Paused,
+    /// A limit of its tenant is reached: rate or concurrency.
+    TenantLimit,
+    /// All slots are taken: those of its kind, or those of the engines.
+    Concurrency,
+    /// The retry budget of its kind is used up.
+    Budget,
+    /// A person holds the job.
+    Hold,
+    /// No engine and no worker runs its kind.
+    NoRunner,
+}
+
+impl HeldBecause {
+    /// Every reason.
+    pub const ALL: [HeldBecause; 8] = [
+        HeldBecause::RateLimit,
+        HeldBecause::Parked,
+        HeldBecause::Paused,
+        HeldBecause::TenantLimit,
+        HeldBecause::Concurrency,
+        HeldBecause::Budget,
+        HeldBecause::Hold,
+        HeldBecause::NoRunner,
+    ];
+
+    /// Returns the name used in JSON.
+    ///
+    /// ```
+    /// use rewheel_engine::HeldBecause;
+    ///
+    /// assert_eq!(HeldBecause::RateLimit.as_str(), "rate_limit");
+    /// ```
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HeldBecause::RateLimit => "rate_limit",
+            HeldBecause::Parked => "parked",
+            HeldBecause::Paused => "paused",
+            HeldBecause::TenantLimit => "tenant_limit",
+            HeldBecause::Concurrency => "concurrency",
+            HeldBecause::Budget => "budget",
+            HeldBecause::Hold => "hold",
+            HeldBecause::NoRunner => "no_runner",
+        }
+    }
+}
+
+/// A job does not run now: why, and until when if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) because: HeldBecause,
+    pub(crate) until: Option<Moment>,
+}
+
+impl Held {
+    pub(super) const fn by(because: HeldBecause) -> Held {
+        Held { because, until: None }
+    }
+
+    pub(super) fn for_a_while(because: HeldBecause, now: Moment, wait: Duration) -> Held {
+        Held { because, until: Some(now.plus(wait)) }
+    }
+}
+
+/// Whether a job may run now.
+#[derive(Debug)]
+pub(crate) enum Admit {
+    /// It may. Boxed, since most answers of a busy engine are the others.
+    Run(Box<Ticket>),
+    /// Not yet: it waits here.
+    Wait(Held),
+    /// Not here, or not soon: it goes back to the store, and no other job of its kind or tenant is claimed until then.
+    Return(Held),
+    /// Its retry cannot be paid for: it goes back to the store, due later.
+    PutOff(Held),
+}
+
+/// Why an attempt was refused, and what becomes of the job.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refused {
+    Wait(Held),
+    /// Another suspect runs: suspects that come later wait, too, or one that must run alone would never start.
+    WaitAlone,
+    Return(Held),
+    PutOff(Held),
+}
+
+impl Refused {
+    /// Returns why the job waits.
+    pub(super) const fn held(&self) -> Held {
+        match self {
+            Refused::Wait(held) | Refused::Return(held) | Refused::PutOff(held) => *held,
+            Refused::WaitAlone => Held::by(HeldBecause::Concurrency),
+        }
+    }
+}
+
+/// A job that asks to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) kind: &'a rewheel_core::KindName,
+    pub(crate) tenant: Option<&'a rewheel_core::Tenant>,
+    /// Whether its attempt is a retry, which a budget has to pay for.
+    pub(crate) is_retry: bool,
+    pub(crate) suspect: Suspect,
+    /// Whether the claim that leased it kept the limits over the fleet.
+    pub(crate) is_within_fleet: bool,
+}
+
+/// Whether a job may have ended a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspect {
+    No,
+    /// It runs beside other suspects.
+    Together,
+    /// One more takeover makes it a dead letter: it runs without another suspect, so that it is charged for no other's crash.
+    Alone,
+}

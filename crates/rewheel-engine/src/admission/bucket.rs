@@ -1,0 +1,195 @@
+//! One engine's share of a rate that holds for the whole fleet.
+
+use crate::rate::Rate;
+use rewheel::Moment;
+use std::time::Duration;
+
+/// How far ahead jobs are claimed: what may start within this time. The others wait in the store.
+const AHEAD: Duration = Duration::from_secs(2);
+
+/// How much may start at once after a time without work: attempts come in batches.
+const BURST: Duration = Duration::from_millis(100);
+
+/// A token bucket for fast rates. Slow ones are kept by the store, see [`Rate::interval`].
+///
+/// It starts empty, so that a restart is no way to go faster, and a change of the fleet carries what is in it: it never
+/// refills.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    rate: Rate,
+    /// How many engines share the rate. None until the fleet is known: nothing may start before.
+    holders: Option<usize>,
+    /// How many may start now.
+    level: f64,
+    at: Moment,
+}
+
+impl Bucket {
+    pub(super) const fn new(rate: Rate, now: Moment) -> Bucket {
+        Bucket { rate, holders: None, level: 0.0, at: now }
+    }
+
+    /// Takes another rate, and keeps the level.
+    pub(super) fn change(&mut self, rate: Rate, now: Moment) {
+        self.refill(now);
+        self.rate = rate;
+        self.level = self.level.min(self.burst());
+    }
+
+    /// Hears how many engines there are.
+    pub(super) fn share(&mut self, holders: usize, now: Moment) {
+        let holders = holders.max(1);
+        if self.holders == Some(holders) {
+            return;
+        }
+        self.refill(now);
+        if let Some(before) = self.holders.filter(|before| *before < holders) {
+            // The new engines start with nothing: what is in the bucket is divided among more.
+            self.level *= before as f64 / holders as f64;
+        }
+        self.holders = Some(holders);
+        self.level = self.level.min(self.burst());
+    }
+
+    /// Returns how long the next start has to wait: zero if it may begin now.
+    pub(super) fn wait(&mut self, now: Moment) -> Duration {
+        self.refill(now);
+        let missing = 1.0 - self.level;
+        if missing <= 1e-9 {
+            return Duration::ZERO;
+        }
+        match self.per_second() {
+            per_second if per_second > 0.0 => {
+                Duration::from_secs_f64((missing / per_second).min(86_400.0 * 365.0))
+                    .max(Duration::from_nanos(1))
+            }
+            _ => AHEAD,
+        }
+    }
+
+    /// Returns how many may start now.
+    pub(super) fn whole(&mut self, now: Moment) -> usize {
+        self.refill(now);
+        (self.level + 1e-9).floor().max(0.0) as usize
+    }
+
+    /// Uses up one start.
+    pub(super) fn take(&mut self) {
+        self.level -= 1.0;
+    }
+
+    /// Takes one back that was not used.
+    pub(super) fn refund(&mut self) {
+        self.level = (self.level + 1.0).min(self.burst());
+    }
+
+    /// Returns how many jobs to have in hand.
+    pub(super) fn ahead(&self) -> usize {
+        self.rate.within(AHEAD, self.holders.unwrap_or(1))
+    }
+
+    fn refill(&mut self, now: Moment) {
+        let gained = now.since(self.at).as_secs_f64() * self.per_second();
+        self.at = if now > self.at { now } else { self.at };
+        self.level = (self.level + gained).min(self.burst());
+    }
+
+    fn burst(&self) -> f64 {
+        self.rate.within(BURST, self.holders.unwrap_or(1)) as f64
+    }
+
+    fn per_second(&self) -> f64 {
+        let (calls, period) = self.rate.parts();
+        let share = |holders| f64::from(calls) / period.as_secs_f64() / holders as f64;
+        self.holders.map_or(0.0, share)
+    }
+}
+
+/// Returns whether a job is better off in the store than waiting here.
+pub(super) fn is_far(wait: Duration) -> bool {
+    wait > AHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bucket;
+    use rewheel::{Clock, ManualClock, millis, seconds};
+    use std::time::Duration;
+
+    fn bucket(rate: &str, clock: &ManualClock) -> Bucket {
+        Bucket::new(rate.parse().unwrap(), Clock::from(clock).now())
+    }
+
+    fn passes(bucket: &mut Bucket, clock: &ManualClock) -> bool {
+        let passes = bucket.wait(Clock::from(clock).now()).is_zero();
+        if passes {
+            bucket.take();
+        }
+        passes
+    }
+
+    #[test]
+    fn each_engine_has_its_share() {
+        for (holders, passed) in [(1, 1_000), (4, 250)] {
+            let clock = ManualClock::new();
+            let mut bucket = bucket("100/s", &clock);
+            bucket.share(holders, Clock::from(&clock).now());
+            let mut count = 0;
+            for _ in 0..10_000 {
+                count += u32::from(passes(&mut bucket, &clock));
+                clock.advance(millis(1));
+            }
+            assert!((passed - 2..=passed).contains(&count), "{count} of {passed}");
+            assert_eq!(bucket.ahead(), 200 / holders);
+        }
+    }
+
+    #[test]
+    fn starts_nothing_before_the_fleet_is_known() {
+        let clock = ManualClock::new();
+        let mut bucket = bucket("100/s", &clock);
+        clock.advance(seconds(10));
+        assert!(!passes(&mut bucket, &clock));
+        bucket.share(1, Clock::from(&clock).now());
+        assert!(!passes(&mut bucket, &clock), "what passed before it was known does not count");
+    }
+
+    #[test]
+    fn a_fleet_that_changes_all_the_time_goes_no_faster() {
+        let clock = ManualClock::new();
+        let mut bucket = bucket("100/s", &clock);
+        let mut count = 0;
+        for turn in 0..10_000 {
+            bucket.share([1, 2, 1, 10][turn % 4], Clock::from(&clock).now());
+            count += u32::from(passes(&mut bucket, &clock));
+            clock.advance(millis(1));
+        }
+        assert!(count <= 660, "{count}: two of four turns at 100, one at 50, one at 10 are 650");
+    }
+
+    #[test]
+    fn polls_that_start_nothing_bank_nothing() {
+        let clock = ManualClock::new();
+        let mut bucket = bucket("10/s", &clock);
+        bucket.share(1, Clock::from(&clock).now());
+        for _ in 0..100 {
+            clock.advance(seconds(1));
+            if passes(&mut bucket, &clock) {
+                bucket.refund();
+            }
+        }
+        let at_once = (0..10).filter(|_| passes(&mut bucket, &clock)).count();
+        assert_eq!(at_once, 1, "a tenth of a second's worth");
+    }
+
+    #[test]
+    fn says_when_the_next_may_start() {
+        let clock = ManualClock::new();
+        let mut bucket = bucket("5/s", &clock);
+        bucket.share(1, Clock::from(&clock).now());
+        let wait = bucket.wait(Clock::from(&clock).now());
+        assert!(wait > Duration::ZERO && wait <= millis(200), "{wait:?}");
+        clock.advance(wait + millis(1));
+        assert!(passes(&mut bucket, &clock));
+    }
+}

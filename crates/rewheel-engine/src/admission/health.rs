@@ -1,0 +1,80 @@
+//! What this engine's own attempts say about the dependency of a kind.
+
+use crate::settings::BreakerSettings;
+use rewheel::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Clock, OwnedPermit, Random};
+use rewheel_core::KindName;
+use std::time::Duration;
+
+/// The breaker of a kind in this engine.
+#[derive(Debug)]
+pub(super) struct Health {
+    settings: BreakerSettings,
+    breaker: CircuitBreaker,
+    /// What the latest failure said.
+    why: String,
+}
+
+impl Health {
+    pub(super) fn new(
+        kind: &KindName,
+        settings: BreakerSettings,
+        clock: &Clock,
+        random: &Random,
+    ) -> Health {
+        let breaker = breaker(kind, settings, clock, random).build();
+        Health { settings, breaker, why: String::new() }
+    }
+
+    pub(super) const fn settings(&self) -> BreakerSettings {
+        self.settings
+    }
+
+    /// Returns what may happen now, and how long until that changes by itself. A breaker that has been open for long enough
+    /// lets one attempt find out, but it notices only when it is asked for one.
+    pub(super) fn state(&self) -> (BreakerState, Option<Duration>) {
+        let seen = self.breaker.snapshot();
+        match (seen.state, seen.retry_in) {
+            (BreakerState::Open, Some(Duration::ZERO)) => (BreakerState::HalfOpen, None),
+            (state, retry_in) => (state, retry_in),
+        }
+    }
+
+    /// Begins an attempt, unless the breaker is against it.
+    pub(super) fn begin(&self) -> Option<OwnedPermit> {
+        self.breaker.acquire_owned().ok()
+    }
+
+    /// Forgets what it has seen.
+    pub(super) fn reset(&self) {
+        self.breaker.reset();
+    }
+
+    pub(super) fn note(&mut self, failure: &str) {
+        failure.clone_into(&mut self.why);
+    }
+
+    /// Returns what people are told.
+    pub(super) fn why(&self) -> String {
+        let percent = (self.settings.failure_ratio * 100.0).round();
+        let (window, why) = (self.settings.window, &self.why);
+        format!("at least {percent}% of the last {window} attempts failed; the latest: {why}")
+    }
+}
+
+/// Describes the breaker that a kind, or one target of it, has in each engine.
+pub(crate) fn breaker(
+    kind: &KindName,
+    settings: BreakerSettings,
+    clock: &Clock,
+    random: &Random,
+) -> CircuitBreakerBuilder {
+    CircuitBreaker::count_window(settings.window)
+        .failure_ratio(settings.failure_ratio)
+        .open_for(settings.open_for)
+        .probes_max(1)
+        // An attempt ends by its own timeout, which may be an hour: until then it is the one that finds out.
+        .probe_timeout(Duration::MAX)
+        .named(kind.to_string())
+        .clock(clock)
+        .random(random)
+}

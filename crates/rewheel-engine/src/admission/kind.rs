@@ -1,0 +1,358 @@
+//! What admission knows of one kind.
+
+use super::answer::{Held, HeldBecause, Refused};
+use super::bucket::{self, Bucket};
+use super::budget::Budget;
+use super::health::Health;
+use super::load::Load;
+use crate::rate::Rate;
+use crate::settings::KindSettings;
+use rewheel::{BreakerState, Clock, Moment, Random};
+use rewheel_core::{HolderId, Kind, KindName};
+use std::time::Duration;
+
+/// How much one attempt changes the failure ratio of its kind.
+const RATIO_STEP: f64 = 0.05;
+
+/// A kind as admission hears of it.
+#[derive(Debug)]
+pub(crate) struct KindFact<'a> {
+    pub(crate) kind: &'a Kind,
+    pub(crate) settings: &'a KindSettings,
+    /// Whether this engine can run it.
+    pub(crate) runs: bool,
+}
+
+/// What is new after a [`KindFact`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KindNews {
+    /// It was parked and is not any more.
+    pub(crate) is_back: bool,
+    /// It is parked.
+    pub(crate) is_parked: bool,
+}
+
+/// One kind.
+#[derive(Debug)]
+pub(super) struct KindState {
+    pub(super) name: KindName,
+    pub(super) runs: bool,
+    paused: bool,
+    /// While it is parked: the holder that may probe, if one may.
+    parked: Option<Option<HolderId>>,
+    forced: bool,
+    generation: u64,
+    concurrency_max: Option<usize>,
+    pub(super) fleet: FleetRule,
+    pub(super) load: Load,
+    /// How many of its attempts have ended.
+    pub(super) ended: u64,
+    pub(super) bucket: Option<Bucket>,
+    pub(super) budget: Option<Budget>,
+    pub(super) health: Option<Health>,
+    /// The share of its attempts that failed of late.
+    failure_ratio: f64,
+    /// Jobs of it were given back because no slot was free: until then, or until a slot is free, none is asked for.
+    pub(super) full: Option<Full>,
+    /// Whether a worker may take the right to probe.
+    pub(super) is_probe_due: bool,
+}
+
+/// When a kind was full, so that its jobs went back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Full {
+    /// How many slots had been freed by then.
+    pub(super) freed: u64,
+    pub(super) until: Moment,
+}
+
+/// What a kind or a tenant may have in the whole fleet, kept by the claim itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FleetRule {
+    pub(crate) concurrency_max: Option<u32>,
+    /// The shortest time between two starts, for a slow rate.
+    pub(crate) interval: Option<Duration>,
+}
+
+impl FleetRule {
+    pub(super) fn new(concurrency_max: Option<u32>, rate: Option<Rate>) -> FleetRule {
+        FleetRule { concurrency_max, interval: rate.and_then(Rate::interval) }
+    }
+
+    pub(crate) const fn is_none(&self) -> bool {
+        self.concurrency_max.is_none() && self.interval.is_none()
+    }
+
+    /// Why a job waits that this holds up.
+    pub(super) const fn reason(&self) -> HeldBecause {
+        match self.interval {
+            Some(_) => HeldBecause::RateLimit,
+            None => HeldBecause::Concurrency,
+        }
+    }
+}
+
+/// What may be done with a kind now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// Whatever its limits allow.
+    Well,
+    /// One attempt at a time, which finds out whether its dependency is back.
+    Probing,
+    /// Nothing.
+    Closed(HeldBecause, Option<Duration>),
+}
+
+/// The right to begin an attempt, as the dependency is concerned.
+#[derive(Debug)]
+pub(super) enum Evidence {
+    /// It says something to this engine's breaker.
+    Own(rewheel::OwnedPermit),
+    /// It says to the whole fleet whether a parked kind is back, as of this generation.
+    Probe(u64),
+}
+
+impl KindState {
+    pub(super) fn new(name: &KindName) -> KindState {
+        KindState {
+            name: name.clone(),
+            runs: false,
+            paused: false,
+            parked: None,
+            forced: false,
+            generation: 0,
+            concurrency_max: None,
+            fleet: FleetRule::default(),
+            load: Load::default(),
+            ended: 0,
+            bucket: None,
+            budget: None,
+            health: None,
+            failure_ratio: 0.0,
+            full: None,
+            is_probe_due: false,
+        }
+    }
+
+    /// Takes the kind as the store has it. What runs keeps its slots, and limits that changed keep their level.
+    pub(super) fn learn(
+        &mut self,
+        fact: &KindFact<'_>,
+        (clock, random, beat): (&Clock, &Random, Duration),
+        living: Option<usize>,
+    ) -> KindNews {
+        let (kind, settings, now) = (fact.kind, fact.settings, clock.now());
+        (self.runs, self.concurrency_max) = (fact.runs, settings.concurrency_max);
+        self.fleet = FleetRule::new(settings.fleet_concurrency_max, settings.rate);
+        let rate = settings.rate.filter(|rate| rate.interval().is_none());
+        set_rate(&mut self.bucket, rate, living, now);
+        if self.budget.as_ref().map(Budget::settings) != settings.retry_budget {
+            self.budget = settings.retry_budget.map(|budget| Budget::new(budget, now, beat));
+        }
+        if self.health.as_ref().map(Health::settings) != settings.breaker {
+            let health = |breaker| Health::new(&self.name, breaker, clock, random);
+            self.health = settings.breaker.map(health);
+        }
+        let was_parked = self.parked.is_some();
+        let is_parked = kind.parked.is_some();
+        let is_back = was_parked && !is_parked;
+        if is_back || self.forced != kind.forced {
+            // What was seen before does not count.
+            self.health.iter().for_each(Health::reset);
+        }
+        match (was_parked, is_parked) {
+            (true, false) => self.load.ramp_up(),
+            (false, true) => self.load.set_aside(),
+            (true, true) | (false, false) => {}
+        }
+        (self.paused, self.forced, self.generation) = (kind.paused, kind.forced, kind.generation);
+        self.parked = kind.parked.as_ref().map(|parked| parked.prober);
+        (self.full, self.is_probe_due) = (None, false);
+        KindNews { is_back, is_parked }
+    }
+
+    /// The kind was deleted. What still runs ends.
+    pub(super) fn forget(&mut self) {
+        self.runs = false;
+    }
+
+    /// Returns what this engine's own attempts say, unless a person has decided.
+    pub(super) fn judged(&self) -> Option<&Health> {
+        self.health.as_ref().filter(|_| !self.forced)
+    }
+
+    /// Returns what a holder may do with the kind.
+    pub(super) fn condition(&self, holder: HolderId) -> Condition {
+        if self.paused {
+            return Condition::Closed(HeldBecause::Paused, None);
+        }
+        match (self.parked, self.judged()) {
+            (Some(prober), _) if prober == Some(holder) => Condition::Probing,
+            (Some(_), _) => Condition::Closed(HeldBecause::Parked, None),
+            (None, Some(health)) => match health.state() {
+                (BreakerState::Open, left) => Condition::Closed(HeldBecause::Parked, left),
+                (BreakerState::HalfOpen, _) => Condition::Probing,
+                (BreakerState::Closed, _) => Condition::Well,
+            },
+            (None, None) => Condition::Well,
+        }
+    }
+
+    pub(super) fn is_probed_by(&self, holder: HolderId) -> bool {
+        self.parked == Some(Some(holder)) && !self.paused
+    }
+
+    pub(super) const fn is_parked(&self) -> bool {
+        self.parked.is_some()
+    }
+
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns how many attempts of it may run here, where one kind may have `share` slots.
+    fn most(&self, share: usize) -> usize {
+        share.min(self.concurrency_max.unwrap_or(usize::MAX))
+    }
+
+    /// Returns how many more jobs of it to ask for.
+    pub(super) fn room(
+        &mut self,
+        holder: HolderId,
+        share: usize,
+        freed: u64,
+        now: Moment,
+    ) -> usize {
+        match self.condition(holder) {
+            Condition::Closed(..) => return 0,
+            Condition::Probing => return usize::from(self.load.fresh() == 0),
+            Condition::Well => {}
+        }
+        if self.full.is_some_and(|full| full.freed == freed && now < full.until) {
+            return 0;
+        }
+        self.full = None;
+        let ahead = match self.bucket.as_mut().map(|bucket| (bucket.wait(now), bucket.ahead())) {
+            Some((wait, _)) if bucket::is_far(wait) => return 0,
+            Some((_, ahead)) => ahead,
+            None => usize::MAX,
+        };
+        // A kind with its own limit asks for no more than may run: jobs that wait here could run elsewhere.
+        let own = self.concurrency_max.unwrap_or(usize::MAX);
+        // A fleet slot is a lease: one that waits here for a slot of the engine is a slot that no other engine has.
+        let own = if self.fleet.is_none() { own } else { own.min(share) };
+        let all = self.load.all();
+        let room = self.load.room(share).min(ahead.min(own).saturating_sub(all));
+        if self.load.only_old_runs() { room.max(usize::from(self.load.fresh() == 0)) } else { room }
+    }
+
+    /// Returns how many jobs of it a worker may claim that has so many.
+    pub(super) fn worker_room(&self, has: usize) -> usize {
+        let own = self.concurrency_max.unwrap_or(usize::MAX).saturating_sub(has);
+        own.min(self.load.ramp().unwrap_or(usize::MAX))
+    }
+
+    /// Returns why an attempt may not begin, as far as the kind alone is concerned.
+    pub(super) fn refuses(
+        &mut self,
+        (holder, share): (HolderId, usize),
+        (is_retry, is_within_fleet): (bool, bool),
+        now: Moment,
+    ) -> Option<Refused> {
+        if !self.runs {
+            return Some(Refused::Return(Held::by(HeldBecause::NoRunner)));
+        }
+        let condition = self.condition(holder);
+        match condition {
+            Condition::Closed(because, left) => {
+                let until = left.map(|left| now.plus(left));
+                return Some(Refused::Return(Held { because, until }));
+            }
+            Condition::Probing if self.load.running_since() > 0 => {
+                return Some(Refused::Wait(Held::by(HeldBecause::Parked)));
+            }
+            Condition::Probing | Condition::Well => {}
+        }
+        if !self.fleet.is_none() && !is_within_fleet {
+            return Some(Refused::Return(Held::by(self.fleet.reason())));
+        }
+        // One attempt finds out whether the dependency is back: with none, it would stay away.
+        let is_spent = self.budget.as_ref().is_some_and(Budget::is_spent);
+        if is_retry && is_spent && condition == Condition::Well {
+            return Some(Refused::PutOff(Held::by(HeldBecause::Budget)));
+        }
+        if self.load.running() >= self.most(share) && !self.load.only_old_runs() {
+            return Some(Refused::Wait(Held::by(HeldBecause::Concurrency)));
+        }
+        if !self.load.ramp_allows() {
+            return Some(Refused::Wait(Held::by(HeldBecause::Parked)));
+        }
+        let wait = self.bucket.as_mut()?.wait(now);
+        refused_by_rate(HeldBecause::RateLimit, wait, now)
+    }
+
+    /// Begins an attempt that nothing refuses. Returns nothing where the breaker is against it after all.
+    pub(super) fn begin(&mut self, holder: HolderId) -> Option<Option<Evidence>> {
+        let evidence = match (self.parked, self.judged()) {
+            (Some(prober), _) if prober == Some(holder) => Some(Evidence::Probe(self.generation)),
+            (Some(_), _) => return None,
+            (None, Some(health)) => Some(Evidence::Own(health.begin()?)),
+            (None, None) => None,
+        };
+        self.bucket.iter_mut().for_each(Bucket::take);
+        Some(evidence)
+    }
+
+    /// Takes note of how an attempt went: well, or badly, and why.
+    pub(super) fn went(&mut self, failure: Option<&str>, slots: usize) {
+        match failure {
+            None => self.load.succeeded(slots),
+            Some(_) => self.load.failed(),
+        }
+        if let (Some(health), Some(failure)) = (&mut self.health, failure) {
+            health.note(failure);
+        }
+        let step = if failure.is_some() { 1.0 } else { 0.0 };
+        self.failure_ratio += (step - self.failure_ratio) * RATIO_STEP;
+    }
+
+    pub(super) const fn failure_ratio(&self) -> f64 {
+        self.failure_ratio
+    }
+
+    /// Returns whether its breaker is open, or half open.
+    pub(super) fn is_suspected(&self) -> Option<BreakerState> {
+        self.judged().map(|health| health.state().0)
+    }
+}
+
+/// Makes a bucket follow its setting.
+pub(super) fn set_rate(
+    bucket: &mut Option<Bucket>,
+    rate: Option<Rate>,
+    living: Option<usize>,
+    now: Moment,
+) {
+    match (rate, bucket.as_mut()) {
+        (Some(rate), Some(bucket)) => bucket.change(rate, now),
+        (Some(rate), None) => *bucket = Some(Bucket::new(rate, now)),
+        (None, _) => *bucket = None,
+    }
+    if let (Some(bucket), Some(living)) = (bucket, living) {
+        bucket.share(living, now);
+    }
+}
+
+/// Says what becomes of a job that a rate makes wait.
+pub(super) fn refused_by_rate(
+    because: HeldBecause,
+    wait: Duration,
+    now: Moment,
+) -> Option<Refused> {
+    let held = Held::for_a_while(because, now, wait);
+    match wait {
+        Duration::ZERO => None,
+        wait if bucket::is_far(wait) => Some(Refused::Return(held)),
+        _ => Some(Refused::Wait(held)),
+    }
+}

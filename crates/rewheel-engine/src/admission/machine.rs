@@ -1,0 +1,461 @@
+//! The state machine of admission: no I/O, and no time but what it is told.
+
+use super::answer::{Ask, Held, HeldBecause, Refused, Suspect};
+use super::bucket::Bucket;
+use super::budget::Budget;
+use super::kind::{Condition, Evidence, Full, KindFact, KindNews, KindState};
+use super::plan::{Grant, Room};
+use super::tenant::Tenants;
+use super::{Fact, Setup};
+use rewheel::{BreakerState, Clock, Moment, Random};
+use rewheel_core::{HolderId, KindName, Lane, Tenant};
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// Which kind, for as long as the engine lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct KindId(usize);
+
+/// What a probe of a parked kind found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Probed {
+    pub(crate) kind: KindName,
+    /// That of the right to probe: a decision made since then has the last word.
+    pub(crate) generation: u64,
+    pub(crate) is_back: bool,
+    /// What people are told if it is not.
+    pub(crate) why: String,
+}
+
+/// An attempt that was admitted.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) kind: KindId,
+    pub(super) outages: u64,
+    pub(super) evidence: Option<Evidence>,
+    pub(super) is_paid: bool,
+}
+
+/// Everything that decides whether a job may run.
+#[derive(Debug)]
+pub(super) struct Machine {
+    slots: usize,
+    running: usize,
+    /// How many of them are from before an outage of their kind.
+    old: usize,
+    /// How often a slot was freed.
+    freed: u64,
+    suspects: usize,
+    is_alone: bool,
+    me: HolderId,
+    living: Option<usize>,
+    kinds: Vec<KindState>,
+    by_name: HashMap<KindName, KindId>,
+    /// How many kinds share the slots.
+    sharing: usize,
+    pub(super) tenants: Tenants,
+    /// Whether jobs of several tenants are due.
+    are_several: bool,
+    probed: VecDeque<Probed>,
+    clock: Clock,
+    random: Random,
+    beat: Duration,
+}
+
+impl Machine {
+    pub(super) fn new(setup: Setup) -> Machine {
+        Machine {
+            slots: setup.slots,
+            running: 0,
+            old: 0,
+            freed: 0,
+            suspects: 0,
+            is_alone: false,
+            me: setup.holder,
+            living: None,
+            kinds: Vec::new(),
+            by_name: HashMap::new(),
+            sharing: 0,
+            tenants: Tenants::new(setup.tenants),
+            are_several: false,
+            probed: VecDeque::new(),
+            clock: setup.clock,
+            random: setup.random,
+            beat: setup.beat,
+        }
+    }
+
+    /// Takes note of something that happened.
+    pub(super) fn apply(&mut self, fact: Fact, now: Moment) {
+        match fact {
+            Fact::Holder(me) => self.me = me,
+            Fact::Fleet { living } => {
+                let living = living.max(1);
+                self.living = Some(living);
+                let buckets = self.kinds.iter_mut().filter_map(|kind| kind.bucket.as_mut());
+                buckets.for_each(|bucket| bucket.share(living, now));
+                self.tenants.share(living, now);
+            }
+            Fact::TenantsDue { are_several } => self.are_several = are_several,
+            Fact::KindGone { kind } => {
+                let was_sharing = self.find(&kind).is_some_and(is_sharing);
+                self.find_mut(&kind).into_iter().for_each(KindState::forget);
+                self.sharing -= usize::from(was_sharing);
+            }
+            Fact::ProbeDue { kind, generation } => {
+                let kind = self.find_mut(&kind).filter(|kind| kind.generation() == generation);
+                kind.into_iter().for_each(|kind| kind.is_probe_due = true);
+            }
+            Fact::ReturnedLate { kind, until } => {
+                let freed = self.freed;
+                if let Some(kind) = self.find_mut(&kind) {
+                    kind.full = Some(Full { freed, until });
+                }
+            }
+            Fact::Granted { kind, retries } => {
+                if let Some(budget) = self.find_mut(&kind).and_then(|kind| kind.budget.as_mut()) {
+                    budget.receive(retries);
+                }
+            }
+        }
+    }
+
+    /// Takes a kind as the store has it.
+    pub(super) fn learn(&mut self, fact: &KindFact<'_>) -> KindNews {
+        let id = self.id(&fact.kind.name);
+        let living = self.living;
+        let parts = (&self.clock, &self.random, self.beat);
+        let Some(kind) = self.kinds.get_mut(id.0) else { return KindNews::default() };
+        let (was_sharing, old) = (is_sharing(kind), kind.load.old());
+        let news = kind.learn(fact, parts, living);
+        self.old = self.old + kind.load.old() - old;
+        match (was_sharing, is_sharing(kind)) {
+            (false, true) => self.sharing += 1,
+            (true, false) => self.sharing -= 1,
+            (true, true) | (false, false) => {}
+        }
+        news
+    }
+
+    fn id(&mut self, name: &KindName) -> KindId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let id = KindId(self.kinds.len());
+        self.kinds.push(KindState::new(name));
+        self.by_name.insert(name.clone(), id);
+        id
+    }
+
+    pub(super) fn find(&self, name: &KindName) -> Option<&KindState> {
+        self.by_name.get(name).and_then(|id| self.kinds.get(id.0))
+    }
+
+    pub(super) fn find_mut(&mut self, name: &KindName) -> Option<&mut KindState> {
+        let id = self.by_name.get(name)?;
+        self.kinds.get_mut(id.0)
+    }
+
+    pub(super) fn kind(&mut self, id: KindId) -> Option<&mut KindState> {
+        self.kinds.get_mut(id.0)
+    }
+
+    pub(super) fn id_of(&self, name: &KindName) -> Option<KindId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn kinds_mut(&mut self) -> impl Iterator<Item = &mut KindState> {
+        self.kinds.iter_mut()
+    }
+
+    pub(super) const fn me(&self) -> HolderId {
+        self.me
+    }
+
+    pub(super) const fn slots(&self) -> usize {
+        self.slots
+    }
+
+    pub(super) const fn running(&self) -> usize {
+        self.running
+    }
+
+    pub(super) fn living(&self) -> usize {
+        self.living.unwrap_or(1)
+    }
+
+    /// Returns how many slots one kind may have. The last fifth is for the others, where there are any: whatever one kind
+    /// waits for, they find a slot.
+    fn kind_share(&self) -> usize {
+        if self.sharing > 1 { self.slots - self.slots / 5 } else { self.slots }
+    }
+
+    /// Returns how many slots one tenant may have. The last fifth is for the others, while others have something due.
+    fn tenant_share(&self) -> usize {
+        if self.are_several { self.slots - self.slots / 5 } else { self.slots }
+    }
+
+    /// Returns whether any job could start: there is a free slot, or old attempts hang in those of a kind.
+    pub(super) fn may_start(&self) -> bool {
+        let has_only_old = |kind: &KindState| kind.load.only_old_runs();
+        self.running < self.slots || (self.old > 0 && self.kinds.iter().any(has_only_old))
+    }
+
+    /// Says of each lane whether it is worth a visit.
+    pub(super) fn rooms(&mut self, lanes: &[&Lane], now: Moment) -> Vec<Room> {
+        let (me, share, freed) = (self.me, self.kind_share(), self.freed);
+        let of_tenants = self.tenant_share();
+        let mut rooms = Vec::with_capacity(lanes.len());
+        for lane in lanes {
+            let weight = self.tenants.weight(lane.tenant.as_ref());
+            let kind = self.find_mut(&lane.kind);
+            let (of_kind, is_limited) = kind.map_or((0, false), |kind| {
+                (kind.room(me, share, freed, now), !kind.fleet.is_none())
+            });
+            let tenant = self.tenants.of(lane.tenant.as_ref(), now);
+            let is_open = of_kind > 0 && tenant.room(of_tenants, now) > 0;
+            let is_limited = !tenant.fleet.is_none() || is_limited;
+            rooms.push(Room { is_open, is_limited, weight });
+        }
+        rooms
+    }
+
+    /// Reserves room for jobs of a lane, at most `wanted`.
+    pub(super) fn reserve(&mut self, lane: &Lane, wanted: usize, now: Moment) -> Grant {
+        let (me, share, freed) = (self.me, self.kind_share(), self.freed);
+        let of_tenants = self.tenant_share();
+        let Some(kind) = self.find_mut(&lane.kind) else { return Grant::default() };
+        let of_kind = kind.room(me, share, freed, now);
+        let is_probe = kind.is_probed_by(me);
+        let fleet_of_kind = kind.fleet;
+        let tenant = self.tenants.of(lane.tenant.as_ref(), now);
+        let of_tenant = tenant.room(of_tenants, now);
+        let fleet_of_tenant = tenant.fleet;
+        let jobs = match is_probe {
+            true => of_kind.min(1),
+            false => wanted.min(of_kind).min(of_tenant),
+        };
+        tenant.load.ask(jobs);
+        if let Some(kind) = self.find_mut(&lane.kind) {
+            kind.load.ask(jobs);
+        }
+        Grant { jobs, is_probe, fleet: [fleet_of_kind, fleet_of_tenant] }
+    }
+
+    /// Ends a reservation.
+    pub(super) fn unreserve(&mut self, lane: &Lane, jobs: usize) {
+        if let Some(kind) = self.find_mut(&lane.kind) {
+            kind.load.unask(jobs);
+        }
+        if let Some(tenant) = self.tenants.known(lane.tenant.as_ref()) {
+            tenant.load.unask(jobs);
+        }
+    }
+
+    /// Lets a job that is due wait here for a slot.
+    pub(super) fn queue(
+        &mut self,
+        kind: &KindName,
+        tenant: Option<&Tenant>,
+        now: Moment,
+    ) -> KindId {
+        let id = self.id(kind);
+        if let Some(kind) = self.kinds.get_mut(id.0) {
+            kind.load.queue();
+        }
+        self.tenants.of(tenant, now).load.queue();
+        id
+    }
+
+    /// Returns whether so many jobs like this wait here that one more would take the room to claim others.
+    pub(super) fn has_enough(
+        &mut self,
+        kind: &KindName,
+        tenant: Option<&Tenant>,
+        now: Moment,
+    ) -> bool {
+        let (slots, share, of_tenants) = (self.slots, self.kind_share(), self.tenant_share());
+        let is_full = |load: usize| share < slots && load >= 2 * share;
+        if self.find(kind).is_some_and(|kind| is_full(kind.load.all())) {
+            return true;
+        }
+        let most = if of_tenants < slots { of_tenants } else { usize::MAX };
+        self.tenants.of(tenant, now).has_enough(most)
+    }
+
+    pub(super) fn unqueue(&mut self, kind: KindId, tenant: Option<&Tenant>) {
+        if let Some(kind) = self.kind(kind) {
+            kind.load.unqueue();
+        }
+        if let Some(tenant) = self.tenants.known(tenant) {
+            tenant.load.unqueue();
+        }
+    }
+
+    /// Says why a job may not run now, if something is against it. Takes nothing.
+    pub(super) fn refuses(&mut self, ask: &Ask<'_>, now: Moment) -> Option<Refused> {
+        let (me, share, of_tenants) = (self.me, self.kind_share(), self.tenant_share());
+        let (running, slots) = (self.running, self.slots);
+        let Some(kind) = self.find_mut(ask.kind) else {
+            return Some(Refused::Return(Held::by(HeldBecause::NoRunner)));
+        };
+        let of_kind = kind.refuses((me, share), (ask.is_retry, ask.is_within_fleet), now);
+        if of_kind.is_some() {
+            return of_kind;
+        }
+        let is_probe = kind.condition(me) == Condition::Probing;
+        if running >= slots && !kind.load.only_old_runs() {
+            return Some(Refused::Wait(Held::by(HeldBecause::Concurrency)));
+        }
+        let fleet = is_probe || ask.is_within_fleet;
+        let tenant = self.tenants.of(ask.tenant, now);
+        if let Some(refused) = tenant.refuses(of_tenants, (is_probe, fleet), now) {
+            return Some(refused);
+        }
+        let must_wait = match ask.suspect {
+            Suspect::No => false,
+            Suspect::Together => self.is_alone,
+            Suspect::Alone => self.is_alone || self.suspects > 0,
+        };
+        must_wait.then_some(Refused::WaitAlone)
+    }
+
+    /// Begins an attempt, or says why not. What was not begun took nothing, so that there is nothing to undo.
+    pub(super) fn admit(&mut self, ask: &Ask<'_>, now: Moment) -> Result<Admitted, Refused> {
+        if let Some(refused) = self.refuses(ask, now) {
+            if let (Refused::PutOff(_), Some(kind)) = (refused, self.find_mut(ask.kind)) {
+                // It came, and could not be paid for.
+                kind.budget.as_mut().map(Budget::pay);
+            }
+            return Err(refused);
+        }
+        let (me, refused) = (self.me, Refused::Wait(Held::by(HeldBecause::Parked)));
+        let id = self.id_of(ask.kind).ok_or(refused)?;
+        let kind = self.kind(id).ok_or(refused)?;
+        let evidence = kind.begin(me).ok_or(refused)?;
+        let outages = kind.load.begin();
+        let is_paid = ask.is_retry && kind.budget.as_mut().is_some_and(Budget::pay);
+        let tenant = self.tenants.of(ask.tenant, now);
+        tenant.take_pass();
+        tenant.load.begin();
+        self.running += 1;
+        self.suspects += usize::from(ask.suspect != Suspect::No);
+        self.is_alone |= ask.suspect == Suspect::Alone;
+        Ok(Admitted { kind: id, outages, evidence, is_paid })
+    }
+
+    /// Frees the slot of an attempt.
+    pub(super) fn end(
+        &mut self,
+        kind: KindId,
+        outages: u64,
+        tenant: Option<&Tenant>,
+        suspect: Suspect,
+    ) {
+        self.running = self.running.saturating_sub(1);
+        self.freed += 1;
+        if suspect != Suspect::No {
+            self.suspects = self.suspects.saturating_sub(1);
+            self.is_alone &= suspect != Suspect::Alone;
+        }
+        if let Some(kind) = self.kinds.get_mut(kind.0) {
+            let old = kind.load.old();
+            kind.load.end(outages);
+            kind.ended += 1;
+            self.old -= old - kind.load.old();
+        }
+        if let Some(tenant) = self.tenants.known(tenant) {
+            tenant.load.end(0);
+        }
+    }
+
+    /// Takes back what an attempt took that was not made.
+    pub(super) fn refund(&mut self, kind: KindId, is_paid: bool, tenant: Option<&Tenant>) {
+        if let Some(kind) = self.kind(kind) {
+            kind.bucket.iter_mut().for_each(Bucket::refund);
+            if let Some(budget) = kind.budget.as_mut().filter(|_| is_paid) {
+                budget.undo();
+            }
+        }
+        if let Some(tenant) = self.tenants.known(tenant) {
+            tenant.refund_pass();
+        }
+    }
+
+    /// Takes note of what an attempt says about the dependency of its kind. Returns whether the fleet should hear of it.
+    pub(super) fn spoke(
+        &mut self,
+        id: KindId,
+        evidence: Option<Evidence>,
+        spoke: Option<Result<(), &str>>,
+    ) -> bool {
+        let slots = self.slots;
+        let Some(kind) = self.kinds.get_mut(id.0) else { return false };
+        if let Some(spoke) = spoke {
+            kind.went(spoke.err(), slots);
+        }
+        match (evidence, spoke) {
+            (Some(Evidence::Own(permit)), Some(Ok(()))) => {
+                let was_open = kind.is_suspected().is_some_and(|seen| seen != BreakerState::Closed);
+                permit.success();
+                let is_closed = kind.is_suspected() == Some(BreakerState::Closed);
+                if was_open && is_closed {
+                    kind.load.ramp_up();
+                }
+                was_open
+            }
+            (Some(Evidence::Own(permit)), Some(Err(_))) => {
+                permit.failure();
+                let is_open = kind.is_suspected() == Some(BreakerState::Open);
+                if is_open {
+                    // What still runs is from before, and may hang.
+                    let old = kind.load.old();
+                    kind.load.set_aside();
+                    self.old += kind.load.old() - old;
+                }
+                is_open
+            }
+            // A probe that says nothing leaves the right to another.
+            (Some(Evidence::Probe(generation)), spoke) => {
+                let is_back = matches!(spoke, Some(Ok(())));
+                let why = kind.health.as_ref().map(|health| health.why()).unwrap_or_default();
+                let name = kind.name.clone();
+                self.probed.push_back(Probed { kind: name, generation, is_back, why });
+                true
+            }
+            (Some(Evidence::Own(_)) | None, _) => false,
+        }
+    }
+
+    /// Returns what the first probe found that the store has not heard of.
+    pub(super) fn first_probed(&self) -> Option<Probed> {
+        self.probed.front().cloned()
+    }
+
+    pub(super) fn forget_first_probed(&mut self) {
+        self.probed.pop_front();
+    }
+
+    /// Returns whether a new job may go directly to a slot. Not while jobs that are already here wait for it, or the store
+    /// would not lease it: an insert on its way has the slot, the probe or the pass that another job needs.
+    pub(super) fn takes_direct(
+        &mut self,
+        name: &KindName,
+        tenant: Option<&Tenant>,
+        now: Moment,
+    ) -> bool {
+        let me = self.me;
+        let Some(kind) = self.find(name) else { return false };
+        let is_held_up =
+            (kind.bucket.is_some() || kind.load.is_ramping()) && kind.load.queued() > 0;
+        let is_well = kind.runs && kind.condition(me) == Condition::Well;
+        let is_limited = !kind.fleet.is_none();
+        let tenant = self.tenants.of(tenant, now);
+        is_well && !is_held_up && !is_limited && tenant.fleet.is_none() && !tenant.is_held_up()
+    }
+}
+
+/// Whether a kind is one of those that share the slots. What the engine runs for people now and then is not.
+fn is_sharing(kind: &KindState) -> bool {
+    kind.runs && !kind.name.is_reserved()
+}

@@ -1,0 +1,120 @@
+//! Remote workers: their slots are their leases in the store, so that they hold no ticket. Passes are taken when they claim, and
+//! evidence is noted by the engine that settles, which may be another one.
+
+use super::Admission;
+use super::budget::Budget;
+use super::kind::{Condition, Evidence, FleetRule};
+use rewheel_core::{Failure, HolderId, KindName, Lane};
+
+/// What a worker may claim of a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WorkerGrant {
+    pub(crate) jobs: usize,
+    /// Limits over the fleet: of its kind and of its tenant.
+    pub(crate) fleet: [FleetRule; 2],
+}
+
+/// How many jobs a worker has: of the kind and of the tenant of a lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerHas {
+    pub(crate) of_kind: usize,
+    pub(crate) of_tenant: usize,
+}
+
+impl Admission {
+    /// Says how many jobs of a lane a worker may claim, at most `wanted`, and takes passes for them.
+    pub(crate) fn worker_takes(
+        &self,
+        worker: HolderId,
+        lane: &Lane,
+        wanted: usize,
+        has: WorkerHas,
+    ) -> WorkerGrant {
+        let now = self.now();
+        let mut machine = self.machine();
+        let Some(kind) = machine.find_mut(&lane.kind) else { return WorkerGrant::default() };
+        let wanted = match kind.condition(worker) {
+            Condition::Closed(..) => 0,
+            Condition::Probing => wanted.min(1),
+            Condition::Well => wanted.min(kind.worker_room(has.of_kind)),
+        };
+        let (of_kind, passes) = (kind.fleet, kind.bucket.as_mut().map(|bucket| bucket.whole(now)));
+        let tenant = machine.tenants.of(lane.tenant.as_ref(), now);
+        let of_tenant = tenant.fleet;
+        let most = tenant.concurrency_max().unwrap_or(usize::MAX).saturating_sub(has.of_tenant);
+        let jobs = wanted.min(passes.unwrap_or(usize::MAX)).min(most).min(tenant.passes(now));
+        (0..jobs).for_each(|_| tenant.take_pass());
+        if let Some(bucket) = machine.find_mut(&lane.kind).and_then(|kind| kind.bucket.as_mut()) {
+            (0..jobs).for_each(|_| bucket.take());
+        }
+        WorkerGrant { jobs, fleet: [of_kind, of_tenant] }
+    }
+
+    /// Returns the generation of a parked kind that the next worker may probe. Says so once: the worker takes the right in the
+    /// store.
+    pub(crate) fn takes_probe(&self, kind: &KindName) -> Option<u64> {
+        let mut machine = self.machine();
+        let kind = machine.find_mut(kind).filter(|kind| kind.is_parked())?;
+        std::mem::take(&mut kind.is_probe_due).then(|| kind.generation())
+    }
+
+    /// Takes back the passes of jobs that did not come.
+    pub(crate) fn worker_returns(&self, lane: &Lane, jobs: usize) {
+        let mut machine = self.machine();
+        if let Some(id) = machine.id_of(&lane.kind) {
+            (0..jobs).for_each(|_| machine.refund(id, false, lane.tenant.as_ref()));
+        }
+    }
+
+    /// Pays for an attempt that a worker makes. Returns whether it may: a first attempt earns, a retry has to be paid for.
+    pub(crate) fn worker_pays(&self, worker: HolderId, kind: &KindName, is_retry: bool) -> bool {
+        let mut machine = self.machine();
+        let Some(kind) = machine.find_mut(kind) else { return true };
+        let is_probe = kind.condition(worker) == Condition::Probing;
+        match (&mut kind.budget, is_retry) {
+            (None, _) => true,
+            (Some(budget), true) => budget.pay() || is_probe,
+            (Some(budget), false) => {
+                budget.earn();
+                true
+            }
+        }
+    }
+
+    /// Takes note of what an attempt of a worker says about the dependency of its kind.
+    pub(crate) fn worker_spoke(
+        &self,
+        worker: HolderId,
+        kind: &KindName,
+        spoke: Option<&Result<(), Failure>>,
+    ) {
+        let failure = spoke.and_then(|spoke| spoke.as_ref().err()).map(ToString::to_string);
+        let spoke = spoke.map(|_| failure.as_deref().map_or(Ok(()), Err));
+        let mut machine = self.machine();
+        let Some(id) = machine.id_of(kind) else { return };
+        let Some(kind) = machine.kind(id) else { return };
+        if let (Some(budget), Some(spoke)) = (&mut kind.budget, spoke) {
+            budget.note(spoke.is_ok());
+        }
+        let evidence = if kind.is_probed_by(worker) {
+            Some(Evidence::Probe(kind.generation()))
+        } else if kind.is_parked() {
+            // It began before the kind was parked.
+            None
+        } else {
+            kind.judged().and_then(|health| health.begin()).map(Evidence::Own)
+        };
+        let is_news = machine.spoke(id, evidence, spoke);
+        drop(machine);
+        if is_news {
+            self.parking.notify_one();
+        }
+    }
+
+    /// A retry that was paid for succeeded at a worker. Which of its attempts were paid for is not known where they are settled,
+    /// which may be another engine than the one that paid.
+    pub(crate) fn worker_succeeded(&self, kind: &KindName) {
+        let mut machine = self.machine();
+        machine.find_mut(kind).and_then(|kind| kind.budget.as_mut()).map(Budget::refund);
+    }
+}
