@@ -201,6 +201,14 @@ impl Machine {
         self.running < self.slots || (self.old > 0 && self.kinds.iter().any(has_only_old))
     }
 
+    /// Returns whether nothing runs, waits or was asked for.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        (self.running, self.old, self.suspects, self.is_alone) == (0, 0, 0, false)
+            && self.kinds.iter().all(|kind| kind.load.is_idle())
+            && self.tenants.are_idle()
+    }
+
     /// Says of each lane whether it is worth a visit.
     pub(super) fn rooms(&mut self, lanes: &[&Lane], now: Moment) -> Vec<Room> {
         let (me, share, freed) = (self.me, self.kind_share(), self.freed);

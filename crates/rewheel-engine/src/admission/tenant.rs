@@ -151,4 +151,9 @@ impl Tenants {
     pub(super) fn weight(&self, tenant: Option<&Tenant>) -> u32 {
         tenant.map_or(1, |tenant| self.book.of(tenant).weight)
     }
+
+    #[cfg(test)]
+    pub(super) fn are_idle(&self) -> bool {
+        self.none.load.is_idle() && self.named.values().all(|state| state.load.is_idle())
+    }
 }

@@ -1,1 +1,5 @@
+//! What admission promises, whatever happened before.
 
+mod cases;
+mod model;
+mod world;

@@ -1,0 +1,176 @@
+//! Single promises of admission.
+
+use super::world::{ME, World, lane};
+use crate::admission::{Admit, Ask, Fact, HeldBecause, Round, Suspect, Ticket};
+use crate::settings::KindSettings;
+use crate::tenant_settings::TenantSettings;
+use rewheel::{millis, seconds};
+use rewheel_core::{KindName, Tenant};
+
+fn world(slots: usize) -> (World, KindName) {
+    let mut world = World::new(slots, &[]);
+    world.put("mail", KindSettings::default());
+    (world, KindName::parse("mail").unwrap())
+}
+
+fn run(admit: Admit) -> Box<Ticket> {
+    match admit {
+        Admit::Run(ticket) => ticket,
+        Admit::Wait(held) | Admit::Return(held) | Admit::PutOff(held) => panic!("{held:?}"),
+    }
+}
+
+fn waits(admit: &Admit) -> Option<HeldBecause> {
+    match admit {
+        Admit::Wait(held) => Some(held.because),
+        Admit::Run(_) | Admit::Return(_) | Admit::PutOff(_) => None,
+    }
+}
+
+fn returns(admit: &Admit) -> Option<HeldBecause> {
+    match admit {
+        Admit::Return(held) => Some(held.because),
+        Admit::Run(_) | Admit::Wait(_) | Admit::PutOff(_) => None,
+    }
+}
+
+#[test]
+fn a_job_in_hand_of_a_kind_that_is_paused_goes_back() {
+    let (mut world, mail) = world(4);
+    world.change(&mail, |kind| kind.paused = true);
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldBecause::Paused));
+    world.change(&mail, |kind| kind.paused = false);
+    drop(run(world.admit(&mail, None)));
+}
+
+#[test]
+fn a_kind_that_does_not_exist_has_no_runner() {
+    let (world, mail) = world(4);
+    let other = KindName::parse("other").unwrap();
+    assert_eq!(returns(&world.admit(&other, None)), Some(HeldBecause::NoRunner));
+    world.admission.apply(Fact::KindGone { kind: mail.clone() });
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldBecause::NoRunner));
+}
+
+#[test]
+fn two_claims_under_way_do_not_count_on_the_same_room() {
+    let mut world = World::new(10, &[]);
+    world.put("mail", KindSettings { concurrency_max: Some(3), ..KindSettings::default() });
+    let mail = KindName::parse("mail").unwrap();
+    let lane = lane(&mail, None);
+    let (mut one, mut other) = (world.admission.plan(), world.admission.plan());
+    assert_eq!((one.reserve(&lane, 2).jobs, other.reserve(&lane, 2).jobs), (2, 1));
+    drop(one);
+    assert_eq!(other.reserve(&lane, 9).jobs, 2, "what did not come is free again");
+}
+
+#[test]
+fn a_pass_of_a_kind_is_not_taken_where_a_tenant_refuses() {
+    let limited = TenantSettings { concurrency_max: Some(1), ..TenantSettings::default() };
+    let mut world = World::new(10, &[("acme", limited)]);
+    world.put("mail", KindSettings { rate: "2/s".parse().ok(), ..KindSettings::default() });
+    let (mail, acme) = (KindName::parse("mail").unwrap(), Tenant::parse("acme").unwrap());
+    world.clock.advance(seconds(1));
+    let _running = run(world.admit(&mail, Some(&acme)));
+    world.clock.advance(millis(500));
+    assert_eq!(waits(&world.admit(&mail, Some(&acme))), Some(HeldBecause::TenantLimit));
+    drop(run(world.admit(&mail, None)));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::RateLimit));
+}
+
+#[test]
+fn an_attempt_that_was_not_made_gives_its_pass_back_and_one_that_panicked_does_not() {
+    let mut world = World::new(10, &[]);
+    world.put("mail", KindSettings { rate: "2/s".parse().ok(), ..KindSettings::default() });
+    let mail = KindName::parse("mail").unwrap();
+    world.clock.advance(seconds(1));
+    run(world.admit(&mail, None)).unused();
+    drop(run(world.admit(&mail, None)));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::RateLimit));
+    assert_eq!(world.admission.running(), 0);
+}
+
+#[test]
+fn a_direct_submit_waits_behind_jobs_that_a_rate_holds_up() {
+    let mut world = World::new(10, &[]);
+    world.put("mail", KindSettings { rate: "2/s".parse().ok(), ..KindSettings::default() });
+    let mail = KindName::parse("mail").unwrap();
+    world.clock.advance(seconds(1));
+    let waiting = world.claim(&mail, None);
+    assert!(waiting.is_some() && world.admission.admit_direct(&mail, None).is_none());
+    drop(waiting);
+    assert!(world.admission.admit_direct(&mail, None).is_some());
+}
+
+#[test]
+fn limits_over_the_fleet_are_kept_by_claims_alone() {
+    let mut world = World::new(10, &[]);
+    let fleet_concurrency_max = Some(1);
+    world.put("mail", KindSettings { fleet_concurrency_max, ..KindSettings::default() });
+    let mail = KindName::parse("mail").unwrap();
+    assert!(world.admission.admit_direct(&mail, None).is_none());
+    let (tenant, is_retry, suspect) = (None, false, Suspect::No);
+    let ask = Ask { kind: &mail, tenant, is_retry, suspect, is_within_fleet: false };
+    // It was leased before the limit was set.
+    assert_eq!(returns(&world.ask(&ask)), Some(HeldBecause::Concurrency));
+    drop(run(world.ask(&Ask { is_within_fleet: true, ..ask })));
+}
+
+#[test]
+fn a_probe_runs_beside_old_attempts_that_hang_in_all_slots() {
+    let (mut world, mail) = world(2);
+    let _hung = [run(world.admit(&mail, None)), run(world.admit(&mail, None))];
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Concurrency));
+    world.park(&mail, Some(ME));
+    assert!(world.admission.may_start());
+    let probe = world.claim(&mail, None);
+    assert!(probe.is_some() && world.claim(&mail, None).is_none(), "one probe");
+    let _probe = run(world.admit(&mail, None));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+}
+
+#[test]
+fn one_that_must_run_alone_is_not_overtaken_by_other_suspects() {
+    let (world, mail) = world(10);
+    let ask = |suspect| Ask {
+        kind: &mail,
+        tenant: None,
+        is_retry: false,
+        suspect,
+        is_within_fleet: false,
+    };
+    let beside = run(world.ask(&ask(Suspect::Together)));
+    let mut round = Round::default();
+    let alone = world.admission.admit(&ask(Suspect::Alone), &mut round);
+    assert_eq!(waits(&alone), Some(HeldBecause::Concurrency));
+    let next = world.admission.admit(&ask(Suspect::Together), &mut round);
+    assert_eq!(waits(&next), Some(HeldBecause::Concurrency), "it would overtake");
+    drop(run(world.admission.admit(&ask(Suspect::No), &mut round)));
+    drop(beside);
+    let _alone = run(world.ask(&ask(Suspect::Alone)));
+    assert_eq!(waits(&world.ask(&ask(Suspect::Together))), Some(HeldBecause::Concurrency));
+}
+
+#[test]
+fn a_kind_whose_jobs_went_back_is_not_claimed_until_a_slot_is_free() {
+    let (world, mail) = world(2);
+    let running = run(world.admit(&mail, None));
+    let until = world.now().plus(seconds(15));
+    world.admission.apply(Fact::ReturnedLate { kind: mail.clone(), until });
+    assert!(world.claim(&mail, None).is_none());
+    drop(running);
+    assert!(world.claim(&mail, None).is_some());
+    world.admission.apply(Fact::ReturnedLate { kind: mail.clone(), until });
+    world.clock.advance(seconds(15));
+    assert!(world.claim(&mail, None).is_some(), "nor for ever");
+}
+
+#[test]
+fn a_changed_limit_counts_what_runs() {
+    let (mut world, mail) = world(10);
+    let running: Vec<_> = (0..3).map(|_| run(world.admit(&mail, None))).collect();
+    world.put("mail", KindSettings { concurrency_max: Some(3), ..KindSettings::default() });
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Concurrency));
+    drop(running);
+    drop(run(world.admit(&mail, None)));
+}
