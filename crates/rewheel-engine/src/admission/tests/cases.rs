@@ -174,3 +174,17 @@ fn a_changed_limit_counts_what_runs() {
     drop(running);
     drop(run(world.admit(&mail, None)));
 }
+
+#[test]
+fn a_kind_that_was_parked_comes_back_slowly() {
+    let (mut world, mail) = world(10);
+    world.park(&mail, None);
+    assert_eq!(returns(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+    world.change(&mail, |kind| kind.parked = None);
+    let mut first = run(world.admit(&mail, None));
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+    first.speaks(Some(&Ok(())), false);
+    drop(first.ran(true));
+    let _two = [run(world.admit(&mail, None)), run(world.admit(&mail, None))];
+    assert_eq!(waits(&world.admit(&mail, None)), Some(HeldBecause::Parked));
+}
