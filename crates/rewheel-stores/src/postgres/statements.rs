@@ -89,7 +89,7 @@ statements! {
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
-    LIMIT_WAITS = "sql/limit_waits.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, BOOL_ARRAY);
+    LIMIT_WAITS = "sql/limit_waits.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     LIVE = "sql/live.sql" (UUID_ARRAY);
     LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);

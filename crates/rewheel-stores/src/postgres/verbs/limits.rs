@@ -235,8 +235,9 @@ async fn limit_uses(
     }
     let scopes: Vec<&str> = limits.iter().map(|limit| limit.of.scope()).collect();
     let names: Vec<&str> = limits.iter().map(|limit| limit.of.name()).collect();
-    let counts: Vec<bool> = limits.iter().map(|limit| limit.concurrency_max.is_some()).collect();
-    let params: [Param<'_>; 4] = [&session.offset(), &scopes, &names, &counts];
+    let most: Vec<Option<i64>> =
+        limits.iter().map(|limit| limit.concurrency_max.map(i64::from)).collect();
+    let params: [Param<'_>; 4] = [&session.offset(), &scopes, &names, &most];
     let mut now = Timestamp::from_millis(i64::MIN);
     let mut uses = Vec::with_capacity(limits.len());
     for row in session.query(&LIMIT_WAITS, &params).await? {
