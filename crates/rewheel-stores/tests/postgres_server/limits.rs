@@ -68,5 +68,6 @@ async fn a_claim_without_a_job_commits_nothing() {
         "SELECT count(*) FROM {}.limits WHERE pg_xact_status(nullif(xmax::text, '0')::xid8) = 'aborted'",
         schema.name()
     );
-    assert_eq!(counted(&schema.connect().await, &undone).await, 1);
+    let visitor = schema.connect().await;
+    assert_eq!(counted(&visitor, &undone).await, 1);
 }
