@@ -108,15 +108,7 @@ pub trait WorkStore: Send + Sync {
     ///
     /// Leases made by [`WorkStore::claim`] and by [`Direct`] inserts count, but do not ask: a kind with a limit is claimed by this
     /// verb only.
-    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
-        Err(StoreError::Broken {
-            what: format!(
-                "this store keeps no limits over the fleet ({} were given)",
-                claim.limits.len()
-            ),
-            source: None,
-        })
-    }
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed>;
 
     /// Records that these jobs start now: a takeover counts against them from here on. Meant for
     /// suspects only. Answers for each whether the holder still has it.
@@ -299,15 +291,7 @@ pub trait ReadStore: Send + Sync {
 
     /// Returns why jobs under these limits would wait now, one answer for each, in order: what
     /// [`WorkStore::claim_limited`] answers for lanes that have jobs. Takes nothing and waits for no lock.
-    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
-        Err(StoreError::Broken {
-            what: format!(
-                "this store keeps no limits over the fleet ({} were given)",
-                limits.len()
-            ),
-            source: None,
-        })
-    }
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>>;
 
     /// Reads the books in one snapshot.
     async fn books(&self) -> Answer<Books>;

@@ -6,6 +6,7 @@ pub mod direct;
 pub mod reserve;
 pub mod lanes;
 pub mod claim;
+pub mod claim_limited;
 pub mod settle;
 pub mod give_back;
 pub mod start;

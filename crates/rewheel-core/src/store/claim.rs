@@ -45,6 +45,22 @@ pub enum LimitOf {
 }
 
 impl LimitOf {
+    /// Returns what sort of limit it is: `kind` or `tenant`.
+    pub const fn scope(&self) -> &'static str {
+        match self {
+            LimitOf::Kind(_) => "kind",
+            LimitOf::Tenant(_) => "tenant",
+        }
+    }
+
+    /// Returns the name of the kind or the tenant.
+    pub fn name(&self) -> &str {
+        match self {
+            LimitOf::Kind(kind) => kind.as_str(),
+            LimitOf::Tenant(tenant) => tenant.as_str(),
+        }
+    }
+
     /// Returns whether the jobs of a lane count.
     pub fn covers(&self, lane: &Lane) -> bool {
         match self {

@@ -2,14 +2,15 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{budgets, claim, failures, kinds, lease, prune, read, reserve, risks};
+use super::verbs::{budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
+    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
+    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -45,6 +46,10 @@ impl WorkStore for PostgresStore {
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
         self.claim_batch(claim).await
+    }
+
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+        self.claim_limited_batch(claim).await
     }
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
@@ -262,6 +267,12 @@ impl ReadStore for PostgresStore {
         let session = self.read().await?;
         let tallies = read::tally(&session).await;
         session.end(tallies).await
+    }
+
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+        let session = self.read().await?;
+        let waits = limits::limit_waits(&session, limits).await;
+        session.end(waits).await
     }
 
     async fn books(&self) -> Answer<Books> {

@@ -31,6 +31,9 @@ statements! {
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY);
+    CLAIM_LIMITED_LOCK = "sql/claim_limited_lock.sql" (TEXT_ARRAY, TEXT_ARRAY);
+    CLAIM_LIMITED_MAKE = "sql/claim_limited_make.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8);
+    CLAIM_LIMITED_START = "sql/claim_limited_start.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY);
     CLAIM_LOOK = "sql/claim_look.sql" (UUID, INT8, TEXT_ARRAY);
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8);
@@ -86,6 +89,7 @@ statements! {
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    LIMIT_WAITS = "sql/limit_waits.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     LIVE = "sql/live.sql" (UUID_ARRAY);
     LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
@@ -103,6 +107,7 @@ statements! {
     PRUNE_FINISHED = "sql/prune_finished.sql" (INT8, INT8);
     PRUNE_HOLDERS = "sql/prune_holders.sql" (INT8, INT8, INT8);
     PRUNE_KEYS = "sql/prune_keys.sql" (INT8, INT8);
+    PRUNE_LIMITS = "sql/prune_limits.sql" (INT8, INT8);
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);

@@ -7,6 +7,7 @@ pub(super) mod claim;
 pub(super) mod insert;
 pub(super) mod kinds;
 pub(super) mod lease;
+pub(super) mod limits;
 pub(super) mod prune;
 pub(super) mod read;
 mod keyed;

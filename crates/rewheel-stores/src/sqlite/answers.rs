@@ -3,22 +3,35 @@
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lease, prune, read, reserve, settle, sweep,
+    budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, settle,
+    sweep,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
+    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
+    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
+    Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
 use std::time::Duration;
+
+impl SqliteStore {
+    /// Says how long is left of what was claimed: since it was read, the commit has taken its time.
+    fn refresh(&self, leased: &mut [Leased]) {
+        let left = |until| crate::clock::left(&self.shared.clock, until);
+        for leased in leased {
+            leased.due_in = left(leased.job.due);
+            leased.deadline_in = leased.job.deadline.map(left);
+        }
+    }
+}
 
 #[async_trait]
 impl SubmitStore for SqliteStore {
@@ -58,13 +71,23 @@ impl WorkStore for SqliteStore {
             limit: claim.limit,
         };
         let mut leased = self.write(wish.limit, move |tx| claim::claim(tx, &wish)).await?;
-        // Since it was read, the commit has taken its time.
-        let left = |until| crate::clock::left(&self.shared.clock, until);
-        for leased in &mut leased {
-            leased.due_in = left(leased.job.due);
-            leased.deadline_in = leased.job.deadline.map(left);
-        }
+        self.refresh(&mut leased);
         Ok(leased)
+    }
+
+    async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed> {
+        let wish = claim::Wish {
+            holder: claim.holder,
+            visits: claim.visits.to_vec(),
+            horizon: Duration::ZERO,
+            limit: claim.limit,
+        };
+        let limits = claim.limits.to_vec();
+        let claimed =
+            self.write(wish.limit, move |tx| limits::claim_limited(tx, &wish, &limits)).await;
+        let mut claimed = claimed?;
+        self.refresh(&mut claimed.leased);
+        Ok(claimed)
     }
 
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>> {
@@ -244,6 +267,11 @@ impl ReadStore for SqliteStore {
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
         self.read(read::tally).await
+    }
+
+    async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {
+        let limits = limits.to_vec();
+        self.read(move |tx| limits::limit_waits(tx, &limits)).await
     }
 
     async fn books(&self) -> Answer<Books> {

@@ -11,6 +11,7 @@ mod connections;
 mod broken_ways;
 mod races;
 mod plans;
+mod limits;
 mod pgbouncer;
 mod tls;
 mod errors;

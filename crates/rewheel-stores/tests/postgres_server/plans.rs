@@ -2,9 +2,10 @@
 
 use crate::support::{Node, counted, named, until};
 use rewheel_core::store::{
-    Claim, Direct, Insert, Inserted, Outcome, Settled, Settlement, Store, What,
+    Claim, Direct, FleetLimit, Insert, Inserted, LimitOf, LimitWait, LimitedClaim, Outcome,
+    ReadStore, Settled, Settlement, Store, What, WorkStore,
 };
-use rewheel_core::{Keep, Lease, NewJob, State, Timestamp, When};
+use rewheel_core::{Keep, KindName, Lease, NewJob, State, Tenant, Timestamp, When};
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -77,6 +78,7 @@ async fn live(node: &Node) {
         .collect();
     let settled = store.settle(holder, &succeeded).await.expect("settled");
     assert_eq!(settled, [Settled::Applied(Outcome::LetGo(State::Succeeded)); 3]);
+    limited(node, holder).await;
     let kept: Vec<Settlement> =
         leases[6..8].iter().map(|lease: &Lease| Settlement::succeed(*lease)).collect();
     store.settle(holder, &kept).await.expect("settled");
@@ -91,6 +93,25 @@ async fn live(node: &Node) {
     assert_eq!(node.claim(by, &["a"], 5).await.len(), 1);
     let heir = node.heir_of(holder).await;
     assert_eq!(node.sweep(heir).await.len(), 0);
+}
+
+/// Counts what is leased, beside all that waits.
+async fn limited(node: &Node, holder: rewheel_core::HolderId) {
+    let limit = |of| FleetLimit { of, concurrency_max: Some(3), interval: Some(seconds(1)) };
+    let limits = [
+        limit(LimitOf::Kind(KindName::parse("a").expect("a kind"))),
+        limit(LimitOf::Tenant(Tenant::parse("acme").expect("a tenant"))),
+    ];
+    let visits = [node.visit(lane("a"), 10)];
+    let claim = LimitedClaim { holder, visits: &visits, limit: 10, limits: &limits };
+    // Three are leased: two new ones, and one that is tried again where it is.
+    let claimed = node.store.claim_limited(&claim).await.expect("a claim");
+    assert_eq!(
+        (claimed.leased.len(), claimed.waits),
+        (0, vec![Some(LimitWait::Concurrency), None])
+    );
+    let waits = node.store.limit_waits(&limits).await.expect("waits");
+    assert_eq!(waits, [Some(LimitWait::Concurrency), None]);
 }
 
 #[tokio::test]

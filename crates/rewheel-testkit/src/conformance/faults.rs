@@ -2,12 +2,12 @@
 
 use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
-use crate::{Fault, FaultyStore, Subject, Verb, seconds};
+use crate::{Fault, FaultyStore, Subject, Verb, lane, seconds};
 use rewheel_core::store::{
-    Answer, Change, Changed, Direct, Edit, Insert, Inserted, Outcome, Sent, Settled, Settlement,
-    StoreError, What, halving,
+    Answer, Change, Changed, Direct, Edit, FleetLimit, Insert, Inserted, LimitOf, LimitWait,
+    LimitedClaim, Outcome, Sent, Settled, Settlement, StoreError, What, halving,
 };
-use rewheel_core::{Actor, HolderId, Keep, Lease, NewJob, State, Version, Wanted};
+use rewheel_core::{Actor, HolderId, Keep, KindName, Lease, NewJob, State, Version, Wanted};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,6 +110,30 @@ pub async fn a_lost_claim_is_found_and_given_back(subject: &Subject) {
     }
     for leased in subject.claim(holder, &["charge"], 10).await {
         assert_eq!((leased.job.attempt, leased.job.takeovers, leased.job.fence.get()), (0, 0, 4));
+    }
+}
+
+/// A limited claim whose answer is lost keeps its slots until its jobs are found and given back.
+pub async fn a_lost_limited_claim_keeps_its_slots(subject: &Subject) {
+    let (faulty, subject) = faulty(subject);
+    subject.kinds(&["charge"]).await;
+    let holder = subject.holder().await;
+    subject.insert(&subject.jobs("charge", 5)).await;
+    let of = LimitOf::Kind(KindName::parse("charge").unwrap());
+    let limits = [FleetLimit { of, concurrency_max: Some(2), interval: None }];
+    let visits = [subject.visit(lane("charge"), 10)];
+    let claim = LimitedClaim { holder, visits: &visits, limit: 10, limits: &limits };
+    for fault in Fault::ALL {
+        let call = async |_| subject.store.claim_limited(&claim).await;
+        let claimed = twice(&faulty, Verb::ClaimLimited, fault, call).await;
+        assert_eq!(claimed.leased.len(), if fault.is_done() { 0 } else { 2 });
+        assert_eq!(claimed.waits, [Some(LimitWait::Concurrency)]);
+
+        let held = subject.store.held(holder, Duration::ZERO, None, 10).await.unwrap();
+        assert_eq!(held.len(), 2);
+        subject.store.give_back(holder, &held, Keep::default()).await.unwrap();
+        let waits = subject.store.limit_waits(&limits).await.unwrap();
+        assert_eq!(waits, [None]);
     }
 }
 

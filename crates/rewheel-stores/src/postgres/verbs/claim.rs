@@ -48,7 +48,7 @@ impl PostgresStore {
 }
 
 /// What a claim asks for, as arrays, one for each column.
-struct Wish<'a> {
+pub(super) struct Wish<'a> {
     claim: &'a Claim<'a>,
     store: &'a PostgresStore,
     visits: Vec<(&'a Visit, i32)>,
@@ -60,6 +60,15 @@ struct Wish<'a> {
     limits_of_time: (Vec<i32>, Vec<i64>, Vec<i64>),
 }
 
+/// Whether a claim lists its jobs and leaves them on their shelf.
+#[derive(Clone, Copy)]
+pub(super) enum Listing {
+    /// From so many jobs on. It also takes lists away that are of no use any more.
+    From(usize),
+    /// Not in a transaction that may be undone.
+    Never,
+}
+
 /// What a claim got.
 struct Claimed {
     jobs: Vec<Job>,
@@ -69,7 +78,7 @@ struct Claimed {
 }
 
 impl<'a> Wish<'a> {
-    async fn new(
+    pub(super) async fn new(
         store: &'a PostgresStore,
         session: &Session<'_>,
         claim: &'a Claim<'a>,
@@ -96,10 +105,36 @@ impl<'a> Wish<'a> {
     }
 
     async fn claim(&self, session: &Session<'_>) -> Result<Claimed, Trouble> {
+        let (jobs, claimed_at) =
+            self.take(session, Listing::From(self.store.shared.listed_min)).await?;
+        let (now, may_probe) = match claimed_at {
+            Some(now) => {
+                // What was claimed is not given up because a question behind it got no answer.
+                let seen = !self.all_gave(&jobs)
+                    && look(session, self.claim.holder, &self.kinds).await.is_ok_and(|seen| seen.1);
+                (now, seen)
+            }
+            None => look(session, self.claim.holder, &self.kinds).await?,
+        };
+        self.note_floors(&jobs, now);
+        Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+    }
+
+    /// Leases what there is of kinds that are open: each job with its visit and its place behind others of the same due. Answers
+    /// when that was, if there was anything.
+    pub(super) async fn take(
+        &self,
+        session: &Session<'_>,
+        listing: Listing,
+    ) -> Result<(Vec<(usize, i64, Job)>, Option<Timestamp>), Trouble> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
-        let listed_min = count(self.store.shared.listed_min as u64);
-        let done = self.store.shared.places.done();
+        let (listed_min, done) = match listing {
+            Listing::From(listed_min) => {
+                (count(listed_min as u64), self.store.shared.places.done())
+            }
+            Listing::Never => (i64::MAX, Vec::new()),
+        };
         let (lanes, holds, graces) = &self.limits_of_time;
         let params: [Param<'_>; 13] = [
             &holder,
@@ -130,17 +165,8 @@ impl<'a> Wish<'a> {
         self.store.shared.places.remember(&places, list);
         // An update returns its rows in no order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
-        let (now, may_probe) = match rows.first() {
-            Some(row) => {
-                // What was claimed is not given up because a question behind it got no answer.
-                let probes =
-                    !self.all_gave(&jobs) && self.look(session).await.is_ok_and(|seen| seen.1);
-                (instant(row.try_get(0)?), probes)
-            }
-            None => self.look(session).await?,
-        };
-        self.note_floors(&jobs, now);
-        Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+        let now = rows.first().map(|row| row.try_get(0)).transpose()?.map(instant);
+        Ok((jobs, now))
     }
 
     /// Which visit a lane's jobs come from.
@@ -153,17 +179,6 @@ impl<'a> Wish<'a> {
     fn all_gave(&self, jobs: &[(usize, i64, Job)]) -> bool {
         let gave: HashSet<&str> = jobs.iter().map(|(nth, ..)| self.kinds[*nth]).collect();
         self.kinds.iter().all(|kind| gave.contains(kind))
-    }
-
-    /// Finds out why some gave nothing.
-    async fn look(&self, session: &Session<'_>) -> Result<(Timestamp, bool), Trouble> {
-        let holder = holder_uuid(self.claim.holder);
-        let row = session.one(&CLAIM_LOOK, &[&holder, &session.offset(), &self.kinds]).await?;
-        if row.try_get(1)? {
-            Ok((instant(row.try_get(0)?), row.try_get(2)?))
-        } else {
-            Err(StoreError::HolderDead(self.claim.holder).into())
-        }
     }
 
     /// Remembers how far lanes with much work are empty.
@@ -181,7 +196,11 @@ impl<'a> Wish<'a> {
     }
 
     /// Claims the one job of each parked kind that the holder may try.
-    async fn probe(&self, session: &Session<'_>, limit: usize) -> Result<Vec<Job>, Trouble> {
+    pub(super) async fn probe(
+        &self,
+        session: &Session<'_>,
+        limit: usize,
+    ) -> Result<Vec<Job>, Trouble> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
@@ -204,6 +223,20 @@ impl<'a> Wish<'a> {
             }
         }
         Ok(jobs)
+    }
+}
+
+/// Finds out why some kinds gave nothing: answers the time, and whether the holder has the right to one job of a parked kind.
+pub(super) async fn look(
+    session: &Session<'_>,
+    holder: HolderId,
+    kinds: &[&str],
+) -> Result<(Timestamp, bool), Trouble> {
+    let row = session.one(&CLAIM_LOOK, &[&holder_uuid(holder), &session.offset(), &kinds]).await?;
+    if row.try_get(1)? {
+        Ok((instant(row.try_get(0)?), row.try_get(2)?))
+    } else {
+        Err(StoreError::HolderDead(holder).into())
     }
 }
 

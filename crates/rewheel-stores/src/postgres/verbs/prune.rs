@@ -5,7 +5,8 @@ use super::super::error::Trouble;
 use super::super::row::{count, millis, unsigned, uuid};
 use super::super::session::Session;
 use super::super::statements::{
-    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER, PRUNE_RESERVED,
+    ANNOUNCE, PRUNE_AUDIT, PRUNE_FINISHED, PRUNE_HOLDERS, PRUNE_KEYS, PRUNE_LEDGER, PRUNE_LIMITS,
+    PRUNE_RESERVED,
 };
 use rewheel_core::Limits;
 use rewheel_core::store::{Answer, DeadLetter, Prune, Pruned};
@@ -32,6 +33,8 @@ async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, Trouble>
     let age = millis(Limits::DEAD_HOLDERS_KEPT);
     let holders = session.execute(&PRUNE_HOLDERS, &[&offset, &limit, &age]).await?;
     session.execute(&PRUNE_RESERVED, &[]).await?;
+    let age = millis(Limits::FLEET_STARTS_KEPT);
+    session.execute(&PRUNE_LIMITS, &[&offset, &age]).await?;
     // One of them stays.
     let lines = limit.saturating_add(1);
     let ledger = session.one(&PRUNE_LEDGER, &[&lines, &LEDGER_LINES_MAX]).await?;

@@ -28,22 +28,35 @@ pub(in super::super) fn claim(
     let mut claimed = Vec::with_capacity(wish.limit.min(Limits::BATCH_MAX));
     for visit in wish.visits.iter().take(Limits::LANES_MAX) {
         let left = wish.limit.saturating_sub(claimed.len()).min(visit.limit);
-        if left == 0 {
-            continue;
-        }
-        match entry(tx, &visit.lane.kind, wish.holder)? {
-            Entry::Closed => {}
-            Entry::Open => take(tx, wish, number, visit, left, &mut claimed)?,
-            Entry::OneProbe => {
-                take(tx, wish, number, visit, 1, &mut claimed)?;
-                if let Some(probe) = claimed.last().filter(|job| job.job.lane == visit.lane) {
-                    let name = (visit.lane.kind.as_str(), probe.job.id.to_bytes());
-                    tx.execute(include_str!("../sql/use_probe.sql"), name)?;
-                }
+        self::visit(tx, wish, number, visit, left, &mut claimed)?;
+    }
+    Ok(claimed)
+}
+
+/// Leases at most so many jobs of a lane, as far as its kind is open.
+pub(super) fn visit(
+    tx: &mut Transaction<'_, '_>,
+    wish: &Wish,
+    number: i64,
+    visit: &Visit,
+    limit: usize,
+    claimed: &mut Vec<Leased>,
+) -> Result<(), Trouble> {
+    if limit == 0 {
+        return Ok(());
+    }
+    match entry(tx, &visit.lane.kind, wish.holder)? {
+        Entry::Closed => {}
+        Entry::Open => take(tx, wish, number, visit, limit, claimed)?,
+        Entry::OneProbe => {
+            take(tx, wish, number, visit, 1, claimed)?;
+            if let Some(probe) = claimed.last().filter(|job| job.job.lane == visit.lane) {
+                let name = (visit.lane.kind.as_str(), probe.job.id.to_bytes());
+                tx.execute(include_str!("../sql/use_probe.sql"), name)?;
             }
         }
     }
-    Ok(claimed)
+    Ok(())
 }
 
 /// What a kind lets a holder claim.

@@ -26,6 +26,8 @@ pub(in super::super) fn prune(
     let holders = (long_ago(Limits::DEAD_HOLDERS_KEPT), limit);
     let holders = tx.execute(include_str!("../sql/prune_holders.sql"), holders)?;
     tx.execute(include_str!("../sql/prune_reserved.sql"), [])?;
+    let starts = [long_ago(Limits::FLEET_STARTS_KEPT)];
+    tx.execute(include_str!("../sql/prune_limits.sql"), starts)?;
     Ok(Pruned {
         finished,
         keys: keys as u64,

@@ -1,0 +1,38 @@
+-- limit_waits: the time, and for each limit, in the order given: when a job was last started under it, and how many jobs are leased.
+-- $1 moves the clock; $2 and $3 name the limits; $4 says how many jobs of each may be leased. Contract: ReadStore::limit_waits.
+-- Looks at the leased jobs only, once for all limits: those on the shelf `held`, and, for limits that those do not fill, the jobs
+-- of listed claims that are still on the shelf `due`. Steps from one holder to the next in the index, as the sweep.
+WITH RECURSIVE step (holder) AS (
+    SELECT (SELECT held_by FROM rewheel.jobs WHERE shelf = 'held' AND held_by IS NOT NULL ORDER BY held_by LIMIT 1)
+    UNION ALL
+    SELECT (SELECT held_by FROM rewheel.jobs WHERE shelf = 'held' AND held_by > step.holder ORDER BY held_by LIMIT 1)
+      FROM step WHERE step.holder IS NOT NULL
+),
+held AS MATERIALIZED (
+    SELECT lane.kind, lane.tenant, jobs
+      FROM (SELECT job.lane, count(*) AS jobs
+              FROM step, LATERAL (SELECT lane FROM rewheel.jobs WHERE shelf = 'held' AND held_by = step.holder OFFSET 0) AS job
+             GROUP BY job.lane) AS leased,
+           LATERAL (SELECT kind, tenant FROM rewheel.lanes WHERE lanes.lane = leased.lane OFFSET 0) AS lane
+),
+-- A job may be on two lists: it was given back and claimed again. Nothing is looked for but the id.
+listed AS MATERIALIZED (
+    SELECT lane.kind, lane.tenant, jobs
+      FROM (SELECT job.lane, count(*) AS jobs
+              FROM (SELECT DISTINCT id FROM rewheel.claims, unnest(claims.jobs) AS id) AS list,
+                   LATERAL (SELECT lane, shelf, state FROM rewheel.jobs WHERE jobs.id = list.id OFFSET 0) AS job
+             WHERE job.shelf = 'due' AND job.state = 'leased'
+             GROUP BY job.lane) AS leased,
+           LATERAL (SELECT kind, tenant FROM rewheel.lanes WHERE lanes.lane = leased.lane OFFSET 0) AS lane
+)
+SELECT rewheel.now_ms() + $1,
+       (SELECT last_ms FROM rewheel.limits WHERE limits.scope = given.scope AND limits.name = given.name),
+       CASE WHEN given.most IS NULL THEN 0
+            ELSE (SELECT CASE WHEN filled.jobs >= given.most THEN filled.jobs
+                              ELSE filled.jobs + (SELECT coalesce(sum(listed.jobs), 0)::bigint FROM listed
+                                                   WHERE CASE given.scope WHEN 'kind' THEN kind ELSE tenant END = given.name) END
+                    FROM (SELECT coalesce(sum(held.jobs), 0)::bigint AS jobs FROM held
+                           WHERE CASE given.scope WHEN 'kind' THEN kind ELSE tenant END = given.name OFFSET 0) AS filled)
+       END
+  FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS given (scope, name, most, nth)
+ ORDER BY nth;

@@ -1,0 +1,7 @@
+-- 0011: when a job was last started under a limit over the fleet.
+CREATE TABLE limits (
+    scope   TEXT    NOT NULL,      -- `kind` or `tenant`
+    name    TEXT    NOT NULL,
+    last_ms INTEGER NOT NULL,
+    PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
