@@ -39,10 +39,9 @@ pub(crate) async fn list_those(
 pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<(), Trouble> {
     let job = client.get(&["jobs", id], &[]).await?;
     let value = job.value;
-    let kind = kind_of(&value, client).await;
     let raw = RawJob::of(&job.text);
     output.answer(&job.text, || {
-        let why = inline(&why::sentence(&value, kind.as_ref()));
+        let why = inline(&why::sentence(&value));
         format!("{why}\n\n{}", described(&value, &raw))
     });
     Ok(())
@@ -76,12 +75,6 @@ impl RawChange {
         };
         format!("{} -> {}", text(&self.before), text(&self.after))
     }
-}
-
-/// What keeps a job that nobody has from running may be its kind's. Without an answer that is not told.
-async fn kind_of(job: &Value, client: &Client) -> Option<Value> {
-    let kind = job["kind"].as_str().filter(|_| job["state"] == "scheduled")?;
-    client.get(&["kinds", kind], &[]).await.ok().map(|kind| kind.value)
 }
 
 /// Changes the jobs that are named, or those of a filter.

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-/// Says it from the job's document, and from its kind's where that matters.
-pub(crate) fn sentence(job: &Value, kind: Option<&Value>) -> String {
+/// Says it from the job's document.
+pub(crate) fn sentence(job: &Value) -> String {
     let (attempt, most) = (&job["attempt"], &job["attempts_max"]);
     let holder = text(&job["holder"]);
     match text(&job["state"]) {
-        "scheduled" => match obstacle(kind) {
-            "" => waiting(job, "waits", "until"),
+        "scheduled" => match held(job) {
+            None => waiting(job, "waits", "until"),
             // When it is due is not what keeps it, and may be over.
-            obstacle => waiting(job, "waits", "and is due") + obstacle,
+            Some(held) => format!("{}; {held}", waiting(job, "waits", "and is due")),
         },
         "leased" if runs(job) => {
             format!("runs attempt {attempt} of {most} at holder {holder}{}", wanted(job))
@@ -30,24 +30,20 @@ fn waiting(job: &Value, waits: &str, until: &str) -> String {
     // Times of one form and length, so they sort as text.
     let is_due = text(&job["due"]) <= text(&job["created"]);
     if is_due {
-        format!("{waits} for a place: {because}")
+        format!("{waits} for a slot: {because}")
     } else {
         format!("{waits} {until} {}: {because}", text(&job["due"]))
     }
 }
 
-/// What keeps every job of its kind from running.
-fn obstacle(kind: Option<&Value>) -> &'static str {
-    let is = |name: &str, value: bool| kind.is_some_and(|kind| kind[name] == value);
-    if is("paused", true) {
-        "; its kind is paused, and a person must resume it"
-    } else if is("parked", true) {
-        "; its kind is parked until a probe succeeds"
-    } else if is("runnable", false) {
-        "; this server does not run its kind"
-    } else {
-        ""
-    }
+/// What keeps a job from running that could run.
+fn held(job: &Value) -> Option<String> {
+    let held = &job["held_because"];
+    let says = held["text"].as_str()?;
+    Some(match held["until"].as_str() {
+        Some(until) => format!("{says}, until {until}"),
+        None => says.to_owned(),
+    })
 }
 
 fn wanted(job: &Value) -> &'static str {
@@ -138,7 +134,7 @@ mod tests {
 
     #[track_caller]
     fn check(state: &str, more: Value, expected: &str) {
-        assert_eq!(sentence(&job(state, more), None), expected);
+        assert_eq!(sentence(&job(state, more)), expected);
     }
 
     #[test]
@@ -147,7 +143,7 @@ mod tests {
         check("scheduled", json!({}), timed);
         let submitted =
             json!({"due": CREATED, "due_because": {"text": "submitted to run at once"}});
-        check("scheduled", submitted, "waits for a place: submitted to run at once");
+        check("scheduled", submitted, "waits for a slot: submitted to run at once");
         check(
             "leased",
             json!({"holder": "h"}),
@@ -215,25 +211,23 @@ mod tests {
         let snoozed = attempt("snooze");
         let more = |attempt: u32| json!({"holder": "h", "attempt": attempt, "attempts": snoozed});
         check("leased", more(1), "runs attempt 1 of 8 at holder h");
-        assert!(sentence(&job("leased", more(0)), None).starts_with("waits at holder h until"));
+        assert!(sentence(&job("leased", more(0))).starts_with("waits at holder h until"));
     }
 
     #[test]
-    fn a_kind_that_nobody_runs_is_the_reason() {
-        let says = |kind: Value| {
-            let sentence = sentence(&job("scheduled", json!({})), Some(&kind));
-            sentence.rsplit("; ").next().unwrap().to_owned()
+    fn what_holds_a_job_up_is_told() {
+        let says = |held: Value| {
+            let sentence = sentence(&job("scheduled", json!({"held_because": held})));
+            sentence.split_once("; waiting 1s; ").unwrap().1.to_owned()
         };
-        let kind = |paused: bool, parked: bool, runnable: bool| json!({"paused": paused, "parked": parked, "runnable": runnable});
-        assert_eq!(
-            says(kind(true, true, false)),
-            "its kind is paused, and a person must resume it"
+        let paused = json!({"reason": "paused", "until": null, "text": "a person paused its kind"});
+        assert_eq!(says(paused), "a person paused its kind");
+        let rate = json!({"reason": "rate_limit", "until": LATER, "text": "the rate is used up"});
+        assert_eq!(says(rate), format!("the rate is used up, until {LATER}"));
+        check(
+            "scheduled",
+            json!({"held_because": null}),
+            "waits until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
         );
-        assert_eq!(says(kind(false, true, false)), "its kind is parked until a probe succeeds");
-        assert_eq!(says(kind(false, false, false)), "this server does not run its kind");
-        assert_eq!(says(kind(false, false, true)), "waiting 1s");
-        // Whatever the time is: it does not wait for that.
-        let parked = sentence(&job("scheduled", json!({})), Some(&kind(false, true, true)));
-        assert!(parked.starts_with("waits and is due 2026-01-02T03:04:06.000Z: "), "{parked}");
     }
 }

@@ -101,7 +101,7 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     let list = served.run(&["jobs", "list", "--state", "scheduled", "--kind", "mail"]);
     assert!(list.out.contains(id) && list.out.contains("STATE"), "{list:?}");
     let shown = served.run(&["jobs", "show", id]);
-    let why = "waits for a place: submitted to run at once; this server does not run its kind";
+    let why = "waits for a slot: submitted to run at once; this server does not run its kind";
     assert_eq!(shown.out.lines().next(), Some(why));
     assert!(shown.out.contains(r#"{"to":"a"}"#));
     let json = served.run(&["jobs", "show", id, "--json"]).json();

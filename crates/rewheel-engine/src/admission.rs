@@ -241,12 +241,12 @@ impl Admission {
         self.machine().find(kind).is_none_or(|kind| kind.load.fresh() == 0)
     }
 
-    /// Returns whether limits over the fleet hold for jobs of a lane: then a retry must go through the store, where they are kept.
-    pub(crate) fn is_fleet_limited(&self, lane: &Lane) -> bool {
+    /// Returns the limits over the fleet that hold for jobs of a lane: of its kind and of its tenant.
+    pub(crate) fn fleet_rules(&self, lane: &Lane) -> [FleetRule; 2] {
         let now = self.now();
         let mut machine = self.machine();
-        machine.find(&lane.kind).is_some_and(|kind| !kind.fleet.is_none())
-            || !machine.tenants.of(lane.tenant.as_ref(), now).fleet.is_none()
+        let of_kind = machine.find(&lane.kind).map(|kind| kind.fleet).unwrap_or_default();
+        [of_kind, machine.tenants.of(lane.tenant.as_ref(), now).fleet]
     }
 
     /// Returns the share of a kind's attempts that failed of late.

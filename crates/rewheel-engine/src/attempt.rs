@@ -1,6 +1,6 @@
 //! Runs one attempt of a job, from its start to what is to be settled.
 
-use crate::admission::Ticket;
+use crate::admission::{FleetRule, Ticket};
 use crate::checkpoint::Checkpoints;
 use crate::kinds::KindEntry;
 use crate::park::{self, Target};
@@ -327,7 +327,7 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
             && !shared.is_stopping()
             && !shared.is_doubtful()
             && !admission.is_down(&lane.kind)
-            && !admission.is_fleet_limited(lane);
+            && admission.fleet_rules(lane).iter().all(FleetRule::is_none);
     }
     decision
 }

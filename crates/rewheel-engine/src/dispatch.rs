@@ -213,8 +213,14 @@ impl Dispatch {
                 Admit::Wait(held) => {
                     self.next_start = self.next_start.into_iter().chain(held.until).min();
                 }
-                Admit::Return(_) => decided.push((turn, Next::Return)),
-                Admit::PutOff(_) => decided.push((turn, Next::PutOff)),
+                Admit::Return(held) => {
+                    tracing::trace!(job = %waiting.job.id, because = held.because.as_str(), "given back");
+                    decided.push((turn, Next::Return));
+                }
+                Admit::PutOff(held) => {
+                    tracing::trace!(job = %waiting.job.id, because = held.because.as_str(), "put off");
+                    decided.push((turn, Next::PutOff));
+                }
             }
         }
         let urgent = order.urgent();

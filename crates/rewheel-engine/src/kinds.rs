@@ -47,6 +47,11 @@ impl KindEntry {
         self.generation > kind.generation && asked < self.heard
     }
 
+    /// Returns whether a person paused it.
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// Returns whether remote workers run it.
     pub(crate) fn is_for_workers(&self) -> bool {
         self.settings.runner == RunnerKind::Worker

@@ -30,6 +30,7 @@ mod settle;
 mod operation;
 mod workers;
 mod admission;
+mod held;
 mod park;
 mod rate;
 mod budget;
@@ -58,6 +59,7 @@ pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
 pub use self::events::{JobHappened, Listener, Missed};
+pub use self::held::HeldJob;
 pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };

@@ -8,7 +8,7 @@ use crate::rfc3339;
 use rewheel::duration;
 use rewheel_core::store::AttemptRecord;
 use rewheel_core::{AuditEntry, Facts, Failure, Job, Status, Timestamp};
-use rewheel_engine::KindSettings;
+use rewheel_engine::{HeldJob, KindSettings};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub struct JobDocument {
     due: String,
     deadline: Option<String>,
     due_because: DueBecause,
+    held_because: Option<HeldBecauseDocument>,
     attempt_timeout: String,
     backoff: String,
     created: String,
@@ -56,6 +57,13 @@ struct DueBecause {
     text: String,
     #[serde(skip)]
     wait: Wait,
+}
+
+#[derive(Debug, Serialize)]
+struct HeldBecauseDocument {
+    reason: &'static str,
+    until: Option<String>,
+    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,6 +131,7 @@ impl JobDocument {
             due: rfc3339::text(job.due),
             deadline: job.deadline.map(rfc3339::text),
             due_because: DueBecause::new(job, wait),
+            held_because: None,
             attempt_timeout: text(job.attempt_timeout.unwrap_or(kind.attempt_timeout)),
             backoff: job.backoff.unwrap_or(kind.backoff).to_string(),
             created: rfc3339::text(job.created),
@@ -138,6 +147,17 @@ impl JobDocument {
     /// Returns what grows at every visible change.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Adds why it waits though it could run.
+    #[must_use]
+    pub fn with_held(mut self, held: Option<HeldJob>) -> JobDocument {
+        self.held_because = held.map(|held| HeldBecauseDocument {
+            reason: held.because.as_str(),
+            until: held.until.map(rfc3339::text),
+            text: held.text,
+        });
+        self
     }
 
     /// Adds what went wrong, and what people did.

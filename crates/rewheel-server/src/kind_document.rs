@@ -149,6 +149,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
+        fleet_concurrency_max: Some(1),
         attempts_ceiling: Some(1),
         attempt_timeout_ceiling: Some(Duration::ZERO),
         delay_floor: Some(Duration::ZERO),

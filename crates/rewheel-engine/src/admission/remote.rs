@@ -2,6 +2,7 @@
 //! evidence is noted by the engine that settles, which may be another one.
 
 use super::Admission;
+use super::answer::{Ask, Held, HeldBecause};
 use super::budget::Budget;
 use super::kind::{Condition, Evidence, FleetRule};
 use rewheel_core::{Failure, HolderId, KindName, Lane};
@@ -48,6 +49,23 @@ impl Admission {
             (0..jobs).for_each(|_| bucket.take());
         }
         WorkerGrant { jobs, fleet: [of_kind, of_tenant] }
+    }
+
+    /// Says why a worker would get no job of a lane now, and until when. Takes nothing.
+    pub(crate) fn why_for_workers(&self, worker: HolderId, ask: &Ask<'_>) -> Option<Held> {
+        let now = self.now();
+        let mut machine = self.machine();
+        let kind = machine.find_mut(ask.kind)?;
+        if let Condition::Closed(because, left) = kind.condition(worker) {
+            return Some(Held { because, until: left.map(|left| now.plus(left)) });
+        }
+        let rate = kind.bucket.as_mut().map(|bucket| bucket.wait(now));
+        if let Some(wait) = rate.filter(|wait| !wait.is_zero()) {
+            return Some(Held::for_a_while(HeldBecause::RateLimit, now, wait));
+        }
+        let tenant = machine.tenants.of(ask.tenant, now);
+        let refused = tenant.refuses(usize::MAX, (true, true), now)?;
+        Some(refused.held())
     }
 
     /// Returns the generation of a parked kind that the next worker may probe. Says so once: the worker takes the right in the

@@ -117,7 +117,8 @@ pub const SETTINGS: &[Setting] = &[
     unset("kinds.*", "attempts_ceiling", "1000", "How many attempts one job may ask for; at least `attempts_max`."),
     unset("kinds.*", "attempt_timeout_ceiling", "\"1h\"", "How long an attempt timeout one job may ask for; at least `attempt_timeout`."),
     unset("kinds.*", "delay_floor", "\"10ms\"", "How long each job waits at least between two attempts."),
-    unset("kinds.*", "concurrency_max", "64", "How many attempts of it run at the same time in one engine."),
+    unset("kinds.*", "concurrency_max", "64", "How many attempts of it run at the same time in one engine, or in one worker."),
+    unset("kinds.*", "fleet_concurrency_max", "8", "How many jobs of it run at the same time in the whole fleet, workers included."),
     unset("kinds.*", "rate", "\"500/s\"", "How many attempts of it start in a time, in the whole fleet."),
     unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "How many retries of it there are, in the whole fleet, for its first attempts."),
     is("kinds.*", "sticky_max", "\"10s\"", "Shorter retries stay in the wheel of the node that tried."),
@@ -141,7 +142,8 @@ pub const SETTINGS: &[Setting] = &[
 
     unset("tenants.*", "jobs_max", "100_000", "How many live jobs it may have in the whole fleet: others are refused."),
     unset("tenants.*", "rate", "\"50/s\"", "How many attempts of it start in a time, in the whole fleet."),
-    unset("tenants.*", "concurrency_max", "16", "How many attempts of it run at the same time in one engine."),
+    unset("tenants.*", "concurrency_max", "16", "How many attempts of it run at the same time in one engine, or in one worker."),
+    unset("tenants.*", "fleet_concurrency_max", "32", "How many jobs of it run at the same time in the whole fleet, workers included."),
     is("tenants.*", "weight", "1", "How much it is given beside others that have as urgent jobs due, up to 100."),
 
     unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "The collector of OpenTelemetry; without one nothing is sent."),

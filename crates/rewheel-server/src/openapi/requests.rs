@@ -203,6 +203,7 @@ fn kind_settings() -> Value {
             ),
         )
         .may("concurrency_max", or_null(between(1, 1_000_000)))
+        .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))))
         .may("rate", or_null(rate()))
         .may("retry_budget", or_null(budget))
         .may("sticky_max", about(duration_asked(), "Shorter retries stay in the wheel."))

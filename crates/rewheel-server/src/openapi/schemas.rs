@@ -7,6 +7,7 @@ use super::shape::{
 use super::{requests, tokens};
 use rewheel::Category;
 use rewheel_core::State;
+use rewheel_engine::HeldBecause;
 use serde_json::{Map, Value, json};
 
 const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
@@ -102,6 +103,10 @@ fn job() -> Object {
         "person",
     ];
     let because = Object::new().has("reason", one_of(reasons)).has("text", text());
+    let held = Object::new()
+        .has("reason", one_of(HeldBecause::ALL.map(HeldBecause::as_str)))
+        .has("until", or_null(time()))
+        .has("text", text());
     Object::new()
         .has("id", id())
         .has("kind", kind())
@@ -121,6 +126,10 @@ fn job() -> Object {
         .has("due", time())
         .has("deadline", or_null(time()))
         .has("due_because", because.open("Why it is due when it is."))
+        .has(
+            "held_because",
+            or_null(held.open("Why it waits though it could run; read afresh each time.")),
+        )
         .has("attempt_timeout", duration())
         .has("backoff", text())
         .has("created", time())
@@ -145,6 +154,7 @@ pub(super) fn job_example() -> Value {
         "attempts_max": 8, "takeovers": 0, "fence": 2, "holder": null, "wanted": null, "version": 3,
         "due": AT, "deadline": null,
         "due_because": {"reason": "backoff", "text": "attempt 1 timed out; waiting 83ms"},
+        "held_because": null,
         "attempt_timeout": "30s", "backoff": "exponential 100ms x2 max 30s jitter full", "created": AT,
         "finished": null, "failure": {"category": "timeout", "code": "504", "message": "no answer"},
         "attempts": [{

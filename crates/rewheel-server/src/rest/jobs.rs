@@ -16,7 +16,7 @@ use axum::http::header::ETAG;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use rewheel_core::store::{Change, Changed, StoreError, What};
-use rewheel_core::{JobId, KindName, State as JobState, Timestamp, Version};
+use rewheel_core::{Job, JobId, KindName, State as JobState, Timestamp, Version};
 use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,15 +35,19 @@ pub(super) async fn list(
     let engine = app.engine()?;
     let listed = engine.store().list(&filter, &page).await;
     let page = listed.map_err(|error| not_listed(error, filter.key.is_some()))?;
-    // Only whether a leased job has started depends on the time.
-    let is_leased = page.items.iter().any(|job| job.state() == JobState::Leased);
-    let now = if is_leased { app.now().await? } else { Timestamp::from_millis(0) };
+    // Only of live jobs it depends on the time what they do.
+    let is_live = |job: &Job| job.status.finished().is_none();
+    let now = match page.items.iter().any(is_live) {
+        true => app.now().await?,
+        false => Timestamp::from_millis(0),
+    };
+    let held = engine.held(&page.items.iter().collect::<Vec<_>>(), now).await?;
     let mut kinds: BTreeMap<&KindName, KindSettings> = BTreeMap::new();
     let mut items = Vec::with_capacity(page.items.len());
-    for job in &page.items {
+    for (job, held) in page.items.iter().zip(held) {
         let name = &job.lane.kind;
         let kind = kinds.entry(name).or_insert_with(|| app.kind(name));
-        items.push(JobDocument::new(job, kind, now));
+        items.push(JobDocument::new(job, kind, now).with_held(held));
     }
     let next = page.next.map(|cursor| List::Jobs.cursor(&cursor.to_string()));
     Ok(Json(Page { items, next }).into_response())
@@ -160,12 +164,15 @@ pub(super) async fn document(
     caller: &Caller,
     id: JobId,
 ) -> Result<Option<JobDocument>, Problem> {
-    let store = app.engine()?.store();
+    let engine = app.engine()?;
+    let store = engine.store();
     let job = store.get(id).await?.filter(|job| caller.sees(job));
     let Some(job) = job else { return Ok(None) };
     let attempts = store.attempts(id).await?;
     let audit = store.audit(Some(id), None, AUDIT_MAX).await?;
-    let document = JobDocument::new(&job, &app.kind(&job.lane.kind), app.now().await?);
+    let now = app.now().await?;
+    let held = engine.held(&[&job], now).await?.pop().flatten();
+    let document = JobDocument::new(&job, &app.kind(&job.lane.kind), now).with_held(held);
     Ok(Some(document.with_history(&job, &attempts, &audit)))
 }
 

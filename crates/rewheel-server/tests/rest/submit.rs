@@ -32,6 +32,7 @@ async fn a_job_is_answered_as_it_is_stored() {
             "version",
             "deadline",
             "due_because",
+            "held_because",
             "created",
             "finished",
             "failure",

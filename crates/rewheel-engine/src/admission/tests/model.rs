@@ -58,7 +58,8 @@ enum End {
 
 fn step() -> impl Strategy<Value = Step> {
     let index = any::<prop::sample::Index>;
-    let end = prop::sample::select(vec![End::Well, End::Badly, End::Silent, End::Unused, End::Panic]);
+    let end =
+        prop::sample::select(vec![End::Well, End::Badly, End::Silent, End::Unused, End::Panic]);
     prop_oneof![
         4 => (0..3_000_u64).prop_map(|time| Step::Pass(millis(time))),
         1 => (1..5_usize).prop_map(Step::Fleet),
@@ -230,13 +231,8 @@ impl Model {
         let (kind, tenant) = (*kind, *tenant);
         let suspect = [Suspect::No, Suspect::Together, Suspect::Alone][usize::from(suspect)];
         let (name, whose) = (self.names[kind].clone(), self.tenants[tenant].clone());
-        let ask = Ask {
-            kind: &name,
-            tenant: whose.as_ref(),
-            is_retry,
-            suspect,
-            is_within_fleet: true,
-        };
+        let ask =
+            Ask { kind: &name, tenant: whose.as_ref(), is_retry, suspect, is_within_fleet: true };
         let breaker = self.world.admission.suspicion(&name).map(|(state, _)| state);
         match self.world.ask(&ask) {
             Admit::Run(ticket) => {

@@ -1,0 +1,178 @@
+//! Says why a job waits, when it is asked. Nothing of it is stored: what holds a million jobs up is one fact.
+
+use crate::admission::{Ask, HeldBecause, Suspect};
+use crate::budget;
+use crate::claim::limited;
+use crate::engine::Engine;
+use crate::kinds::KindEntry;
+use rewheel_core::store::{Answer, FleetLimit, LimitOf, LimitWait};
+use rewheel_core::{Because, HolderId, Job, Role, Status, Timestamp};
+use std::time::Duration;
+
+/// Why a job waits that is not over and does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldJob {
+    /// The reason.
+    pub because: HeldBecause,
+    /// Until when at the latest, by the store's clock, where that is known.
+    pub until: Option<Timestamp>,
+    /// The same in words.
+    pub text: String,
+}
+
+/// What was read once for all jobs that are asked about.
+struct Seen {
+    now: Timestamp,
+    /// Whether any worker is connected.
+    has_workers: bool,
+    limits: Vec<(FleetLimit, Option<LimitWait>)>,
+}
+
+impl Engine {
+    /// Says of each job why it waits, as far as this engine knows; nothing for those that run, have ended, are not due yet, or will
+    /// run at once. Where the store's clock says `now`.
+    ///
+    /// # Errors
+    /// Passes on what the store says: limits over the fleet are counted there.
+    ///
+    /// ```
+    /// # use rewheel_core::{Actor, KindChange, KindName, Report};
+    /// # use rewheel_engine::{Engine, HeldBecause};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    /// #     .raw_handler("mail", |_| async { Report::Done }).start().await?;
+    /// let mail = KindName::parse("mail")?;
+    /// engine.change_kind(&mail, &KindChange::Pause, &Actor::new("ops")).await?;
+    /// let job = engine.submit_raw("mail", Vec::new()).await?;
+    /// let (job, now) = (engine.store().get(job.id).await?.unwrap(), engine.store().now().await?);
+    /// let held = engine.held(&[&job], now).await?.remove(0).unwrap();
+    /// assert_eq!(held.because, HeldBecause::Paused);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn held(&self, jobs: &[&Job], now: Timestamp) -> Answer<Vec<Option<HeldJob>>> {
+        let shared = self.shared();
+        let mut limits = Vec::new();
+        let mut for_workers = false;
+        let is_due = |job: &&&Job| matches!(job.status, Status::Scheduled) && job.due <= now;
+        for job in jobs.iter().filter(is_due) {
+            limited::add(&mut limits, &job.lane, shared.admission.fleet_rules(&job.lane));
+            for_workers |= shared.kind(&job.lane.kind).is_some_and(|kind| kind.is_for_workers());
+        }
+        let waits = match limits.is_empty() {
+            true => Vec::new(),
+            false => shared.store.limit_waits(&limits).await?,
+        };
+        let has_workers = for_workers && {
+            let holders = shared.store.holders().await?;
+            holders.iter().any(|one| one.died.is_none() && one.role != Role::Engine)
+        };
+        let seen = Seen { now, has_workers, limits: limits.into_iter().zip(waits).collect() };
+        Ok(jobs.iter().map(|job| self.held_one(job, &seen)).collect())
+    }
+
+    fn held_one(&self, job: &Job, seen: &Seen) -> Option<HeldJob> {
+        match job.status {
+            Status::Paused => {
+                return Some(held(HeldBecause::Hold, None, "a person or a rule paused the job"));
+            }
+            Status::Scheduled => {}
+            Status::Leased { .. }
+            | Status::Succeeded(_)
+            | Status::Failed(_)
+            | Status::Dead(_)
+            | Status::Cancelled(_) => return None,
+        }
+        let kind = self.shared().kind(&job.lane.kind);
+        let Some(kind) = kind.filter(|kind| kind.runner.is_some() || kind.is_for_workers()) else {
+            return Some(held(HeldBecause::NoRunner, None, "this server does not run its kind"));
+        };
+        let by_kind = of_kind(&kind);
+        if by_kind.is_some() {
+            return by_kind;
+        }
+        if job.due > seen.now {
+            let is_put_off = job.because == Because::RetryBudget;
+            let text = "the retry budget of its kind is used up";
+            return is_put_off.then(|| held(HeldBecause::Budget, Some(job.due), text));
+        }
+        if kind.is_for_workers() && !seen.has_workers {
+            return Some(held(HeldBecause::NoRunner, None, "no worker is connected"));
+        }
+        self.of_fleet(job, seen).or_else(|| self.of_engine(job, &kind, seen.now))
+    }
+
+    /// What limits over the fleet say.
+    fn of_fleet(&self, job: &Job, seen: &Seen) -> Option<HeldJob> {
+        let limits = seen.limits.iter().filter(|(limit, _)| limit.of.covers(&job.lane));
+        let (limit, wait) =
+            limits.filter_map(|(limit, wait)| Some((limit, wait.as_ref()?))).next()?;
+        let is_tenant = matches!(limit.of, LimitOf::Tenant(_));
+        let whose = if is_tenant { "tenant" } else { "kind" };
+        Some(match wait {
+            LimitWait::Concurrency => {
+                let because =
+                    if is_tenant { HeldBecause::TenantLimit } else { HeldBecause::Concurrency };
+                let most = limit.concurrency_max.unwrap_or_default();
+                let text = format!("{most} jobs of its {whose} run, as many as the fleet may");
+                HeldJob { because, until: None, text }
+            }
+            LimitWait::Rate(wait) => {
+                let because =
+                    if is_tenant { HeldBecause::TenantLimit } else { HeldBecause::RateLimit };
+                let text = format!("the rate of its {whose} is used up in the whole fleet");
+                HeldJob { because, until: Some(seen.now.plus(*wait)), text }
+            }
+        })
+    }
+
+    /// What this engine's admission says.
+    fn of_engine(&self, job: &Job, kind: &KindEntry, now: Timestamp) -> Option<HeldJob> {
+        let shared = self.shared();
+        let ask = Ask {
+            kind: &job.lane.kind,
+            tenant: job.lane.tenant.as_ref(),
+            is_retry: budget::is_retry(job),
+            suspect: Suspect::No,
+            is_within_fleet: true,
+        };
+        let found = match kind.is_for_workers() {
+            true => shared.admission.why_for_workers(HolderId::from_bytes([0; 16]), &ask),
+            false => shared.admission.why(&ask),
+        }?;
+        let left = found.until.map(|until| until.since(shared.clock.now()));
+        // The store counts whole milliseconds.
+        let until = left.map(|left| now.plus(left.max(Duration::from_millis(1))));
+        let text = match found.because {
+            HeldBecause::RateLimit => "the rate of its kind is used up",
+            HeldBecause::Parked => {
+                "too many attempts of its kind failed here: it is tried again soon"
+            }
+            HeldBecause::Paused => "a person paused its kind",
+            HeldBecause::TenantLimit => "a limit of its tenant is reached",
+            HeldBecause::Concurrency => "all slots are taken",
+            HeldBecause::Budget => "the retry budget of its kind is used up",
+            HeldBecause::Hold => "a person or a rule paused the job",
+            HeldBecause::NoRunner => "this server does not run its kind",
+        };
+        Some(held(found.because, until, text))
+    }
+}
+
+/// What is true of every job of a kind, due or not.
+fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
+    if kind.is_paused() {
+        return Some(held(HeldBecause::Paused, None, "a person paused its kind"));
+    }
+    let parked = kind.parked.as_ref()?;
+    let text = match kind.forced {
+        true => format!("a person parked its kind: {}", parked.reason),
+        false => format!("its kind is parked until a probe succeeds: {}", parked.reason),
+    };
+    Some(HeldJob { because: HeldBecause::Parked, until: None, text })
+}
+
+fn held(because: HeldBecause, until: Option<Timestamp>, text: &str) -> HeldJob {
+    HeldJob { because, until, text: text.to_owned() }
+}

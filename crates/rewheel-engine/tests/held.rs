@@ -1,0 +1,129 @@
+//! Why a job waits, as a person who asks is told.
+
+#[path = "support/still.rs"]
+mod still;
+
+use self::still::store;
+use rewheel::{millis, seconds};
+use rewheel_core::store::{Change, Store, What};
+use rewheel_core::{Actor, JobId, KindChange, KindName, Report, WorkerOwner};
+use rewheel_engine::{
+    Engine, EngineSettings, HeldBecause, HeldJob, KindSettings, RunnerKind, TenantSettings,
+};
+use std::sync::Arc;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// An engine with two slots, whose attempts take an hour.
+async fn engine(settings: KindSettings) -> Result<Engine, Box<dyn std::error::Error>> {
+    let tenant = TenantSettings { concurrency_max: Some(1), ..TenantSettings::default() };
+    let builder = Engine::builder(Arc::new(store()) as Arc<dyn Store>)
+        .settings(EngineSettings { places: 2, ..EngineSettings::default() })
+        .kind("pay", settings.clone())
+        .tenant("acme", tenant);
+    let builder = match settings.runner {
+        RunnerKind::Worker => builder,
+        RunnerKind::Handler | RunnerKind::Callback => builder.raw_handler("pay", |_| async {
+            tokio::time::sleep(seconds(3_600)).await;
+            Report::Done
+        }),
+    };
+    Ok(builder.start().await?)
+}
+
+async fn held(engine: &Engine, job: JobId) -> Result<Option<HeldJob>, Box<dyn std::error::Error>> {
+    let job = engine.store().get(job).await?.ok_or("the job is gone")?;
+    let now = engine.store().now().await?;
+    Ok(engine.held(&[&job], now).await?.pop().flatten())
+}
+
+/// Submits jobs, and says why the last one waits.
+async fn last_of(
+    engine: &Engine,
+    tenant: Option<&str>,
+    count: usize,
+) -> Result<Option<HeldJob>, Box<dyn std::error::Error>> {
+    let mut last = None;
+    for _ in 0..count {
+        let submit = engine.submit_raw("pay", Vec::new());
+        let submit = match tenant {
+            Some(tenant) => submit.tenant(tenant),
+            None => submit,
+        };
+        last = Some(submit.await?.id);
+        tokio::time::sleep(millis(300)).await;
+    }
+    held(engine, last.ok_or("none was submitted")?).await
+}
+
+fn reason(held: Option<&HeldJob>) -> Option<HeldBecause> {
+    held.map(|held| held.because)
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_slots_are_taken() -> Tested {
+    let engine = engine(KindSettings::default()).await?;
+    assert_eq!(last_of(&engine, None, 1).await?, None, "it runs");
+    let held = last_of(&engine, None, 6).await?;
+    assert_eq!(reason(held.as_ref()), Some(HeldBecause::Concurrency));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_has_reached_its_limit() -> Tested {
+    let engine = engine(KindSettings::default()).await?;
+    let held = last_of(&engine, Some("acme"), 4).await?;
+    assert_eq!(reason(held.as_ref()), Some(HeldBecause::TenantLimit));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_is_used_up_until_a_time() -> Tested {
+    let engine =
+        engine(KindSettings { rate: "1/h".parse().ok(), ..KindSettings::default() }).await?;
+    let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
+    assert_eq!(held.because, HeldBecause::RateLimit);
+    let left = held.until.ok_or("until when")?.since(engine.store().now().await?);
+    assert!(left > seconds(3_590) && left <= seconds(3_600), "{left:?}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slots_of_the_fleet_are_taken() -> Tested {
+    let settings = KindSettings { fleet_concurrency_max: Some(1), ..KindSettings::default() };
+    let engine = engine(settings).await?;
+    let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
+    assert_eq!(held.because, HeldBecause::Concurrency);
+    assert_eq!(held.text, "1 jobs of its kind run, as many as the fleet may");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_has_paused_or_parked_it() -> Tested {
+    let engine = engine(KindSettings::default()).await?;
+    let (kind, ops) = (KindName::parse("pay")?, Actor::new("ops"));
+    engine.change_kind(&kind, &KindChange::Pause, &ops).await?;
+    let waiting = engine.submit_raw("pay", Vec::new()).delay(seconds(60)).await?.id;
+    assert_eq!(reason(held(&engine, waiting).await?.as_ref()), Some(HeldBecause::Paused));
+    engine.change_kind(&kind, &KindChange::Resume, &ops).await?;
+    assert_eq!(held(&engine, waiting).await?, None, "it is not due yet, which is another reason");
+    let open = KindChange::Open { reason: "the bank is closed".to_owned() };
+    engine.change_kind(&kind, &open, &ops).await?;
+    let parked = held(&engine, waiting).await?.ok_or("it waits")?;
+    assert_eq!(parked.because, HeldBecause::Parked);
+    assert!(parked.text.contains("the bank is closed"), "{}", parked.text);
+    engine.change(Change::new(waiting, What::Pause), &ops).await?;
+    assert_eq!(reason(held(&engine, waiting).await?.as_ref()), Some(HeldBecause::Hold));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_worker_is_there() -> Tested {
+    let settings = KindSettings { runner: RunnerKind::Worker, ..KindSettings::default() };
+    let engine = engine(settings).await?;
+    let job = engine.submit_raw("pay", Vec::new()).await?.id;
+    assert_eq!(reason(held(&engine, job).await?.as_ref()), Some(HeldBecause::NoRunner));
+    engine.worker_joins("w", WorkerOwner::NoToken).await?;
+    assert_eq!(held(&engine, job).await?, None);
+    Ok(())
+}
