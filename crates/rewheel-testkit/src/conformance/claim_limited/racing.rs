@@ -69,6 +69,8 @@ pub async fn settling_meanwhile_frees_no_slot_early(subject: &Subject) {
                     claim(&subject, &*subject.store, holder, &lane("charge"), &limits).await;
                 let before = running.fetch_add(leases.len(), Ordering::SeqCst);
                 assert!(before + leases.len() <= MOST, "{before} and {}", leases.len());
+                // The jobs run for as long as a call of the store.
+                subject.store.limit_waits(&limits).await.unwrap();
                 running.fetch_sub(leases.len(), Ordering::SeqCst);
                 let settled: Vec<Settlement> =
                     leases.iter().map(|lease| Settlement::succeed(*lease)).collect();
