@@ -158,8 +158,24 @@ pub enum KindChange {
 const SUSPECTS_MIN: usize = 2;
 
 impl KindChange {
+    /// Returns the holder that wants to probe, which may be a worker.
+    pub fn prober(&self) -> Option<HolderId> {
+        match self {
+            KindChange::Probe { holder, .. } => Some(*holder),
+            KindChange::Suspect { .. }
+            | KindChange::Trust { .. }
+            | KindChange::Pause
+            | KindChange::Resume
+            | KindChange::Park { .. }
+            | KindChange::Unpark { .. }
+            | KindChange::Open { .. }
+            | KindChange::Close
+            | KindChange::Reset => None,
+        }
+    }
+
     /// Returns the kind as it is after the change; `None` where another was first, or has the last word. Pure, the same for
-    /// every store; `living` are all holders that are alive.
+    /// every store; `living` are all engines that are alive, and of the workers at least those that may probe or want to.
     pub fn apply(&self, before: &Kind, now: Timestamp, living: &[HolderId]) -> Option<Kind> {
         let mut after = before.clone();
         let is_current = |generation: &u64| *generation == before.generation && !before.forced;

@@ -1,13 +1,20 @@
 //! Workers in other processes, as an engine serves them.
 
+#![expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
+
 #[path = "support/still.rs"]
 mod still;
 
 use self::still::store;
-use rewheel::seconds;
-use rewheel_core::store::{Insert, LeaseStore, ReadStore, SubmitStore};
-use rewheel_core::{KindName, Lease, NewJob, Report, State, Tenant, TokenId, When, WorkerOwner};
-use rewheel_engine::{Engine, KindSettings, RunnerKind, WorkerError, WorkerResult, WorkerSettled};
+use rewheel::{Category, millis, seconds};
+use rewheel_core::store::{Insert, KindStore, LeaseStore, Leased, ReadStore, SubmitStore};
+use rewheel_core::{
+    Failure, KindName, Lease, NewJob, Report, State, Tenant, TokenId, When, WorkerOwner,
+};
+use rewheel_engine::{
+    BreakerSettings, BudgetSettings, Engine, KindSettings, RunnerKind, TenantSettings, WorkerError,
+    WorkerResult, WorkerSettled,
+};
 use rewheel_stores::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,5 +114,172 @@ async fn a_worker_is_found_by_its_owner_only() -> Tested {
     assert_eq!(store.books().await?.live, 0);
     engine.shutdown(seconds(1)).await;
     other.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+/// A kind for workers, with settings of its own.
+async fn engine_with(
+    store: &MemoryStore,
+    settings: KindSettings,
+    tenant: TenantSettings,
+) -> Result<Engine, Box<dyn std::error::Error>> {
+    let kind = KindSettings { runner: RunnerKind::Worker, ..settings };
+    let builder = Engine::builder(Arc::new(store.clone())).kind("mail", kind);
+    Ok(builder.tenant("acme", tenant).start().await?)
+}
+
+async fn submit(engine: &Engine, tenant: Option<&str>, count: usize) -> Tested {
+    for _ in 0..count {
+        let job = engine.submit_raw("mail", b"1".to_vec());
+        match tenant {
+            Some(tenant) => job.tenant(tenant).await?,
+            None => job.await?,
+        };
+    }
+    Ok(())
+}
+
+fn result(leased: &Leased, report: Report) -> WorkerResult {
+    WorkerResult { lease: leased.lease(), report, took: Duration::ZERO }
+}
+
+fn down() -> Report {
+    Report::retry(Failure::new(Category::Io, None, "connection refused"))
+}
+
+/// Waits until the kind is parked, or is not.
+async fn becomes(store: &MemoryStore, parked: bool) -> Tested {
+    for _ in 0..2_000 {
+        if store.kinds().await?[0].parked.is_some() == parked {
+            return Ok(());
+        }
+        tokio::time::sleep(millis(50)).await;
+    }
+    Err(format!("the kind is not {}", if parked { "parked" } else { "back" }).into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_workers_is_parked_probed_by_one_and_comes_back() -> Tested {
+    let store = store();
+    let breaker = BreakerSettings { window: 4, open_for: seconds(5), ..Default::default() };
+    let settings = KindSettings {
+        breaker: Some(breaker),
+        attempts_max: 100,
+        backoff: rewheel::Backoff::fixed(millis(10)),
+        ..KindSettings::default()
+    };
+    let engine = engine_with(&store, settings, TenantSettings::default()).await?;
+    submit(&engine, None, 20).await?;
+    let worker = engine.worker_joins("w", OWNER).await?;
+    let leased = worker.claim(&mail()?, 8).await?;
+    worker.settle(leased.iter().map(|one| result(one, down())).collect()).await?;
+    becomes(&store, true).await?;
+    assert!(worker.claim(&mail()?, 8).await?.is_empty(), "it is parked");
+    // One worker at a time gets one job, and the first one fails.
+    let mut probes = Vec::new();
+    for report in [down(), Report::Done] {
+        let mut probe = Vec::new();
+        for _ in 0..60 {
+            tokio::time::sleep(millis(500)).await;
+            worker.heartbeat(&std::collections::BTreeSet::new(), None).await?;
+            probe = worker.claim(&mail()?, 8).await?;
+            if !probe.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(probe.len(), 1);
+        assert!(worker.claim(&mail()?, 8).await?.is_empty(), "one probe at a time");
+        worker.settle(vec![result(&probe[0], report)]).await?;
+        probes.push(tokio::time::Instant::now());
+    }
+    assert!(probes[1] - probes[0] >= seconds(5));
+    becomes(&store, false).await?;
+    assert!(!worker.claim(&mail()?, 8).await?.is_empty());
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workers_claim_keeps_the_limits_of_tenants_and_of_the_fleet() -> Tested {
+    let store = store();
+    let tenant = TenantSettings {
+        concurrency_max: Some(3),
+        fleet_concurrency_max: Some(4),
+        ..TenantSettings::default()
+    };
+    let engine = engine_with(&store, KindSettings::default(), tenant).await?;
+    submit(&engine, Some("acme"), 20).await?;
+    let (one, other) =
+        (engine.worker_joins("a", OWNER).await?, engine.worker_joins("b", OWNER).await?);
+    let first = one.claim(&mail()?, 10).await?;
+    assert_eq!(first.len(), 3, "as many as one worker may have");
+    assert!(one.claim(&mail()?, 10).await?.is_empty());
+    assert_eq!(other.claim(&mail()?, 10).await?.len(), 1, "as many as the fleet may have");
+    one.settle(vec![result(&first[0], Report::Done), result(&first[1], Report::Done)]).await?;
+    assert_eq!(other.claim(&mail()?, 10).await?.len(), 2);
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workers_retries_are_paid_for() -> Tested {
+    let store = store();
+    let budget = BudgetSettings { ratio: 0.0, floor: "1/m".parse()? };
+    let settings = KindSettings {
+        retry_budget: Some(budget),
+        backoff: rewheel::Backoff::fixed(millis(10)),
+        attempts_max: 100,
+        ..KindSettings::default()
+    };
+    let engine = engine_with(&store, settings, TenantSettings::default()).await?;
+    submit(&engine, None, 50).await?;
+    let worker = engine.worker_joins("w", OWNER).await?;
+    let (mut firsts, mut retries) = (0, 0);
+    for _ in 0..120 {
+        let leased = worker.claim(&mail()?, 100).await?;
+        retries += leased.iter().filter(|one| one.job.attempt > 0).count();
+        firsts += leased.iter().filter(|one| one.job.attempt == 0).count();
+        worker.settle(leased.iter().map(|one| result(one, down())).collect()).await?;
+        tokio::time::sleep(millis(500)).await;
+        worker.heartbeat(&std::collections::BTreeSet::new(), None).await?;
+    }
+    assert_eq!(firsts, 50);
+    assert!((1..=12).contains(&retries), "{retries} retries in a minute, at one a minute");
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+/// A job that died with two workers may die with a third: it must not be charged for another's crash.
+#[tokio::test(start_paused = true)]
+async fn a_job_with_one_life_left_runs_alone_in_a_worker() -> Tested {
+    let store = store();
+    let settings = KindSettings { takeovers_max: 2, ..KindSettings::default() };
+    let engine = engine_with(&store, settings, TenantSettings::default()).await?;
+    submit(&engine, None, 3).await?;
+    // The first worker dies with all of them: each is a suspect. The second dies with one.
+    for claims in [3, 1] {
+        let worker = engine.worker_joins("dies", OWNER).await?;
+        let mut died = 0;
+        while died < claims {
+            died += worker.claim(&mail()?, claims - died).await?.len();
+            tokio::time::sleep(seconds(3)).await;
+            worker.heartbeat(&std::collections::BTreeSet::new(), None).await?;
+        }
+        tokio::time::sleep(seconds(60)).await;
+    }
+    let worker = engine.worker_joins("lives", OWNER).await?;
+    let mut done = 0;
+    for _ in 0..200 {
+        let leased = worker.claim(&mail()?, 10).await?;
+        let is_last = |one: &Leased| one.job.takeovers_counted + 1 >= 2;
+        let (last, all) = (leased.iter().filter(|one| is_last(one)).count(), leased.len());
+        assert!(last == 0 || all == 1, "{all} suspects beside one that must run alone");
+        done += all;
+        worker.settle(leased.iter().map(|one| result(one, Report::Done)).collect()).await?;
+        tokio::time::sleep(millis(500)).await;
+        worker.heartbeat(&std::collections::BTreeSet::new(), None).await?;
+    }
+    assert_eq!(done, 3);
+    engine.shutdown(seconds(1)).await;
     Ok(())
 }

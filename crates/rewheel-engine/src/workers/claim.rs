@@ -74,11 +74,12 @@ impl RemoteWorker<'_> {
         if names.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
+        // Lanes of a parked kind are found only while a holder may probe it.
+        self.take_probes(&names).await?;
         let due = self.due_lanes(&names).await?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
-        self.take_probes(&names).await?;
         let has = self.has(&known).await?;
         let plan = plan(shared, self.id, &known, &has, due, limit);
         if plan.visits.is_empty() && plan.limited.is_empty() {

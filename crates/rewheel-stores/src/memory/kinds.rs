@@ -54,7 +54,9 @@ impl World {
     ) -> KindChanged {
         let Some(row) = self.kinds.get(name) else { return KindChanged::NotFound };
         let old = row.kind.clone();
-        let living: Vec<HolderId> = self.engines();
+        let prober = old.parked.as_ref().and_then(|parked| parked.prober);
+        let mut living: Vec<HolderId> = self.engines();
+        living.extend(prober.into_iter().chain(change.prober()).filter(|one| self.is_alive(*one)));
         let Some(kind) = change.apply(&old, now, &living) else {
             return KindChanged::Refused(old);
         };

@@ -97,7 +97,7 @@ statements! {
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
     LOCK_JOBS = "sql/lock_jobs.sql" ();
     LOCK_TIMEOUT = "sql/lock_timeout.sql" ();
-    LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8);
+    LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8, UUID);
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
     NOW = "sql/now.sql" (INT8);

@@ -2,7 +2,9 @@
 
 use crate::Subject;
 use crate::subject::LEASE_TTL;
-use rewheel_core::{HolderId, KindChange, KindChanged, NewHolder, Role, Timestamp, WorkerOwner};
+use rewheel_core::{
+    HolderId, Kind, KindChange, KindChanged, NewHolder, Role, Timestamp, WorkerOwner,
+};
 
 fn suspect(holder: HolderId) -> KindChange {
     KindChange::Suspect { holder, reason: "no answer".to_owned() }
@@ -45,7 +47,7 @@ pub async fn the_only_holder_parks_alone(subject: &Subject) {
     assert!(subject.apply_kind("charge", suspect(holder)).await.parked.is_some());
 }
 
-/// Workers elsewhere see nothing of a dependency: they are not asked, and not counted.
+/// Workers say nothing of a dependency themselves, since the engine that settles does: they are not counted. But they may probe.
 pub async fn a_worker_has_no_say(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let engine = subject.holder().await;
@@ -57,7 +59,16 @@ pub async fn a_worker_has_no_say(subject: &Subject) {
     assert_eq!(subject.find(engine).await.unwrap().role, Role::Engine);
     let refused = subject.change_kind("charge", suspect(id)).await;
     assert!(matches!(refused, KindChanged::Refused(_)), "{refused:?}");
-    assert!(subject.apply_kind("charge", suspect(engine)).await.parked.is_some());
+    let parked = subject.apply_kind("charge", suspect(engine)).await;
+    assert!(parked.parked.is_some());
+    subject.insert(&subject.jobs("charge", 2)).await;
+    let probe = |kind: &Kind, holder| KindChange::Probe { generation: kind.generation, holder };
+    let probing = subject.apply_kind("charge", probe(&parked, id)).await;
+    let refused = subject.change_kind("charge", probe(&probing, engine)).await;
+    assert_eq!(refused, KindChanged::Refused(probing.clone()), "the worker lives");
+    assert_eq!(subject.claim(id, &["charge"], 10).await.len(), 1);
+    subject.store.leave(id).await.unwrap();
+    subject.apply_kind("charge", probe(&probing, engine)).await;
 }
 
 /// What the dead saw counts no longer, and they say nothing new.

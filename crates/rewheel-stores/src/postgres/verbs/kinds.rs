@@ -67,7 +67,7 @@ async fn edit_kind(
     edit: &KindEdit,
     by: &Actor,
 ) -> Result<(KindEdited, bool), Trouble> {
-    let before = lock(session, &edit.name).await?;
+    let before = lock(session, &edit.name, None).await?;
     if let Some(answer) = edit.refusal(before.as_ref().map(|locked| &locked.kind)) {
         return Ok((answer, false));
     }
@@ -76,7 +76,7 @@ async fn edit_kind(
             let (name, settings) = (edit.name.clone(), settings.clone());
             let new = NewKind { name, settings, takeovers_max: *takeovers_max };
             let wrote = put_kinds(session, &[new], by).await?;
-            let kind = lock(session, &edit.name).await?.map(|locked| locked.kind);
+            let kind = lock(session, &edit.name, None).await?.map(|locked| locked.kind);
             Ok((kind.map_or(KindEdited::NotFound, KindEdited::Done), wrote))
         }
         (KindEditWhat::Change(change), _) => {
@@ -120,8 +120,14 @@ struct Locked {
     living: Vec<HolderId>,
 }
 
-async fn lock(session: &Session<'_>, name: &KindName) -> Result<Option<Locked>, Trouble> {
-    let params: [Param<'_>; 2] = [&name.as_str(), &session.offset()];
+/// Locks a kind for a change that may name a holder.
+async fn lock(
+    session: &Session<'_>,
+    name: &KindName,
+    holder: Option<HolderId>,
+) -> Result<Option<Locked>, Trouble> {
+    let holder = holder.map(|holder| Uuid::from_bytes(holder.to_bytes()));
+    let params: [Param<'_>; 3] = [&name.as_str(), &session.offset(), &holder];
     let Some(row) = session.find(&LOCK_KIND, &params).await? else { return Ok(None) };
     Ok(Some(Locked {
         now: instant(row.try_get(0)?),
@@ -141,7 +147,7 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
             let what = format!("the settings of kind {} are too long", kind.name);
             return Err(StoreError::Rejected(what.into()).into());
         }
-        let before = lock(session, &kind.name).await?;
+        let before = lock(session, &kind.name, None).await?;
         let old = before.as_ref().map_or_else(Facts::default, |locked| locked.kind.facts());
         let new = kind.facts();
         if before.as_ref().is_some_and(|locked| kind.is_stored_as(&locked.kind)) {
@@ -192,7 +198,7 @@ async fn change_kind(
     change: &KindChange,
     by: &Actor,
 ) -> Result<(KindChanged, bool), Trouble> {
-    let Some(locked) = lock(session, name).await? else {
+    let Some(locked) = lock(session, name, change.prober()).await? else {
         return Ok((KindChanged::NotFound, false));
     };
     let before = locked.kind;

@@ -81,10 +81,13 @@ fn read_kind(row: &Row<'_>) -> Result<Kind, Trouble> {
     })
 }
 
-fn living(tx: &Transaction<'_, '_>) -> Result<Vec<HolderId>, Trouble> {
+fn living(
+    tx: &Transaction<'_, '_>,
+    named: [Option<HolderId>; 2],
+) -> Result<Vec<HolderId>, Trouble> {
     let statement = tx.sql(include_str!("../sql/living.sql"))?;
     let mut statement = statement.get();
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query(named.map(|holder| holder.map(|holder| holder.to_bytes())))?;
     let mut living = Vec::new();
     while let Some(row) = rows.next()? {
         living.push(HolderId::from_bytes(row.get(0)?));
@@ -99,7 +102,9 @@ pub(in super::super) fn change_kind(
     by: &Actor,
 ) -> Result<KindChanged, Trouble> {
     let Some(before) = get_kind(tx, name)? else { return Ok(KindChanged::NotFound) };
-    let Some(after) = change.apply(&before, tx.now, &living(tx)?) else {
+    let prober = before.parked.as_ref().and_then(|parked| parked.prober);
+    let living = living(tx, [prober, change.prober()])?;
+    let Some(after) = change.apply(&before, tx.now, &living) else {
         return Ok(KindChanged::Refused(before));
     };
     if after == before {
