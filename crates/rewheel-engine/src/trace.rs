@@ -5,6 +5,7 @@
 //! job is kept with it, and each attempt links to it.
 
 use rewheel::Category;
+use rewheel_core::store::Settlement;
 use rewheel_core::{Decision, Failure, Job, NewJob};
 use std::sync::OnceLock;
 use tracing::field::Empty;
@@ -173,6 +174,7 @@ pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
         rewheel.fence = Empty,
         rewheel.decision = Empty,
         rewheel.delay_ms = Empty,
+        rewheel.duration_ms = Empty,
         retry.max_attempts = Empty,
         retry.current_attempt = Empty,
         retry.success = Empty,
@@ -200,6 +202,13 @@ pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
     let attempt = job.attempt.saturating_sub(job.attempts_before) + 1;
     span.record("retry.current_attempt", number(attempt));
     span
+}
+
+/// Records an attempt that a worker made elsewhere, when it is settled: how long it took is what the worker says.
+pub(crate) fn settled(job: &Job, attempts_max: u32, settlement: &Settlement) {
+    let span = attempt(job, attempts_max);
+    span.record("rewheel.duration_ms", number(settlement.ran.duration.as_millis()));
+    decided(&span, &settlement.decision, settlement.failure.as_ref());
 }
 
 /// Ends an attempt by what was decided about it.

@@ -152,6 +152,15 @@ impl RemoteWorker<'_> {
         shared.store.extend(self.id, &extension).await
     }
 
+    /// Replaces the payload of a job that the worker runs, durably: the next attempt gets it, wherever that is. Answers whether
+    /// the worker still has the job.
+    ///
+    /// # Errors
+    /// Passes on what the store says.
+    pub async fn checkpoint(&self, lease: Lease, payload: &[u8]) -> Answer<bool> {
+        self.shared().store.checkpoint(self.id, lease, payload).await
+    }
+
     /// Ends the worker: gives back what it has, and deregisters it. Returns how many jobs were given back. Leaving again
     /// changes nothing.
     ///

@@ -92,6 +92,7 @@ fn routes() -> Routes {
         .route("/v1/workers/heartbeat", post(workers::heartbeat))
         .route("/v1/workers/settle", post(workers::settle))
         .route("/v1/workers/extend", post(workers::extend))
+        .route("/v1/workers/checkpoint", post(workers::checkpoint))
         .route("/v1/workers/leave", post(workers::leave))
         .route("/v1/holders", get(fleet::holders))
         .route("/v1/stats", get(fleet::stats))

@@ -4,10 +4,11 @@ mod request;
 
 #[cfg(test)]
 pub(crate) use self::request::{
-    CLAIM_FIELDS, EXTEND_FIELDS, HEARTBEAT_FIELDS, LEAVE_FIELDS, RESULT_FIELDS, SETTLE_FIELDS,
+    CHECKPOINT_FIELDS, CLAIM_FIELDS, EXTEND_FIELDS, HEARTBEAT_FIELDS, LEAVE_FIELDS, RESULT_FIELDS,
+    SETTLE_FIELDS,
 };
 pub(crate) use self::request::{
-    ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest,
+    CheckpointRequest, ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest,
 };
 
 use rewheel::{Clock, Moment};

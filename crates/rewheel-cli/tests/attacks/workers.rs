@@ -142,6 +142,13 @@ pub(crate) async fn do_not_act_for_engines(attack: Attack) {
             json!({"holder": holder, "id": id, "fence": fence, "timeout": "1m"}),
         )
         .await,
+        post(
+            &server,
+            None,
+            "checkpoint",
+            json!({"holder": holder, "id": id, "fence": fence, "payload": 1}),
+        )
+        .await,
         claim(&server, None, holder.clone(), "0s").await,
     ];
     for answer in answers {
@@ -185,12 +192,23 @@ pub(crate) async fn leave_and_give_back_their_jobs(attack: Attack) {
     let server = attack.serve(&CONFIG.replace("\"1s\"", "\"600s\"")).await;
     let id = submit(&server, None, "mail").await;
     let first = claim(&server, None, Value::Null, "20s").await.ok();
+    let checkpoint = async |fence: &Value, payload: Value| {
+        let holder = &first["holder"];
+        let body = json!({"holder": holder, "id": id, "fence": fence, "payload": payload});
+        post(&server, None, "checkpoint", body).await
+    };
+    let fence = &first["jobs"][0]["fence"];
+    assert_eq!(checkpoint(fence, json!({"done": 2})).await.ok()["kept"], true);
+    assert_eq!(checkpoint(&json!(999), json!({"done": 3})).await.ok()["reason"], "fence_lost");
+    let large = json!("x".repeat(2_000_000));
+    checkpoint(fence, large).await.assert_problem(422, "invalid_field");
     let left = post(&server, None, "leave", json!({"holder": first["holder"]})).await.ok();
     assert_eq!(left, json!({"given_back": 1}));
     let again = post(&server, None, "leave", json!({"holder": first["holder"]})).await.ok();
     assert_eq!(again, json!({"given_back": 0}), "leaving twice changes nothing");
     let second = claim(&server, None, Value::Null, "20s").await.ok();
     assert_eq!((&second["jobs"][0]["id"], &second["jobs"][0]["attempt"]), (&json!(id), &json!(1)));
+    assert_eq!(second["jobs"][0]["payload"], json!({"done": 2}), "the last checkpoint");
     post(&server, None, "heartbeat", json!({"holder": first["holder"], "jobs": []}))
         .await
         .assert_problem(410, "holder_expired");

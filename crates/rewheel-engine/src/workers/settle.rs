@@ -1,7 +1,7 @@
 //! Writes what became of attempts that a worker made.
 
 use super::{RemoteWorker, WorkerError};
-use crate::{attempt, budget, park};
+use crate::{attempt, budget, park, trace};
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement, StoreError, halving};
 use rewheel_core::{Job, JobId, KindName, Lease, Report, State, Status, Timestamp};
 use std::collections::BTreeMap;
@@ -90,7 +90,8 @@ impl RemoteWorker<'_> {
         let kind = self.known_kind(&job.lane.kind).await?;
         let WorkerResult { lease, report, took } = result;
         let is_mine = matches!(&job.status, Status::Leased { holder, .. } if *holder == self.id);
-        if is_mine && job.fence == lease.fence {
+        let is_current = is_mine && job.fence == lease.fence;
+        if is_current {
             let spoke = park::speaks(&report);
             shared.admission.worker_spoke(self.id, &job.lane.kind, spoke.as_ref());
             if budget::is_retry(job) && matches!(report, Report::Done) {
@@ -98,6 +99,9 @@ impl RemoteWorker<'_> {
             }
         }
         let settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);
+        if is_current {
+            trace::settled(job, kind.policy(job).attempts_max, &settlement);
+        }
         Ok(Settlement { lease, ..settlement })
     }
 

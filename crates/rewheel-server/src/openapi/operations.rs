@@ -380,6 +380,15 @@ fn workers() -> Vec<Operation> {
         .writes()
         .may(&[Code::HolderExpired]),
         Operation::new(
+            ("post", "/v1/workers/checkpoint"),
+            ("workers", "checkpoint"),
+            "Replaces the payload of a job that the worker runs: the next attempt goes on from there.",
+        )
+        .takes("Checkpoint")
+        .gives(200, "Whether the worker still has the job.", "Kept")
+        .writes()
+        .may(&[Code::HolderExpired]),
+        Operation::new(
             ("post", "/v1/workers/leave"),
             ("workers", "leave"),
             "Deregisters a worker and gives back its jobs.",

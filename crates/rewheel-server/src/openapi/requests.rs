@@ -27,6 +27,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         json!({"holder": null, "name": "py-1", "kinds": ["charge-card"], "max": 10, "wait": "0s"});
     let beat = json!({"holder": ID, "jobs": [ID]});
     let extend = json!({"holder": ID, "id": ID, "fence": 1, "timeout": "10m"});
+    let kept = json!({"holder": ID, "id": ID, "fence": 1, "payload": {"imported": 300}});
     let leaving = Object::new().has("holder", id()).closed("A worker that stops.");
     let settle = json!({"holder": ID, "results": [{"id": ID, "fence": 1, "verdict": "done"}]});
     vec![
@@ -53,6 +54,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Heartbeat", example(heartbeat(), beat)),
         ("Settle", example(settling(), settle)),
         ("Extend", example(extending(), extend)),
+        ("Checkpoint", example(checkpoint(), kept)),
         ("Leave", example(leaving, json!({"holder": ID}))),
         ("Result", result()),
     ]
@@ -306,6 +308,17 @@ fn extending() -> Value {
             ),
         )
         .closed("A worker that needs more time for a job.");
+    schema["properties"]["fence"]["maximum"] = i64::MAX.into();
+    schema
+}
+
+fn checkpoint() -> Value {
+    let mut schema = Object::new()
+        .has("holder", id())
+        .has("id", id())
+        .has("fence", about(count(), "The fence that came with the job."))
+        .has("payload", about(json!({}), "Any JSON value: what the next attempt gets."))
+        .closed("How far a worker came with a job.");
     schema["properties"]["fence"]["maximum"] = i64::MAX.into();
     schema
 }

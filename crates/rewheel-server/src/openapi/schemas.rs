@@ -385,6 +385,7 @@ fn work() -> Vec<(&'static str, Value)> {
         ("Heard", heard.open("How long the lease lasts, and which jobs to stop.")),
         ("Settled", Object::new().has("results", list(result)).open("What became of each result.")),
         ("Extended", extended()),
+        ("Kept", kept()),
         ("Left", Object::new().has("given_back", count()).open("How many jobs were given back.")),
     ]
 }
@@ -399,6 +400,15 @@ fn extended() -> Value {
         .has("extended", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
     json!({"anyOf": [longer.open("It has more time."), lost.open("The job is not the worker's any more.")]})
+}
+
+fn kept() -> Value {
+    let kept = Object::new().has("id", id()).has("kept", json!({"const": true}));
+    let lost = Object::new()
+        .has("id", id())
+        .has("kept", json!({"const": false}))
+        .has("reason", one_of(["fence_lost"]));
+    json!({"anyOf": [kept.open("It is durable."), lost.open("The job is not the worker's any more.")]})
 }
 
 fn a_work() -> Value {

@@ -63,6 +63,7 @@ fn a_request_has_the_fields_that_are_parsed() {
     check("Heartbeat", &workers::HEARTBEAT_FIELDS);
     check("Settle", &workers::SETTLE_FIELDS);
     check("Extend", &workers::EXTEND_FIELDS);
+    check("Checkpoint", &workers::CHECKPOINT_FIELDS);
     check("Leave", &workers::LEAVE_FIELDS);
     check("Result", &workers::RESULT_FIELDS);
     check("NewToken", &tokens::FIELDS);

@@ -73,6 +73,7 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("POST", "/v1/workers/heartbeat", WORK_ALL),
     ("POST", "/v1/workers/settle", WORK_ALL),
     ("POST", "/v1/workers/extend", WORK_ALL),
+    ("POST", "/v1/workers/checkpoint", WORK_ALL),
     ("POST", "/v1/workers/leave", WORK_ALL),
     ("GET", "/v1/holders", READ_ALL),
     ("GET", "/v1/stats", READ_ALL),

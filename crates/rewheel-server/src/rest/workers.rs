@@ -7,7 +7,9 @@ use crate::payload;
 use crate::problem::{Code, FieldError, Problem};
 use crate::rfc3339;
 use crate::tokens::{Caller, bad_token};
-use crate::workers::{ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest};
+use crate::workers::{
+    CheckpointRequest, ClaimRequest, ExtendRequest, HeartbeatRequest, LeaveRequest, SettleRequest,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
@@ -249,6 +251,26 @@ pub(super) async fn extend(
     let document = match worker.extend(request.lease, request.timeout).await? {
         Some(overdue) => json!({ "id": id, "extended": true, "overdue": rfc3339::text(overdue) }),
         None => json!({ "id": id, "extended": false, "reason": "fence_lost" }),
+    };
+    Ok(Json(document).into_response())
+}
+
+/// `POST /v1/workers/checkpoint`
+pub(super) async fn checkpoint(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+    body: Body,
+) -> Result<Response, Problem> {
+    let bytes_max = app.engine()?.settings().payload_bytes_max;
+    let request = CheckpointRequest::parse(&text(&app, &uri, body).await?, bytes_max)?;
+    let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
+    // A worker that writes checkpoints is alive; an expired worker hears that it is.
+    renew(&worker).await?;
+    let id = request.lease.job.to_string();
+    let document = match worker.checkpoint(request.lease, &request.payload).await? {
+        true => json!({ "id": id, "kept": true }),
+        false => json!({ "id": id, "kept": false, "reason": "fence_lost" }),
     };
     Ok(Json(document).into_response())
 }

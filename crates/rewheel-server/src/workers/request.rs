@@ -1,6 +1,7 @@
 //! Reads what workers say.
 
 use crate::fields::{Fields, List, bad_json};
+use crate::payload;
 use crate::problem::{Code, FieldError, Problem};
 use rewheel::{Category, Verdict, duration};
 use rewheel_core::{Failure, Fence, HolderId, JobId, KindName, Lease, Limits, Report};
@@ -22,6 +23,9 @@ pub(crate) const HEARTBEAT_FIELDS: [&str; 2] = ["holder", "jobs"];
 
 /// Every field of a request for more time.
 pub(crate) const EXTEND_FIELDS: [&str; 4] = ["holder", "id", "fence", "timeout"];
+
+/// Every field of a checkpoint.
+pub(crate) const CHECKPOINT_FIELDS: [&str; 4] = ["holder", "id", "fence", "payload"];
 
 /// Every field of a worker's goodbye.
 pub(crate) const LEAVE_FIELDS: [&str; 1] = ["holder"];
@@ -56,6 +60,14 @@ pub(crate) struct ExtendRequest {
     pub(crate) holder: HolderId,
     pub(crate) lease: Lease,
     pub(crate) timeout: Duration,
+}
+
+/// `POST /v1/workers/checkpoint`
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CheckpointRequest {
+    pub(crate) holder: HolderId,
+    pub(crate) lease: Lease,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// `POST /v1/workers/leave`
@@ -131,6 +143,34 @@ impl ExtendRequest {
         match (holder, job, fence, timeout) {
             (Some(holder), Some(job), Some(fence), Some(timeout)) if errors.is_empty() => {
                 Ok(ExtendRequest { holder, lease: Lease { job, fence }, timeout })
+            }
+            _ => Err(Problem::of_fields(Code::InvalidField, errors)),
+        }
+    }
+}
+
+impl CheckpointRequest {
+    pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<CheckpointRequest, Problem> {
+        let mut fields = Fields::read(text, "", &CHECKPOINT_FIELDS)?;
+        let holder = holder(&mut fields);
+        for name in ["id", "fence", "payload"] {
+            if !fields.has(name) {
+                fields.wrong(name, "is missing");
+            }
+        }
+        let (job, fence) = lease(&mut fields);
+        let payload = fields.take("payload").map(serde_json::value::RawValue::get);
+        let bytes = payload.map_or(0, str::len);
+        if bytes > bytes_max {
+            fields.wrong("payload", format!("has {bytes} bytes; the limit is {bytes_max}"));
+        } else if let Some(Err(why)) = payload.map(payload::check) {
+            fields.wrong("payload", why);
+        }
+        let payload = payload.map(|payload| payload.as_bytes().to_vec());
+        let errors = fields.into_errors();
+        match (holder, job, fence, payload) {
+            (Some(holder), Some(job), Some(fence), Some(payload)) if errors.is_empty() => {
+                Ok(CheckpointRequest { holder, lease: Lease { job, fence }, payload })
             }
             _ => Err(Problem::of_fields(Code::InvalidField, errors)),
         }
