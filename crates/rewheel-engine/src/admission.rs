@@ -162,11 +162,7 @@ impl Admission {
                 round.suspects_wait = true;
                 Admit::Wait(Held::by(HeldBecause::Concurrency))
             }
-            Err(Refused::Wait(held)) => {
-                // One that must run alone waits for the engine's slots, too, without being overtaken.
-                round.suspects_wait |= ask.suspect == Suspect::Alone && held.until.is_none();
-                Admit::Wait(held)
-            }
+            Err(Refused::Wait(held)) => Admit::Wait(held),
             Err(Refused::Return(held)) => Admit::Return(held),
             Err(Refused::PutOff(held)) => Admit::PutOff(held),
         }

@@ -152,6 +152,20 @@ fn one_that_must_run_alone_is_not_overtaken_by_other_suspects() {
 }
 
 #[test]
+fn one_that_waits_for_its_kind_holds_up_no_suspects_of_others() {
+    let (mut world, mail) = world(10);
+    world.put("pay", KindSettings { concurrency_max: Some(1), ..KindSettings::default() });
+    let pay = KindName::parse("pay").unwrap();
+    let _running = run(world.admit(&pay, None));
+    let mut round = Round::default();
+    let (is_retry, is_within_fleet, tenant) = (false, false, None);
+    let alone = Ask { kind: &pay, tenant, is_retry, suspect: Suspect::Alone, is_within_fleet };
+    assert!(waits(&world.admission.admit(&alone, &mut round)).is_some());
+    let other = Ask { kind: &mail, suspect: Suspect::Together, ..alone };
+    drop(run(world.admission.admit(&other, &mut round)));
+}
+
+#[test]
 fn a_kind_whose_jobs_went_back_is_not_claimed_until_a_slot_is_free() {
     let (world, mail) = world(2);
     let running = run(world.admit(&mail, None));
