@@ -33,7 +33,7 @@ pub(crate) async fn run(
     if waiting.job.is_suspect() && !record_start(&shared, &waiting).await {
         drop(unsettled);
         ticket.unused();
-        let _ = shared.to_dispatch.send(Command::Place);
+        let _ = shared.signals.to_dispatch.send(Command::Place);
         return;
     }
     let target = match begin(&shared, &waiting, &kind) {
@@ -43,7 +43,8 @@ pub(crate) async fn run(
             let slot = if is_unused { ticket.unused_until_settled() } else { ticket.ran(false) };
             let settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
             unsettled.settles();
-            let _ = shared.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
+            let _ =
+                shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
             return;
         }
     };
@@ -84,7 +85,7 @@ pub(crate) async fn run(
     settlement.ran = Ran { started_ago: took, duration: took };
     unsettled.settles();
     // The other side ends only with the engine.
-    let _ = shared.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
+    let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
 }
 
 /// An attempt that has not handed in its result. Dropped by a panic in the engine's own code, it lets go of the job, which is
@@ -106,7 +107,7 @@ impl Drop for Unsettled {
         if std::thread::panicking() {
             tracing::error!(job = %lease.job, "attempt panicked outside of its handler");
         }
-        self.shared.forget(lease);
+        self.shared.leases.forget(lease);
     }
 }
 

@@ -110,7 +110,7 @@ impl Shared {
             keep: self.keep_ended(),
         };
         // The other side ends only with the engine.
-        let _ = self.to_settle.send(Finished { waiting, settlement, slot: None });
+        let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });
     }
 
     /// Lets a retry that cannot be paid for wait for longer, in the store: another engine may have a grant for it.

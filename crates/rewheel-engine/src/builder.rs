@@ -292,7 +292,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     let holder = shared.holder();
     shared.read_kinds().await?;
     let joined = shared.store.join(&new_holder(holder, &shared)).await?;
-    shared.meters.store_time(joined, shared.clock.now());
+    shared.reports.meters.store_time(joined, shared.clock.now());
     let stop = CancelToken::new();
     let telling = telling.map(|telling| telling.loops(&shared, &stop)).unwrap_or_default();
     let essential =

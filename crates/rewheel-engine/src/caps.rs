@@ -66,7 +66,7 @@ pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<
     }
     let mut taken = BTreeMap::new();
     for (tenant, need) in needs {
-        let room = shared.caps.room(tenant);
+        let room = shared.intake.caps.room(tenant);
         taken.insert(tenant.clone(), room::take(shared, &room, tenant, need).await?);
     }
     if taken.values().any(Taken::is_short) {
@@ -79,7 +79,7 @@ pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<
 
 /// Gives back the room that was not used for a while: others may need it.
 pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
-    for (tenant, room) in shared.caps.all() {
+    for (tenant, room) in shared.intake.caps.all() {
         room::give_back_unused(shared, &room, &tenant).await?;
     }
     Ok(())
@@ -88,9 +88,9 @@ pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
 /// How much room a batch needs of each tenant that has a cap.
 fn needs<'j>(shared: &Shared, jobs: &'j [NewJob]) -> BTreeMap<&'j Tenant, u64> {
     let mut needs = BTreeMap::new();
-    if shared.caps.are_any {
+    if shared.intake.caps.are_any {
         let tenants = jobs.iter().filter_map(|job| job.tenant.as_ref());
-        for tenant in tenants.filter(|tenant| shared.caps.jobs_max(tenant).is_some()) {
+        for tenant in tenants.filter(|tenant| shared.intake.caps.jobs_max(tenant).is_some()) {
             *needs.entry(tenant).or_default() += 1;
         }
     }

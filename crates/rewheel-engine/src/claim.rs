@@ -82,7 +82,7 @@ impl Claims {
                     let limited = self.limited.next(self.shared.clock.now());
                     rest = limited.unwrap_or(rest).min(rest);
                 }
-                () = self.shared.look.notified(), if has_hand => rest = Duration::ZERO,
+                () = self.shared.signals.look.notified(), if has_hand => rest = Duration::ZERO,
                 () = self.watch.changed(), if has_hand => rest = Duration::ZERO,
                 () = self.shared.clock.sleep(rest), if has_hand => rest = Duration::ZERO,
             }
@@ -126,8 +126,8 @@ impl Claims {
     fn room(&self) -> usize {
         let places = self.shared.settings.places;
         let running = self.shared.admission.running();
-        let ready = self.shared.ready.load(Ordering::Relaxed);
-        let waiting = self.shared.waiting.load(Ordering::Relaxed);
+        let ready = self.shared.signals.ready.load(Ordering::Relaxed);
+        let waiting = self.shared.signals.waiting.load(Ordering::Relaxed);
         let wheel_left = (self.shared.settings.wheel_max as usize).saturating_sub(waiting);
         (2 * places).saturating_sub(running + ready).min(wheel_left).saturating_sub(self.asked)
     }
@@ -198,7 +198,7 @@ impl Claims {
                     continue;
                 }
             }
-            let is_foreign = shared.shards.is_foreign(lane.shard);
+            let is_foreign = shared.intake.shards.is_foreign(lane.shard);
             let weight = f64::from(room.weight);
             lanes.push(Candidate { lane, is_closed: !room.is_open, is_foreign, weight });
         }
@@ -264,7 +264,7 @@ impl Plan {
 /// Claims once, and hands what it gets to the loop that dispatches.
 async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
     let Plan { visits, turns, limits, reservation, .. } = plan;
-    let call = shared.calls.begin();
+    let call = shared.leases.calls.begin();
     let holder = shared.holder();
     let is_within_fleet = !limits.is_empty();
     let (leased, waits) = match fetch(&shared, &visits, limits, limit).await {
@@ -289,7 +289,7 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         }
     };
     let count = leased.len();
-    shared.meters.claim_batch.note(count as u64);
+    shared.reports.meters.claim_batch.note(count as u64);
     let given = given(turns, &leased);
     let has_more = count > 0 && (count >= limit || is_deep(&shared, &given));
     let in_hand = reservation.came(leased.iter().map(|one| (&one.job, one.due_in.is_zero())));
@@ -301,9 +301,9 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
     if count > 0 {
         let (from, to) = (Some(State::Scheduled), State::Leased);
         let leased = jobs.iter().map(|waiting| &waiting.job);
-        shared.events.tell(leased.map(|job| (job.id, &job.lane.kind, from, to)));
-        jobs.iter().for_each(|waiting| shared.hold(waiting.lease()));
-        let _ = shared.to_dispatch.send(Command::Leased(jobs));
+        shared.reports.events.tell(leased.map(|job| (job.id, &job.lane.kind, from, to)));
+        jobs.iter().for_each(|waiting| shared.leases.hold(waiting.lease()));
+        let _ = shared.signals.to_dispatch.send(Command::Leased(jobs));
     }
     call.end();
     Claimed { asked: limit, count, has_more, has_failed: false, given, waits }

@@ -89,7 +89,7 @@ impl Dispatch {
 
     /// Does everything that can be done now. Returns how long to rest.
     fn tick(&mut self) -> Duration {
-        self.shared.tick();
+        self.shared.signals.tick();
         while let Ok(command) = self.commands.try_recv() {
             self.obey(command);
         }
@@ -110,8 +110,8 @@ impl Dispatch {
         }
         self.start_ready();
         self.give_back_late(now);
-        self.shared.ready.store(self.ready.len(), Ordering::Relaxed);
-        self.shared.waiting.store(self.wheel.len() + self.soon.len(), Ordering::Relaxed);
+        self.shared.signals.ready.store(self.ready.len(), Ordering::Relaxed);
+        self.shared.signals.waiting.store(self.wheel.len() + self.soon.len(), Ordering::Relaxed);
         // More often than the heartbeat looks whether it does.
         let rest_max = REST_MAX.min(self.shared.settings.lease_ttl / 6);
         let next = self.wheel.next_expiry().map(|tick| self.moment_of(tick));
@@ -239,11 +239,13 @@ impl Dispatch {
         waiting.in_hand = None;
         if waiting.holder != self.shared.holder() {
             // Its lease died with the holder that this engine was, though its answer came later.
-            self.shared.forget(waiting.lease());
+            self.shared.leases.forget(waiting.lease());
             return ticket.unused();
         }
         // One that was swept and claimed again is here twice: only its newer lease counts.
-        let Some(cancel) = self.shared.begin(waiting.lease()) else { return ticket.unused() };
+        let Some(cancel) = self.shared.leases.begin(waiting.lease()) else {
+            return ticket.unused();
+        };
         let run = attempt::run(Arc::clone(&self.shared), waiting, kind, ticket, cancel);
         self.attempts.spawn(run);
     }
@@ -283,7 +285,7 @@ impl Dispatch {
         match (waiting, wanted) {
             // Giving it back obeys.
             (Some(waiting), _) => drop(self.returning.send(vec![waiting])),
-            (None, Wanted::Cancel) => self.shared.cancel(lease),
+            (None, Wanted::Cancel) => self.shared.leases.cancel(lease),
             // What runs may finish; it is paused when it is settled.
             (None, Wanted::Pause) => {}
         }
@@ -301,9 +303,9 @@ impl Dispatch {
 
     fn drop_all(&mut self) {
         for waiting in self.take_all() {
-            self.shared.forget(waiting.lease());
+            self.shared.leases.forget(waiting.lease());
         }
-        self.shared.cancel_all();
+        self.shared.leases.cancel_all();
     }
 
     fn return_all(&mut self) {

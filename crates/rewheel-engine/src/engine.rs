@@ -141,7 +141,7 @@ impl Engine {
         let (shared, span) = (&self.inner.shared, trace::submit(insert.jobs));
         let jobs = trace::submitted_by(&span, insert.jobs);
         let insert = Insert { jobs: jobs.as_deref().unwrap_or(insert.jobs), ..insert.clone() };
-        let routed = shared.shards.route(insert.jobs);
+        let routed = shared.intake.shards.route(insert.jobs);
         let insert = Insert { jobs: routed.as_deref().unwrap_or(insert.jobs), ..insert };
         let answers = caps::insert(shared, &insert).instrument(span.clone()).await;
         match &answers {
@@ -180,7 +180,7 @@ impl Engine {
         let shared = &self.inner.shared;
         shared.store.put_kinds(&[new_kind(kind, settings)], by).await?;
         shared.read_kinds().await?;
-        shared.look.notify_one();
+        shared.signals.look.notify_one();
         Ok(())
     }
 
@@ -208,13 +208,13 @@ impl Engine {
         let shared = &self.inner.shared;
         let edited = shared.store.edit_kind(edit, by).await?;
         shared.read_kinds().await?;
-        shared.look.notify_one();
+        shared.signals.look.notify_one();
         Ok(edited)
     }
 
     /// Returns whether this engine has a handler for a kind. The handler outlives the kind, if that is deleted.
     pub fn has_handler(&self, kind: &KindName) -> bool {
-        self.inner.shared.handlers.contains_key(kind)
+        self.inner.shared.kinds.handlers.contains_key(kind)
     }
 
     /// Pauses or resumes a kind, or has the last word on whether its dependency is asked.
@@ -247,7 +247,7 @@ impl Engine {
         if let KindChanged::Applied(kind) | KindChanged::Refused(kind) = &changed {
             shared.learn_one(kind, asked);
         }
-        shared.look.notify_one();
+        shared.signals.look.notify_one();
         Ok(changed)
     }
 
@@ -275,11 +275,12 @@ impl Engine {
         let shared = &self.inner.shared;
         let id = change.job;
         // Read only for those who listen.
-        let before = if shared.events.is_open() { shared.store.get(id).await? } else { None };
+        let before =
+            if shared.reports.events.is_open() { shared.store.get(id).await? } else { None };
         let answers = shared.store.change(&[change], by, shared.keep_ended()).await?;
         let changed = answers.first().copied().unwrap_or(Changed::NotFound);
         if let (Some(before), Changed::Applied { state, .. }) = (before, changed) {
-            shared.events.tell([(id, &before.lane.kind, Some(before.state()), state)]);
+            shared.reports.events.tell([(id, &before.lane.kind, Some(before.state()), state)]);
         }
         Ok(changed)
     }
@@ -304,7 +305,7 @@ impl Engine {
             failed: shared.loops.failure().map(|failure| failure.name),
             places: shared.settings.places,
             places_free: shared.admission.free(),
-            waiting: shared.waiting_count(),
+            waiting: shared.signals.waiting_count(),
         }
     }
 
@@ -322,7 +323,7 @@ impl Engine {
     /// Only what was settled counts: one whose lease was superseded decided nothing. What sweeps end
     /// (deadlines, takeovers) is the store's.
     pub fn decisions(&self) -> Vec<DecisionCount> {
-        let meters = &self.inner.shared.meters;
+        let meters = &self.inner.shared.reports.meters;
         DecisionCount::together(meters.kinds().iter().flat_map(|(_, kind)| kind.settled.read()))
     }
 
@@ -344,16 +345,16 @@ impl Engine {
         }
         // The loops that would settle what still runs are gone.
         let grace = if shared.loops.failure().is_some() { Duration::ZERO } else { grace };
-        let running = shared.running();
-        let returned = shared.given_back();
-        shared.stop();
-        let _ = shared.to_dispatch.send(Command::Stop);
+        let running = shared.admission.running();
+        let returned = shared.leases.given_back();
+        shared.signals.stop();
+        let _ = shared.signals.to_dispatch.send(Command::Stop);
         self.wait_for_attempts(grace).await;
-        if shared.running() > 0 {
-            shared.cancel_all();
+        if shared.admission.running() > 0 {
+            shared.leases.cancel_all();
             self.wait_for_attempts(STOP_GRACE).await;
         }
-        let abandoned = shared.running();
+        let abandoned = shared.admission.running();
         notify::finish(shared).await;
         self.inner.stop.cancel();
         for ended in self.end_loops() {
@@ -366,13 +367,13 @@ impl Engine {
         if let Err(error) = shared.store.leave(holder).await {
             tracing::warn!(%error, "leaving failed: others will find out");
         }
-        let given_back = (shared.given_back() - returned).saturating_sub(abandoned);
+        let given_back = (shared.leases.given_back() - returned).saturating_sub(abandoned);
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
     }
 
     /// Stops at once, as a crash would: nothing is given back, settled or said. For tests.
     pub fn kill(&self) {
-        self.inner.shared.stop();
+        self.inner.shared.signals.stop();
         drop(self.end_loops());
     }
 
@@ -380,8 +381,11 @@ impl Engine {
         let shared = &self.inner.shared;
         let ends = shared.clock.now().plus(most);
         // A place without a job is an insert on its way, which may come back with a lease.
-        let is_busy =
-            || shared.held_count() > 0 || shared.running() > 0 || !self.has_ceased_to_claim();
+        let is_busy = || {
+            shared.leases.count() > 0
+                || shared.admission.running() > 0
+                || !self.has_ceased_to_claim()
+        };
         while is_busy() && !ends.since(shared.clock.now()).is_zero() {
             shared.clock.sleep(STOP_LOOK).await;
         }

@@ -175,7 +175,7 @@ impl Engine {
     /// Listens to what this engine does to jobs from now on, or from behind an event that was heard
     /// before. What other engines do is theirs to tell.
     pub fn events(&self, after: Option<u64>) -> Listener {
-        let log = Arc::clone(&self.shared().events);
+        let log = Arc::clone(&self.shared().reports.events);
         let last = log.open();
         Listener { after: after.unwrap_or(last).min(last), log }
     }

@@ -84,7 +84,7 @@ impl Gather {
 /// # Cancel safety
 /// The job may be stored or not; it has its id, so that sending it again is harmless.
 pub(crate) async fn insert(shared: &Shared, job: &NewJob) -> Answer<Vec<Inserted>> {
-    let gather = &shared.gather;
+    let gather = &shared.intake.gather;
     let is_alone = gather.underway.fetch_add(1, Ordering::Relaxed) == 0;
     let _underway = Underway(&gather.underway);
     let mut insert = Insert::new(std::slice::from_ref(job));
@@ -131,13 +131,13 @@ pub(crate) fn flushes(
 
 /// Flushes what has gathered until the engine ends.
 async fn run(shared: Arc<Shared>, stop: CancelToken) {
-    let _serving = Serving::begin(&shared.gather);
+    let _serving = Serving::begin(&shared.intake.gather);
     while !stop.is_cancelled() {
-        let batch = shared.gather.take();
+        let batch = shared.intake.gather.take();
         if batch.is_empty() {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = shared.gather.came.notified() => {}
+                () = shared.intake.gather.came.notified() => {}
             }
         } else {
             flush(&shared, batch).await;

@@ -34,7 +34,7 @@ impl Heartbeat {
             vigil,
             origin: now,
             // A loop that was restarted goes on from the last renewal.
-            renewed: shared.renewed(),
+            renewed: shared.leases.renewed(),
             ticks: 0,
             ticked: now,
             is_failing: false,
@@ -69,7 +69,7 @@ impl Heartbeat {
             // The engine has deregistered, or its lease must expire.
             return third;
         }
-        let (ticks, now) = (self.shared.ticks(), self.shared.clock.now());
+        let (ticks, now) = (self.shared.signals.ticks(), self.shared.clock.now());
         if ticks != self.ticks || ticks == 0 {
             (self.ticks, self.ticked) = (ticks, now);
         } else if now.since(self.ticked) >= third {
@@ -83,18 +83,18 @@ impl Heartbeat {
         let holder = self.shared.holder();
         match self.shared.store.renew(holder).await {
             Ok(renewed) => {
-                self.shared.meters.renewal(Renewal::Renewed);
-                self.shared.meters.store_time(renewed.at, self.shared.clock.now());
+                self.shared.reports.meters.renewal(Renewal::Renewed);
+                self.shared.reports.meters.store_time(renewed.at, self.shared.clock.now());
                 self.renewed = sent;
-                self.shared.set_renewed(sent);
+                self.shared.leases.set_renewed(sent);
                 self.is_failing = false;
-                if self.shared.set_doubtful(false) {
+                if self.shared.leases.set_doubtful(false) {
                     tracing::info!(%holder, "lease renewed: work goes on");
-                    self.shared.look.notify_one();
+                    self.shared.signals.look.notify_one();
                 }
                 for wish in renewed.wanted {
                     let command = Command::Wanted(wish.lease, wish.wanted);
-                    let _ = self.shared.to_dispatch.send(command);
+                    let _ = self.shared.signals.to_dispatch.send(command);
                 }
                 let shared = Arc::clone(&self.shared);
                 // At the same time: neither may keep the next renewal waiting.
@@ -106,12 +106,12 @@ impl Heartbeat {
                 rest.min(patience.max(self.shared.settings.lease_ttl / HASTE))
             }
             Err(StoreError::HolderDead(_)) => {
-                self.shared.meters.renewal(Renewal::Dead);
+                self.shared.reports.meters.renewal(Renewal::Dead);
                 self.join_again(holder).await;
                 third / 3
             }
             Err(error) => {
-                self.shared.meters.renewal(Renewal::Failed);
+                self.shared.reports.meters.renewal(Renewal::Failed);
                 tracing::debug!(%error, "lease renewal failed");
                 self.note_failure("renewal_failed", &error);
                 third / 3
@@ -126,17 +126,17 @@ impl Heartbeat {
             self.shared.notify_lease(Severity::Warning, reason, text, error);
         }
         let silent = self.shared.clock.now().since(self.renewed);
-        if silent >= self.shared.settings.lease_ttl && self.shared.set_doubtful(true) {
+        if silent >= self.shared.settings.lease_ttl && self.shared.leases.set_doubtful(true) {
             tracing::error!("lease ran out: nothing new is started until it is renewed");
             let text = "a lease ran out: nothing new is started until it is renewed";
             self.shared.notify_lease(Severity::Error, "lease_ran_out", text, error);
-            self.shared.cancel_all();
+            self.shared.leases.cancel_all();
         }
     }
 
     /// Others took this holder for dead. What it holds may be theirs by now: only fences can tell.
     async fn join_again(&mut self, dead: HolderId) {
-        let _ = self.shared.to_dispatch.send(Command::Drop);
+        let _ = self.shared.signals.to_dispatch.send(Command::Drop);
         let fresh = self.shared.new_holder_id();
         let joining = new_holder(fresh, &self.shared);
         match self.shared.store.join(&joining).await {
@@ -152,10 +152,10 @@ impl Heartbeat {
                 self.shared.notify_lease(Severity::Error, "taken_for_dead", text, &dead);
                 self.is_failing = false;
                 self.renewed = self.shared.clock.now();
-                self.shared.set_renewed(self.renewed);
+                self.shared.leases.set_renewed(self.renewed);
                 self.vigil = Vigil::new(self.shared.settings.lease_ttl);
-                self.shared.set_doubtful(false);
-                self.shared.look.notify_one();
+                self.shared.leases.set_doubtful(false);
+                self.shared.signals.look.notify_one();
             }
             Err(error) => {
                 tracing::debug!(%error, "joining again failed");
@@ -182,7 +182,7 @@ impl Heartbeat {
                 Ok(Burial::Buried) => {
                     tracing::warn!(holder = %silent.id, name = silent.name, "holder is dead");
                     // What it had may be much: this loop has no time for it.
-                    self.shared.sweep.notify_one();
+                    self.shared.signals.sweep.notify_one();
                 }
                 Ok(Burial::Alive | Burial::Dead) => {}
                 Err(error) => {

@@ -43,7 +43,7 @@ impl Housekeeping {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = self.shared.calls.unsure() => {
+                () = self.shared.leases.calls.unsure() => {
                     let time_max = self.shared.settings.statement_timeout + LOOK_EVERY;
                     self.unsure_until = Some(self.shared.clock.now().plus(time_max));
                 }
@@ -73,7 +73,7 @@ impl Housekeeping {
         caps::give_back_unused(&self.shared).await?;
         let is_rare = self.rounds.is_multiple_of(RARELY);
         self.rounds = self.rounds.wrapping_add(1);
-        if is_rare && self.shared.audits_itself() {
+        if is_rare && self.shared.leases.are_audited {
             // Old ones only: the young would be looked at one by one each time.
             self.audit(self.shared.settings.statement_timeout).await?;
         }
@@ -83,7 +83,7 @@ impl Housekeeping {
     /// Looks for jobs that calls have leased whose answers were lost.
     async fn look_for_lost(&mut self) {
         let Some(until) = self.unsure_until else { return };
-        if self.shared.is_doubtful() || !self.shared.audits_itself() {
+        if self.shared.is_doubtful() || !self.shared.leases.are_audited {
             return;
         }
         match self.audit(Duration::ZERO).await {
@@ -101,15 +101,15 @@ impl Housekeeping {
         loop {
             let held = store.held(holder, older_than, after, Limits::BATCH_MAX).await?;
             let mut lost = held.clone();
-            lost.retain(|lease| !self.shared.holds(*lease));
+            lost.retain(|lease| !self.shared.leases.holds(*lease));
             if !lost.is_empty() {
                 // Those that are on their way are known by then.
                 tokio::select! {
                     biased;
-                    () = self.shared.calls.ended() => {}
+                    () = self.shared.leases.calls.ended() => {}
                     () = self.shared.clock.sleep(self.shared.settings.statement_timeout) => return Ok(()),
                 }
-                lost.retain(|lease| !self.shared.holds(*lease));
+                lost.retain(|lease| !self.shared.leases.holds(*lease));
             }
             if !lost.is_empty() {
                 tracing::warn!(jobs = lost.len(), "jobs were leased without an answer");
@@ -156,7 +156,7 @@ pub(crate) async fn give_back_all(shared: &Shared, holder: HolderId) -> Result<(
         let Some(last) = left.last() else { return Ok(()) };
         after = Some(last.job);
         let answers = store.give_back(holder, &left, shared.keep_ended()).await?;
-        shared.note_given_back(&answers);
+        shared.leases.note_given_back(&answers);
     }
 }
 
@@ -165,10 +165,10 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     for part in leases.chunks(Limits::BATCH_MAX) {
         // What cannot be given back now is found by the audit, or overdue, or swept.
         match shared.store.give_back(holder, part, shared.keep_ended()).await {
-            Ok(answers) => shared.note_given_back(&answers),
+            Ok(answers) => shared.leases.note_given_back(&answers),
             Err(error) => tracing::debug!(%error, jobs = part.len(), "giving back failed"),
         }
-        part.iter().for_each(|lease| shared.forget(*lease));
+        part.iter().for_each(|lease| shared.leases.forget(*lease));
     }
-    shared.look.notify_one();
+    shared.signals.look.notify_one();
 }

@@ -6,13 +6,31 @@ use crate::meters::KindMeters;
 use crate::park::Targets;
 use crate::runner::Runner;
 use crate::settings::{KindSettings, RunnerKind};
-use crate::shared::{Command, Shared};
+use crate::shared::{Command, RunnerSource, Shared};
 use rewheel::Moment;
 use rewheel_core::store::Answer;
 use rewheel_core::{HolderId, Job, Kind, KindName, Parked, Policy};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+
+/// The kinds, and what runs them.
+pub(crate) struct Kinds {
+    /// Handlers of this program; they outlast every change of settings.
+    pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
+    /// Asked for kinds that have no handler.
+    source: Option<Box<RunnerSource>>,
+    known: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+}
+
+impl Kinds {
+    pub(crate) fn new(
+        handlers: BTreeMap<KindName, Arc<dyn Runner>>,
+        source: Option<Box<RunnerSource>>,
+    ) -> Kinds {
+        Kinds { handlers, source, known: RwLock::default() }
+    }
+}
 
 /// A kind that this engine knows. What changes with each attempt is in [`admission`](crate::admission).
 pub(crate) struct KindEntry {
@@ -77,12 +95,12 @@ impl KindEntry {
 
 impl Shared {
     pub(crate) fn kind(&self, name: &KindName) -> Option<Arc<KindEntry>> {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.kinds.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// Returns the kinds that this engine can run.
     pub(crate) fn runnable(&self) -> Vec<KindName> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.known.read().unwrap_or_else(PoisonError::into_inner);
         kinds
             .iter()
             .filter(|(_, kind)| kind.runner.is_some())
@@ -101,7 +119,7 @@ impl Shared {
     /// Takes the kinds as the store has them, asked at a moment. Settings that this version cannot read leave the kind
     /// without a runner here: another version may know better.
     fn learn(&self, kinds: &[Kind], asked: Moment) {
-        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.kinds.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut fresh = BTreeMap::new();
         for kind in kinds {
             let settings = match read_settings(kind) {
@@ -128,7 +146,7 @@ impl Shared {
     /// Takes one kind as the store has it, asked at a moment.
     pub(crate) fn learn_one(&self, kind: &Kind, asked: Moment) {
         let Ok(settings) = read_settings(kind) else { return };
-        let mut known = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.kinds.known.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.remove(&kind.name);
         if let Some(newer) = before.as_ref().filter(|known| known.is_newer(kind, asked)) {
             known.insert(kind.name.clone(), Arc::clone(newer));
@@ -148,8 +166,8 @@ impl Shared {
             return Arc::clone(known);
         }
         let name = &kind.name;
-        let handler = self.handlers.get(name).cloned();
-        let runner = handler.or_else(|| self.source.as_ref()?(name, &settings));
+        let handler = self.kinds.handlers.get(name).cloned();
+        let runner = handler.or_else(|| self.kinds.source.as_ref()?(name, &settings));
         let known = known.as_deref();
         let same = known.filter(|known| known.settings.breaker == settings.breaker);
         let targets = match same {
@@ -159,18 +177,18 @@ impl Shared {
                 Arc::new(Targets::new(name, breaker, &self.clock, &self.random))
             }
         };
-        let meters = self.meters.kind(name);
+        let meters = self.reports.meters.kind(name);
         let runs = runner.is_some();
         let news = self.admission.learn(&KindFact { kind, settings: &settings, runs });
         if news.is_back {
             meters.unparked(self.clock.now());
-            self.look.notify_one();
+            self.signals.look.notify_one();
         }
         if news.is_parked {
             self.admission.parking.notify_one();
         }
         // What waits here may have to go, or may start.
-        let _ = self.to_dispatch.send(Command::Place);
+        let _ = self.signals.to_dispatch.send(Command::Place);
         Arc::new(KindEntry {
             ceilings: settings.ceilings(),
             settings,
@@ -187,19 +205,19 @@ impl Shared {
 
     /// Returns every kind.
     pub(crate) fn kinds(&self) -> Vec<(KindName, Arc<KindEntry>)> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.known.read().unwrap_or_else(PoisonError::into_inner);
         kinds.iter().map(|(name, kind)| (name.clone(), Arc::clone(kind))).collect()
     }
 
     /// Hears which engines live.
     pub(crate) fn set_living(&self, living: Vec<HolderId>) {
         self.admission.apply(Fact::Fleet { living: living.len() });
-        self.shards.heard(self.holder(), living);
+        self.intake.shards.heard(self.holder(), living);
     }
 
     /// Returns whether a kind that this engine or its workers run is parked.
     pub(crate) fn has_parked(&self) -> bool {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.known.read().unwrap_or_else(PoisonError::into_inner);
         let concerns = |kind: &Arc<KindEntry>| {
             kind.parked.is_some() && (kind.runner.is_some() || kind.is_for_workers())
         };

@@ -47,6 +47,8 @@ mod retention;
 mod guard;
 pub mod notify;
 mod shared;
+mod leases;
+mod signals;
 mod kinds;
 mod builder;
 mod engine;

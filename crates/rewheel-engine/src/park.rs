@@ -121,7 +121,7 @@ impl Parking {
         let holder = self.shared.holder();
         let is_down = state != BreakerState::Closed;
         if state == BreakerState::HalfOpen && kind.parked.is_none() {
-            self.shared.look.notify_one();
+            self.shared.signals.look.notify_one();
         }
         // Noted only once the store has heard it.
         if is_down && kind.parked.is_none() && !admission.suspects(holder, name) {
@@ -185,7 +185,7 @@ impl Parking {
             self.shared.admission.apply(Fact::ProbeDue { kind: name.clone(), generation });
         } else if now >= *at {
             self.change(name, KindChange::Probe { generation, holder }).await?;
-            self.shared.look.notify_one();
+            self.shared.signals.look.notify_one();
         }
         Ok(())
     }

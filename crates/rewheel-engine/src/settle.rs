@@ -59,7 +59,7 @@ struct Settle {
 
 impl Settle {
     async fn all(self, batch: Vec<Finished>) {
-        let call = self.shared.calls.begin();
+        let call = self.shared.leases.calls.begin();
         let frees_places = batch.iter().any(|finished| finished.slot.is_some());
         // A holder that died and joined again has results under both names.
         let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
@@ -76,8 +76,8 @@ impl Settle {
         call.end();
         // Who only puts jobs off must not be the one who looks for the next: others may have a grant.
         if frees_places {
-            let _ = self.shared.to_dispatch.send(Command::Place);
-            self.shared.look.notify_one();
+            let _ = self.shared.signals.to_dispatch.send(Command::Place);
+            self.shared.signals.look.notify_one();
         }
     }
 
@@ -131,7 +131,7 @@ impl Settle {
         if let Ok(Settled::Applied(_) | Settled::AlreadyApplied(_)) = answer
             && is_counted
         {
-            self.shared.meters.kind(&waiting.job.lane.kind).settled.count(&settlement);
+            self.shared.reports.meters.kind(&waiting.job.lane.kind).settled.count(&settlement);
         }
         match answer {
             Ok(
@@ -147,29 +147,29 @@ impl Settle {
                 job.failure = settlement.failure;
                 waiting.due = self.shared.moment_in(due_in);
                 waiting.overdue = Duration::ZERO;
-                self.shared.hold(waiting.lease());
-                let _ = self.shared.to_dispatch.send(Command::Leased(vec![waiting]));
+                self.shared.leases.hold(waiting.lease());
+                let _ = self.shared.signals.to_dispatch.send(Command::Leased(vec![waiting]));
             }
             Ok(Settled::Applied(outcome) | Settled::AlreadyApplied(outcome)) => {
                 tracing::debug!(job = %lease.job, decision, ?outcome, "settled");
                 if let Outcome::LetGo(to) = outcome {
                     let kind = &waiting.job.lane.kind;
-                    self.shared.events.tell([(lease.job, kind, Some(State::Leased), to)]);
+                    self.shared.reports.events.tell([(lease.job, kind, Some(State::Leased), to)]);
                 }
                 if outcome == Outcome::LetGo(State::Dead) {
-                    self.shared.meters.kind(&waiting.job.lane.kind).died_of(&settlement);
+                    self.shared.reports.meters.kind(&waiting.job.lane.kind).died_of(&settlement);
                     self.shared.note_dead([lease.job]);
                 }
-                self.shared.forget(lease);
+                self.shared.leases.forget(lease);
             }
             Ok(Settled::Lost) => {
                 tracing::warn!(job = %lease.job, fence = lease.fence.get(), decision,
                     "result dropped: the lease was superseded");
-                self.shared.forget(lease);
+                self.shared.leases.forget(lease);
             }
             Err(error) => {
                 tracing::error!(job = %lease.job, %error, "the store refuses a result");
-                self.shared.forget(lease);
+                self.shared.leases.forget(lease);
             }
         }
     }

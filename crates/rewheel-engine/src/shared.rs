@@ -5,22 +5,23 @@ use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::events::Log;
 use crate::gather::Gather;
-use crate::kinds::KindEntry;
+use crate::kinds::Kinds;
+use crate::leases::Leases;
 use crate::meters::{Meters, StoreMeters};
 use crate::notify::Desk;
 use crate::runner::Runner;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shards::{ShardRouter, Shards};
+use crate::signals::Signals;
 use crate::submit::IdTime;
 use crate::supervise::Loops;
 use crate::tenant_settings::TenantBook;
-use crate::workers::{LaneTurns, Owners};
-use rewheel::{CancelToken, Clock, Moment, Random};
-use rewheel_core::store::{Settled, Store};
-use rewheel_core::{Fence, HolderId, Job, JobId, Keep, KindName, Lease, Timestamp, Wanted};
+use crate::workers::Workers;
+use rewheel::{Clock, Moment, Random};
+use rewheel_core::store::Store;
+use rewheel_core::{HolderId, Job, JobId, Keep, KindName, Lease, Timestamp, Wanted};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
@@ -28,60 +29,49 @@ use tokio::sync::{Notify, mpsc};
 pub(crate) type RunnerSource =
     dyn Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + Send + Sync;
 
-/// One engine, seen from its loops.
+/// One engine, seen from its loops: a handle for each part, which has one owner.
 pub(crate) struct Shared {
     /// Answers within the statement timeout, see [`GuardedStore`](crate::guard::GuardedStore).
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: EngineSettings,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
-    id_time: IdTime,
-    self_audit: bool,
-    /// Handlers of this program; they outlast every change of settings.
-    pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
-    pub(crate) source: Option<Box<RunnerSource>>,
-    pub(crate) kinds: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    /// The kinds, and what runs them.
+    pub(crate) kinds: Kinds,
     /// Decides what may run.
     pub(crate) admission: Arc<Admission>,
-    pub(crate) caps: Caps,
-    pub(crate) owners: Owners,
-    pub(crate) lane_turns: LaneTurns,
+    /// Who this engine is, and which jobs it has.
+    pub(crate) leases: Leases,
+    /// How jobs come in.
+    pub(crate) intake: Intake,
+    /// Remote workers, as this engine serves them.
+    pub(crate) workers: Workers,
+    /// How the loops wake each other.
+    pub(crate) signals: Signals,
+    /// Whether the loops run.
     pub(crate) loops: Loops,
+    /// What people and other programs hear.
+    pub(crate) reports: Reports,
+}
+
+/// How jobs come in.
+pub(crate) struct Intake {
+    /// Live jobs that tenants may have.
+    pub(crate) caps: Caps,
     /// Single jobs on their way in.
     pub(crate) gather: Gather,
     pub(crate) shards: Shards,
-    pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
-    pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
-    /// Wakes the claim loop: there is room, or there may be work.
-    pub(crate) look: Notify,
-    /// Wakes the housekeeping: somebody died.
-    pub(crate) sweep: Notify,
-    pub(crate) calls: Calls,
+    id_time: IdTime,
+}
+
+/// What people and other programs hear.
+pub(crate) struct Reports {
     /// What was counted.
     pub(crate) meters: Meters,
-    /// What happened, for whoever listens.
+    /// What happened, for those who listen.
     pub(crate) events: Arc<Log>,
     /// Not there without notifiers.
     pub(crate) desk: Option<Arc<Desk>>,
-    holder: Mutex<HolderId>,
-    held: Mutex<BTreeMap<JobId, Held>>,
-    /// Jobs that are due and wait for a place.
-    pub(crate) ready: AtomicUsize,
-    /// Jobs that wait in the wheel.
-    pub(crate) waiting: AtomicUsize,
-    given_back: AtomicUsize,
-    ticks: AtomicU64,
-    stopping: AtomicBool,
-    doubtful: AtomicBool,
-    /// When the last renewal was sent that succeeded.
-    renewed: Mutex<Moment>,
-}
-
-/// A job in this engine's hands.
-struct Held {
-    fence: Fence,
-    /// Set once it runs: what only waits is not told to stop.
-    cancel: Option<CancelToken>,
 }
 
 /// A job that waits in this engine.
@@ -156,76 +146,61 @@ impl Shared {
         to_settle: mpsc::UnboundedSender<Finished>,
     ) -> Shared {
         let holder = HolderId::new(parts.id_time.now(), &parts.random);
+        let clock = Clock::system();
         let admission = Admission::new(Setup {
             slots: parts.settings.places,
             holder,
             tenants: parts.tenants.clone(),
-            clock: Clock::system(),
+            clock: clock.clone(),
             random: parts.random.clone(),
             beat: parts.settings.lease_ttl / 3,
         });
+        let is_remote = parts.store.capabilities().remote;
         Shared {
             admission,
-            shards: Shards::new(parts.router, parts.store.capabilities().remote),
+            kinds: Kinds::new(parts.handlers, parts.source),
+            leases: Leases::new(holder, Calls::new(parts.unsure), parts.self_audit, clock.now()),
+            intake: Intake {
+                caps: Caps::new(parts.tenants),
+                gather: Gather::default(),
+                shards: Shards::new(parts.router, is_remote),
+                id_time: parts.id_time,
+            },
+            workers: Workers::default(),
+            signals: Signals::new(to_dispatch, to_settle),
+            loops: Loops::default(),
+            reports: Reports {
+                meters: Meters::new(parts.store_meters),
+                events: parts.events,
+                desk: parts.desk,
+            },
             store: parts.store,
             settings: parts.settings,
-            clock: Clock::system(),
+            clock,
             random: parts.random,
-            id_time: parts.id_time,
-            self_audit: parts.self_audit,
-            handlers: parts.handlers,
-            source: parts.source,
-            kinds: RwLock::default(),
-            caps: Caps::new(parts.tenants),
-            owners: Owners::default(),
-            lane_turns: LaneTurns::default(),
-            loops: Loops::default(),
-            gather: Gather::default(),
-            to_dispatch,
-            to_settle,
-            look: Notify::new(),
-            sweep: Notify::new(),
-            calls: Calls::new(parts.unsure),
-            meters: Meters::new(parts.store_meters),
-            events: parts.events,
-            desk: parts.desk,
-            holder: Mutex::new(holder),
-            held: Mutex::default(),
-            ready: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
-            given_back: AtomicUsize::new(0),
-            ticks: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            doubtful: AtomicBool::new(false),
-            renewed: Mutex::new(Clock::system().now()),
         }
     }
 
     pub(crate) fn new_id(&self) -> JobId {
-        JobId::new(self.id_time.now(), &self.random)
+        JobId::new(self.intake.id_time.now(), &self.random)
     }
 
     /// Returns the time as this node has it, to be told and never to be compared.
     pub(crate) fn node_time(&self) -> Timestamp {
-        self.id_time.now()
+        self.intake.id_time.now()
     }
 
     /// Makes the id of a holder, fresh at each life.
     pub(crate) fn new_holder_id(&self) -> HolderId {
-        HolderId::new(self.id_time.now(), &self.random)
-    }
-
-    /// Whether to look for jobs that were leased without an answer.
-    pub(crate) fn audits_itself(&self) -> bool {
-        self.self_audit
+        HolderId::new(self.intake.id_time.now(), &self.random)
     }
 
     pub(crate) fn holder(&self) -> HolderId {
-        *lock(&self.holder)
+        self.leases.holder()
     }
 
     pub(crate) fn set_holder(&self, holder: HolderId) {
-        *lock(&self.holder) = holder;
+        self.leases.set_holder(holder);
         self.admission.apply(Fact::Holder(holder));
     }
 
@@ -234,108 +209,13 @@ impl Shared {
         Keep { job: self.settings.keep_ended, key: self.settings.keep_keys }
     }
 
-    /// Notes that a job is in this engine's hands.
-    pub(crate) fn hold(&self, lease: Lease) {
-        let held = Held { fence: lease.fence, cancel: None };
-        lock(&self.held).insert(lease.job, held);
-    }
-
-    /// Notes that it no longer is; a newer lease of it stays.
-    pub(crate) fn forget(&self, lease: Lease) {
-        let mut held = lock(&self.held);
-        if held.get(&lease.job).is_some_and(|held| held.fence <= lease.fence) {
-            held.remove(&lease.job);
-        }
-    }
-
-    pub(crate) fn holds(&self, lease: Lease) -> bool {
-        lock(&self.held).get(&lease.job).is_some_and(|held| held.fence == lease.fence)
-    }
-
-    /// Notes that a job in this engine's hands starts. Returns what tells its handler to stop;
-    /// nothing if the job is not in its hands any more, or by a newer lease.
-    pub(crate) fn begin(&self, lease: Lease) -> Option<CancelToken> {
-        let mut held = lock(&self.held);
-        let held = held.get_mut(&lease.job).filter(|held| held.fence == lease.fence)?;
-        Some(held.cancel.insert(CancelToken::new()).clone())
-    }
-
-    /// Tells a handler to stop.
-    pub(crate) fn cancel(&self, lease: Lease) {
-        if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence)
-            && let Some(cancel) = &held.cancel
-        {
-            cancel.cancel();
-        }
-    }
-
-    /// Tells every handler to stop.
-    pub(crate) fn cancel_all(&self) {
-        for cancel in lock(&self.held).values().filter_map(|held| held.cancel.as_ref()) {
-            cancel.cancel();
-        }
-    }
-
-    /// Returns how many jobs are in this engine's hands.
-    pub(crate) fn held_count(&self) -> usize {
-        lock(&self.held).len()
-    }
-
-    /// Counts what the store took back.
-    pub(crate) fn note_given_back(&self, answers: &[Settled]) {
-        let applied = answers.iter().filter(|answer| matches!(answer, Settled::Applied(_)));
-        self.given_back.fetch_add(applied.count(), Ordering::Relaxed);
-    }
-
-    /// Returns how many jobs were given back so far.
-    pub(crate) fn given_back(&self) -> usize {
-        self.given_back.load(Ordering::Relaxed)
-    }
-
-    /// Returns how many attempts have a slot.
-    pub(crate) fn running(&self) -> usize {
-        self.admission.running()
-    }
-
-    /// Returns how many jobs wait here for their time or for a place.
-    pub(crate) fn waiting_count(&self) -> usize {
-        self.ready.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn tick(&self) {
-        self.ticks.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn ticks(&self) -> u64 {
-        self.ticks.load(Ordering::Relaxed)
-    }
-
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        self.look.notify_one();
+        self.signals.are_stopping()
     }
 
     pub(crate) fn is_doubtful(&self) -> bool {
         // An engine that failed starts nothing more, whatever its lease says.
-        self.doubtful.load(Ordering::Acquire) || self.loops.failure().is_some()
-    }
-
-    /// Returns when the last renewal of the lease was sent that succeeded; when the engine started, if none was yet.
-    pub(crate) fn renewed(&self) -> Moment {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set_renewed(&self, renewed: Moment) {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
-    }
-
-    /// Returns whether that is news.
-    pub(crate) fn set_doubtful(&self, doubtful: bool) -> bool {
-        self.doubtful.swap(doubtful, Ordering::AcqRel) != doubtful
+        self.leases.are_doubtful() || self.loops.failure().is_some()
     }
 
     /// Translates what a store says is left until an instant of its clock.
@@ -349,7 +229,11 @@ impl Shared {
         let now = self.clock.now();
         let is_due = due_in.is_zero();
         Waiting {
-            overdue: if is_due { self.meters.overdue(job.due, now) } else { Duration::ZERO },
+            overdue: if is_due {
+                self.reports.meters.overdue(job.due, now)
+            } else {
+                Duration::ZERO
+            },
             job: Arc::new(job),
             holder,
             due: self.moment_in(due_in),

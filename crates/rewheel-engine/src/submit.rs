@@ -181,7 +181,7 @@ impl<'a> Submit<'a> {
     /// Says which of its settings cannot be.
     pub fn into_job(self) -> Result<NewJob, SubmitError> {
         let job = self.job?;
-        let routed = self.engine.shared().shards.route(std::slice::from_ref(&job));
+        let routed = self.engine.shared().intake.shards.route(std::slice::from_ref(&job));
         Ok(routed.and_then(|mut routed| routed.pop()).unwrap_or(job))
     }
 
@@ -267,7 +267,7 @@ pub(crate) async fn insert(
     insert: &Insert<'_>,
 ) -> Result<Vec<Inserted>, StoreError> {
     let direct = direct(shared, insert);
-    let call = direct.is_some().then(|| shared.calls.begin());
+    let call = direct.is_some().then(|| shared.leases.calls.begin());
     let answers = match insert.jobs {
         [job] if direct.is_none() && is_simple(insert) => gather::insert(shared, job).await?,
         _ => {
@@ -280,19 +280,19 @@ pub(crate) async fn insert(
         Inserted::Created { leased: Some(_), .. } => Some((job.id, &job.kind, None, State::Leased)),
         Inserted::Duplicate { .. } | Inserted::Refused(_) | Inserted::LeftOut => None,
     });
-    shared.events.tell(stored);
+    shared.reports.events.tell(stored);
     if let (Some((direct, ticket)), [new], [answer]) = (direct, insert.jobs, answers.as_slice()) {
         match leased_to(direct, new, answer) {
             Some((job, now)) => {
                 let deadline_in = Shared::left(job.deadline, now);
                 let waiting = shared.waiting(job, direct.holder, Duration::ZERO, deadline_in);
-                shared.hold(waiting.lease());
-                let _ = shared.to_dispatch.send(Command::Direct(Box::new(waiting), ticket));
+                shared.leases.hold(waiting.lease());
+                let _ = shared.signals.to_dispatch.send(Command::Direct(Box::new(waiting), ticket));
             }
             // A duplicate, or one behind others: it starts nothing here.
             None => {
                 ticket.unused();
-                let _ = shared.to_dispatch.send(Command::Place);
+                let _ = shared.signals.to_dispatch.send(Command::Place);
             }
         }
     }

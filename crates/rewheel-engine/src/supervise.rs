@@ -140,7 +140,7 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
     shared.notify_error("engine_failed", "an engine stopped by itself", &failure);
     // Whatever happens below, the failure is reported.
     let _reported = Reported(Arc::clone(shared));
-    shared.cancel_all();
+    shared.leases.cancel_all();
     let (leaving, clock) = (Arc::clone(shared), shared.clock.clone());
     let leaves = Caught(Box::pin(async move { leave(&leaving).await }));
     tokio::select! {

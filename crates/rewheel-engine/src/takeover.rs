@@ -24,7 +24,7 @@ impl Takeover {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = self.shared.sweep.notified() => {}
+                () = self.shared.signals.sweep.notified() => {}
                 () = self.shared.clock.sleep(self.shared.settings.housekeeping) => {}
             }
         }
@@ -63,13 +63,13 @@ impl Takeover {
 pub(crate) fn report(shared: &Shared, events: &[JobEvent]) {
     events.iter().for_each(|event| count(shared, event));
     shared.notify_of(events);
-    shared.events.tell_of(events);
+    shared.reports.events.tell_of(events);
 }
 
 fn count(shared: &Shared, event: &JobEvent) {
     let is_takeover = event.cause == Cause::Takeover;
     if is_takeover || event.to == State::Dead {
-        let meters = shared.meters.kind(&event.kind);
+        let meters = shared.reports.meters.kind(&event.kind);
         meters.takeovers.fetch_add(u64::from(is_takeover), Ordering::Relaxed);
         if event.to == State::Dead {
             meters.died(if is_takeover { Category::Unknown } else { Category::Deadline });

@@ -22,6 +22,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What this engine remembers of workers.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    pub(crate) owners: Owners,
+    pub(crate) lane_turns: LaneTurns,
+}
+
 /// A worker, as its owner may use it: proof that the worker exists and that the caller created it.
 #[derive(Debug)]
 pub struct RemoteWorker<'a> {
@@ -77,7 +84,7 @@ impl Engine {
         let (role, lease_ttl) = (Role::Worker { owner }, shared.settings.lease_ttl);
         let holder = NewHolder { id, name: name.to_owned(), role, lease_ttl };
         shared.store.join(&holder).await?;
-        shared.owners.remember(id, owner);
+        shared.workers.owners.remember(id, owner);
         Ok(RemoteWorker { engine: self, id })
     }
 
@@ -92,12 +99,12 @@ impl Engine {
         caller: WorkerOwner,
     ) -> Result<RemoteWorker<'_>, WorkerError> {
         let shared = self.shared();
-        let owner = match shared.owners.find(id) {
+        let owner = match shared.workers.owners.find(id) {
             Some(owner) => owner,
             None => {
                 let holder = shared.store.holder(id).await?.ok_or(WorkerError::Expired(id))?;
                 let owner = holder.role.owner().ok_or(WorkerError::NotOwner(id))?;
-                shared.owners.remember(id, owner);
+                shared.workers.owners.remember(id, owner);
                 owner
             }
         };

@@ -90,7 +90,7 @@ fn refuse(
         match left.checked_sub(1) {
             Some(rest) => *left = rest,
             None => {
-                let jobs_max = shared.caps.jobs_max(tenant).unwrap_or(u64::MAX);
+                let jobs_max = shared.intake.caps.jobs_max(tenant).unwrap_or(u64::MAX);
                 *answer = Some(Inserted::Refused(Refusal::TenantFull { jobs_max }));
             }
         }

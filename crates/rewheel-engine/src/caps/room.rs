@@ -81,7 +81,7 @@ impl Room {
 
     /// Asks the store for as much as is needed. Whoever does it has the turn.
     async fn ask(&self, shared: &Shared, tenant: &Tenant, needed: u64) -> Answer<()> {
-        let Some(jobs_max) = shared.caps.jobs_max(tenant) else { return Ok(()) };
+        let Some(jobs_max) = shared.intake.caps.jobs_max(tenant) else { return Ok(()) };
         let (holder, holders) = (shared.holder(), shared.admission.living() as u64);
         let on_the_way = self.counts().ask(holder, shared.clock.now());
         let tenant = tenant.clone();

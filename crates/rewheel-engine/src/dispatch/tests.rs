@@ -60,7 +60,7 @@ fn waiting(shared: &Shared, kind: &KindName) -> Waiting {
     let due = Timestamp::from_millis(0);
     let job = crate::submit::leased_job(&new, direct, due, Fence::new(1));
     let waiting = shared.waiting(job, direct.holder, Duration::from_secs(60), None);
-    shared.hold(waiting.lease());
+    shared.leases.hold(waiting.lease());
     waiting
 }
 
@@ -84,8 +84,8 @@ async fn a_rate_that_waits_for_a_place_does_not_wake_the_loop_all_the_time() {
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(engine.status().places_free, 0);
-    let before = engine.shared().ticks();
+    let before = engine.shared().signals.ticks();
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let ticks = engine.shared().ticks() - before;
+    let ticks = engine.shared().signals.ticks() - before;
     assert!(ticks < 100, "{ticks} ticks in 10 s");
 }

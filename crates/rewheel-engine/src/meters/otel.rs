@@ -101,7 +101,7 @@ impl Engine {
                 Form::Histogram => {}
             }
         }
-        let (instruments, meters) = (Instruments::new(meter), &self.shared().meters);
+        let (instruments, meters) = (Instruments::new(meter), &self.shared().reports.meters);
         let claim_batch = instruments.claim_batch.clone();
         meters.claim_batch.mirror(Mirror { instrument: claim_batch, labels: Vec::new() });
         let _ = meters.store.instruments.set(instruments.clone());

@@ -146,7 +146,7 @@ pub static METERS: [Meter; 27] = [
         labels: &[],
         help: "How many jobs each claim brought.",
         read: |from| {
-            let read = from.shared.meters.claim_batch.read();
+            let read = from.shared.reports.meters.claim_batch.read();
             vec![sample([], Value::Distribution(read))]
         },
     },
@@ -172,7 +172,7 @@ pub static METERS: [Meter; 27] = [
         unit: "{job}",
         labels: &[],
         help: "Jobs that wait here for their time.",
-        read: |from| one(from.shared.waiting.load(Ordering::Relaxed) as u64),
+        read: |from| one(from.shared.signals.waiting.load(Ordering::Relaxed) as u64),
     },
     Meter {
         name: "rewheel.ready.jobs",
@@ -180,7 +180,7 @@ pub static METERS: [Meter; 27] = [
         unit: "{job}",
         labels: &[],
         help: "Jobs that are due here, and wait for a place.",
-        read: |from| one(from.shared.ready.load(Ordering::Relaxed) as u64),
+        read: |from| one(from.shared.signals.ready.load(Ordering::Relaxed) as u64),
     },
     Meter {
         name: "rewheel.lease.doubtful",
@@ -216,7 +216,7 @@ pub static METERS: [Meter; 27] = [
         labels: &["outcome"],
         help: "Renewals of the lease of this engine: renewed, failed, or dead where it was taken for that.",
         read: |from| {
-            let counts = RENEWED.into_iter().zip(from.shared.meters.renewals());
+            let counts = RENEWED.into_iter().zip(from.shared.reports.meters.renewals());
             counts.map(|(outcome, count)| sample([outcome.into()], Value::Count(count))).collect()
         },
     },
@@ -235,7 +235,7 @@ pub static METERS: [Meter; 27] = [
         labels: &["verb"],
         help: "How long calls of the store took, each with its attempts.",
         read: |from| {
-            let verbs = from.shared.meters.store.verbs();
+            let verbs = from.shared.reports.meters.store.verbs();
             let read = verbs.iter().map(|(verb, meters)| {
                 sample([(*verb).into()], Value::Distribution(meters.duration.read()))
             });
@@ -267,7 +267,7 @@ fn load(count: &AtomicU64) -> u64 {
 /// Reads something of every kind that is known here.
 fn of_kinds(from: &Source<'_>, read: impl Fn(&str, &KindMeters, &mut Vec<Sample>)) -> Vec<Sample> {
     let mut samples = Vec::new();
-    for (name, meters) in from.shared.meters.kinds() {
+    for (name, meters) in from.shared.reports.meters.kinds() {
         read(name.as_str(), &meters, &mut samples);
     }
     samples
@@ -344,7 +344,7 @@ fn dead(from: &Source<'_>) -> Vec<Sample> {
 
 fn store_calls(from: &Source<'_>) -> Vec<Sample> {
     let mut samples = Vec::new();
-    for (verb, meters) in from.shared.meters.store.verbs() {
+    for (verb, meters) in from.shared.reports.meters.store.verbs() {
         for (outcome, count) in CALLED.into_iter().zip(meters.read_calls()) {
             samples.push(sample([verb.into(), outcome.into()], Value::Count(count)));
         }

@@ -152,7 +152,7 @@ impl Shared {
     /// Tells whoever wants to hear it, without waiting for anybody. What it says is only put
     /// together where there is a notifier.
     pub(crate) fn notify(&self, notice: impl FnOnce() -> Notice) {
-        if let Some(desk) = &self.desk {
+        if let Some(desk) = &self.reports.desk {
             let notice = Notice { holder: Some(self.holder()), ..notice() };
             desk.offer(&notice, self.clock.now());
         }
@@ -160,13 +160,13 @@ impl Shared {
 
     /// Returns what became of notices, by notifier.
     pub(crate) fn notify_counts(&self) -> Vec<NotifyCounts> {
-        let channels = self.desk.iter().flat_map(|desk| &desk.channels);
+        let channels = self.reports.desk.iter().flat_map(|desk| &desk.channels);
         channels.map(|channel| channel.counts()).collect()
     }
 
     /// Notes that jobs became dead letters by this engine's doing: it is the first to tell.
     pub(crate) fn note_dead(&self, jobs: impl IntoIterator<Item = JobId>) {
-        let Some(desk) = &self.desk else { return };
+        let Some(desk) = &self.reports.desk else { return };
         let mut is_news = false;
         for job in jobs {
             let mut ours = desk.ours();
@@ -183,7 +183,7 @@ impl Shared {
 
 /// Gives notices that are on their way some time to arrive, before everything ends.
 pub(crate) async fn finish(shared: &Shared) {
-    let Some(desk) = &shared.desk else { return };
+    let Some(desk) = &shared.reports.desk else { return };
     desk.wake();
     let ends = shared.clock.now().plus(FINISH_MAX);
     while !desk.is_idle() && !ends.since(shared.clock.now()).is_zero() {

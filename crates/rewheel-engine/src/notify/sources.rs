@@ -99,7 +99,7 @@ impl Why {
 impl Shared {
     /// Tells what the store did to jobs: takeovers, and deaths.
     pub(crate) fn notify_of(&self, events: &[JobEvent]) {
-        if self.desk.is_none() {
+        if self.reports.desk.is_none() {
             return;
         }
         for notice in takeovers(events) {

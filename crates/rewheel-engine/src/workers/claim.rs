@@ -89,7 +89,7 @@ impl RemoteWorker<'_> {
         give_passes_back(shared, &plan, leased.as_deref().unwrap_or_default());
         let leased = self.keep(leased?, &known).await?;
         let (from, to) = (Some(State::Scheduled), State::Leased);
-        shared.meters.claim_batch.note(leased.len() as u64);
+        shared.reports.meters.claim_batch.note(leased.len() as u64);
         for leased in &leased {
             if let Some(kind) = known.get(&leased.job.lane.kind) {
                 // A worker starts what it gets.
@@ -97,7 +97,7 @@ impl RemoteWorker<'_> {
             }
         }
         let jobs = leased.iter().map(|leased| &leased.job);
-        shared.events.tell(jobs.map(|job| (job.id, &job.lane.kind, from, to)));
+        shared.reports.events.tell(jobs.map(|job| (job.id, &job.lane.kind, from, to)));
         Ok(leased)
     }
 
@@ -238,7 +238,7 @@ impl RemoteWorker<'_> {
     /// they must not hide the others.
     async fn due_lanes(&self, kinds: &[KindName]) -> Answer<Vec<LaneHead>> {
         let shared = self.shared();
-        let mut after = shared.lane_turns.after(kinds);
+        let mut after = shared.workers.lane_turns.after(kinds);
         let mut is_first_round = after.is_some();
         let mut due = Vec::new();
         for _ in 0..PAGES_MAX {
@@ -252,7 +252,7 @@ impl RemoteWorker<'_> {
             // From the first lane on, once.
             is_first_round &= !is_last;
         }
-        shared.lane_turns.set(kinds, after);
+        shared.workers.lane_turns.set(kinds, after);
         Ok(due)
     }
 
@@ -261,7 +261,7 @@ impl RemoteWorker<'_> {
         let shared = self.shared();
         let mut has = Has::default();
         let is_free = |kind: &Arc<KindEntry>| kind.settings.concurrency_max.is_none();
-        if known.values().all(is_free) && !shared.caps.limit_concurrency() {
+        if known.values().all(is_free) && !shared.intake.caps.limit_concurrency() {
             return Ok(has);
         }
         let leases = shared.store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;

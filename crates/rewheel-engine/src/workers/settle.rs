@@ -131,13 +131,13 @@ impl RemoteWorker<'_> {
             shared.note_dead([settlement.lease.job]);
         }
         if let Some(kind) = kinds.get(&settlement.lease.job) {
-            let meters = shared.meters.kind(kind);
+            let meters = shared.reports.meters.kind(kind);
             meters.settled.count(settlement);
             meters.duration.took(settlement.ran.duration);
             if state == State::Dead {
                 meters.died_of(settlement);
             }
-            shared.events.tell([(settlement.lease.job, kind, Some(State::Leased), state)]);
+            shared.reports.events.tell([(settlement.lease.job, kind, Some(State::Leased), state)]);
         }
         Ok(WorkerSettled::Settled(state))
     }

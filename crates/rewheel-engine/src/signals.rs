@@ -1,0 +1,63 @@
+//! How the loops of one engine tell each other that there is something to do.
+
+use crate::shared::{Command, Finished};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tokio::sync::{Notify, mpsc};
+
+/// Queues, wake-ups and counters between loops.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
+    pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
+    /// Wakes the claim loop: there is room, or there may be work.
+    pub(crate) look: Notify,
+    /// Wakes the takeover: a holder died.
+    pub(crate) sweep: Notify,
+    /// Jobs that are due and wait for a slot.
+    pub(crate) ready: AtomicUsize,
+    /// Jobs that wait in the wheel.
+    pub(crate) waiting: AtomicUsize,
+    ticks: AtomicU64,
+    stopping: AtomicBool,
+}
+
+impl Signals {
+    pub(crate) fn new(
+        to_dispatch: mpsc::UnboundedSender<Command>,
+        to_settle: mpsc::UnboundedSender<Finished>,
+    ) -> Signals {
+        Signals {
+            to_dispatch,
+            to_settle,
+            look: Notify::new(),
+            sweep: Notify::new(),
+            ready: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            ticks: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns how many jobs wait here for their time or for a slot.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.ready.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Shows that the dispatch loop goes on.
+    pub(crate) fn tick(&self) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn are_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.look.notify_one();
+    }
+}
