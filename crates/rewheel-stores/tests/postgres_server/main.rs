@@ -10,6 +10,7 @@ mod fleet;
 mod connections;
 mod broken_ways;
 mod races;
+mod restore;
 mod plans;
 mod pgbouncer;
 mod tls;

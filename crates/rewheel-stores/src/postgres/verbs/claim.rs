@@ -2,7 +2,7 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
-use super::super::lanes::lane_at;
+use super::super::lanes::{Names, lane_at};
 use super::super::place::Place;
 use super::super::row::{
     count, fence, holder_uuid, instant, job_id, millis, read_claimed, tenant_text, uuid,
@@ -99,9 +99,11 @@ impl<'a> Wish<'a> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
         let listed_min = count(self.store.shared.listed_min as u64);
-        let done = self.store.shared.places.done();
+        let (done, done_at) = self.store.shared.places.done();
+        let names = Names::of(self.visits.iter().map(|(visit, _)| &visit.lane));
+        let [_, tenants, priorities, shards] = names.params();
         let (lanes, holds, graces) = &self.limits_of_time;
-        let params: [Param<'_>; 13] = [
+        let params: [Param<'_>; 17] = [
             &holder,
             &offset,
             &horizon,
@@ -115,6 +117,10 @@ impl<'a> Wish<'a> {
             &limit,
             &listed_min,
             &done,
+            tenants,
+            priorities,
+            shards,
+            &done_at,
         ];
         let rows = session.query(&CLAIM, &params).await?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
@@ -127,7 +133,8 @@ impl<'a> Wish<'a> {
             jobs.push((nth, row.try_get(2)?, job));
         }
         let list = rows.first().map(|row| row.try_get(26)).transpose()?.flatten();
-        self.store.shared.places.remember(&places, list);
+        let at = rows.first().map(|row| row.try_get(0)).transpose()?;
+        self.store.shared.places.remember(&places, list.zip(at));
         // An update returns its rows in no order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
         let (now, may_probe) = match rows.first() {
@@ -186,7 +193,8 @@ impl<'a> Wish<'a> {
         let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
         let mut jobs = Vec::new();
-        for (visit, lane) in &self.visits {
+        let known = &self.store.shared.lanes;
+        for (visit, _) in &self.visits {
             let kind = &visit.lane.kind;
             if probed.contains(kind) || visit.limit == 0 || jobs.len() >= limit {
                 continue;
@@ -195,7 +203,8 @@ impl<'a> Wish<'a> {
                 continue;
             }
             let (timeout, grace) = (millis(visit.attempt_timeout), millis(visit.grace));
-            let params: [Param<'_>; 6] = [&holder, lane, &offset, &horizon, &timeout, &grace];
+            let lane = known.number_in(session, &visit.lane).await?;
+            let params: [Param<'_>; 6] = [&holder, &lane, &offset, &horizon, &timeout, &grace];
             if let Some(row) = session.find(&PROBE, &params).await? {
                 let job = read_claimed(&row, visit.lane.clone(), self.claim.holder)?;
                 session.execute(&USE_PROBE, &[&kind.as_str(), &uuid(job.id)]).await?;
@@ -249,8 +258,9 @@ pub(in super::super) async fn lanes(
     let mut heads = Vec::new();
     for row in session.query(&LANES, &params).await? {
         let now = instant(row.try_get(0)?);
-        let due = instant(row.try_get(6)?);
-        heads.push(LaneHead { lane: lane_at(&row, 2)?, due, due_in: due.since(now) });
+        let (lane, due) = (lane_at(&row, 2)?, instant(row.try_get(6)?));
+        session.shared.lanes.check(&lane, row.try_get(1)?);
+        heads.push(LaneHead { lane, due, due_in: due.since(now) });
     }
     Ok(heads)
 }

@@ -58,9 +58,7 @@ pub(super) async fn lanes(
     for row in rows {
         numbers.push(row.try_get::<_, i32>(column)?);
     }
-    numbers.sort_unstable();
-    numbers.dedup();
-    session.shared.lanes.names(session, numbers.into_iter()).await
+    super::super::lanes::names(session, numbers.into_iter()).await
 }
 
 pub(super) fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Result<Lane, Trouble> {

@@ -188,7 +188,7 @@ async fn names(
     session: &Session<'_>,
     taken: &[(Live, Option<HolderId>)],
 ) -> Result<HashMap<i32, Lane>, Trouble> {
-    session.shared.lanes.names(session, taken.iter().map(|(live, _)| live.lane)).await
+    super::super::lanes::names(session, taken.iter().map(|(live, _)| live.lane)).await
 }
 
 fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, Trouble> {
