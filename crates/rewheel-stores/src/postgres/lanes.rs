@@ -215,7 +215,12 @@ pub(super) async fn names(
         return Ok(HashMap::new());
     }
     let rows = session.query(&NAME_LANES, &[&numbers]).await?;
-    rows.iter().map(read_lane).collect()
+    // A lane that cannot be read is as one that does not exist.
+    let read = |row| match read_lane(row) {
+        Ok(lane) => Some(Ok(lane)),
+        Err(trouble) => trouble.of_row().err().map(Err),
+    };
+    rows.iter().filter_map(read).collect()
 }
 
 /// Lanes as arrays, one for each column.

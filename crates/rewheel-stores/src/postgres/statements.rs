@@ -122,6 +122,7 @@ statements! {
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
+    SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
     SWEEP = "sql/sweep.sql" (INT8, INT8);
@@ -132,5 +133,6 @@ statements! {
     TOKENS = "sql/tokens.sql" (INT8);
     TRIM_ATTEMPTS = "sql/trim_attempts.sql" (UUID_ARRAY, INT8, INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
+    UNREADABLE = "sql/unreadable.sql" ();
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
 }

@@ -11,6 +11,7 @@ mod connections;
 mod broken_ways;
 mod races;
 mod restore;
+mod unreadable;
 mod plans;
 mod pgbouncer;
 mod tls;

@@ -11,6 +11,7 @@ use super::super::session::{Param, Session};
 use super::super::statements::{
     CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
 };
+use super::unreadable::{Unreadable, readable};
 use rewheel_core::store::{Answer, Claim, Extension, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
 use std::collections::HashSet;
@@ -26,6 +27,7 @@ impl PostgresStore {
         };
         let claimed = wish.claim(&session).await;
         let mut claimed = session.end(claimed).await?;
+        self.set_aside(&claimed.unreadable).await;
         if claimed.may_probe && claimed.jobs.len() < claim.limit {
             match self.probe(&wish, claim.limit - claimed.jobs.len()).await {
                 Ok(probes) => claimed.jobs.extend(probes),
@@ -66,6 +68,8 @@ struct Claimed {
     now: Timestamp,
     /// Whether the holder has the right to one job of a parked kind.
     may_probe: bool,
+    /// Jobs that were leased and cannot be read.
+    unreadable: Unreadable,
 }
 
 impl<'a> Wish<'a> {
@@ -125,16 +129,21 @@ impl<'a> Wish<'a> {
         let rows = session.query(&CLAIM, &params).await?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
         let mut places: Vec<(Lease, Place)> = Vec::with_capacity(rows.len());
+        let mut unreadable = Unreadable::default();
         for row in &rows {
             let nth = self.nth(row.try_get(1)?)?;
             let lane = self.visits[nth].0.lane.clone();
-            let job = read_claimed(row, lane, self.claim.holder)?;
+            let id = job_id(row.try_get(4)?);
+            let read = read_claimed(row, lane, self.claim.holder);
+            let Some(job) = unreadable.check(id, read)? else { continue };
             places.push((Lease { job: job.id, fence: job.fence }, row.try_get(3)?));
             jobs.push((nth, row.try_get(2)?, job));
         }
         let list = rows.first().map(|row| row.try_get(26)).transpose()?.flatten();
         let at = rows.first().map(|row| row.try_get(0)).transpose()?;
-        self.store.shared.places.remember(&places, list.zip(at));
+        // A list that names a job which is not settled is left to the sweep.
+        let list = list.zip(at).filter(|_| unreadable.is_empty());
+        self.store.shared.places.remember(&places, list);
         // An update returns its rows in no order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
         let (now, may_probe) = match rows.first() {
@@ -147,7 +156,8 @@ impl<'a> Wish<'a> {
             None => self.look(session).await?,
         };
         self.note_floors(&jobs, now);
-        Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+        let jobs = jobs.into_iter().map(|(_, _, job)| job).collect();
+        Ok(Claimed { jobs, now, may_probe, unreadable })
     }
 
     /// Which visit a lane's jobs come from.
@@ -192,7 +202,7 @@ impl<'a> Wish<'a> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
-        let mut jobs = Vec::new();
+        let (mut jobs, mut unreadable) = (Vec::new(), Unreadable::default());
         let known = &self.store.shared.lanes;
         for (visit, _) in &self.visits {
             let kind = &visit.lane.kind;
@@ -206,12 +216,14 @@ impl<'a> Wish<'a> {
             let lane = known.number_in(session, &visit.lane).await?;
             let params: [Param<'_>; 6] = [&holder, &lane, &offset, &horizon, &timeout, &grace];
             if let Some(row) = session.find(&PROBE, &params).await? {
-                let job = read_claimed(&row, visit.lane.clone(), self.claim.holder)?;
+                let read = read_claimed(&row, visit.lane.clone(), self.claim.holder);
+                let Some(job) = unreadable.check(job_id(row.try_get(4)?), read)? else { continue };
                 session.execute(&USE_PROBE, &[&kind.as_str(), &uuid(job.id)]).await?;
                 probed.insert(kind);
                 jobs.push(job);
             }
         }
+        unreadable.set_aside(session).await?;
         Ok(jobs)
     }
 }
@@ -258,7 +270,9 @@ pub(in super::super) async fn lanes(
     let mut heads = Vec::new();
     for row in session.query(&LANES, &params).await? {
         let now = instant(row.try_get(0)?);
-        let (lane, due) = (lane_at(&row, 2)?, instant(row.try_get(6)?));
+        // The jobs of a lane that cannot be read wait; those of others go on.
+        let Some(lane) = readable(lane_at(&row, 2))? else { continue };
+        let due = instant(row.try_get(6)?);
         session.shared.lanes.check(&lane, row.try_get(1)?);
         heads.push(LaneHead { lane, due, due_in: due.since(now) });
     }

@@ -1,13 +1,14 @@
 //! Takes back what became of jobs.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::Trouble;
 use super::super::place::Taken;
 use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::session::Session;
 use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
 use super::audit::actor;
 use super::claim::columns;
+use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement};
 use rewheel_core::{
@@ -186,6 +187,8 @@ struct Settler {
     now: Timestamp,
     held: HashMap<JobId, Live>,
     seen: HashMap<JobId, Seen>,
+    /// Jobs whose rows cannot be read: nothing was written to them.
+    unreadable: HashSet<JobId>,
 }
 
 /// Who settled a job last, and who has it now.
@@ -211,6 +214,7 @@ impl Settler {
             who: actor(id, row.try_get(3)?),
             held: HashMap::new(),
             seen: HashMap::new(),
+            unreadable: HashSet::new(),
         })
     }
 
@@ -227,11 +231,25 @@ impl Settler {
         let mut ids: Vec<Uuid> = leases.map(|lease| uuid(lease.job)).collect();
         ids.sort_unstable();
         ids.dedup();
+        let mut ours = Unreadable::default();
         for row in session.query(&SETTLE_FIND, &[&ids]).await? {
-            let live = Live::read(&row)?;
-            self.held.insert(live.id, live);
+            let id = job_id(row.try_get(0)?);
+            match Live::read(&row) {
+                Ok(live) => drop(self.held.insert(id, live)),
+                Err(trouble) => {
+                    self.unreadable.insert(id);
+                    let holder: Option<i32> = row.try_get(9)?;
+                    if row.try_get::<_, &str>(2)? == State::Leased.as_str() && holder == self.number
+                    {
+                        ours.check::<()>(id, Err(trouble))?;
+                    } else {
+                        trouble.of_row()?;
+                    }
+                }
+            }
         }
-        Ok(())
+        // The attempts are over, and what is to become of the jobs cannot be told.
+        ours.set_aside(session).await
     }
 
     /// Takes a job whose lease is the one that is named. The guard of every settle.
@@ -304,8 +322,13 @@ impl Settler {
             return Ok(());
         }
         for row in session.query(&SETTLE_SEEN, &[&ids]).await? {
+            let id = job_id(row.try_get(0)?);
+            let Ok(state) = row.try_get::<_, &str>(1)?.parse() else {
+                self.unreadable.insert(id);
+                continue;
+            };
             let seen = Seen {
-                state: row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?,
+                state,
                 by: row.try_get(2)?,
                 fence_settled: row.try_get::<_, Option<i64>>(3)?.map(fence),
                 holder: row.try_get(4)?,
@@ -313,13 +336,16 @@ impl Settler {
                 due: instant(row.try_get(6)?),
                 kept: row.try_get(7)?,
             };
-            self.seen.insert(job_id(row.try_get(0)?), seen);
+            self.seen.insert(id, seen);
         }
         Ok(())
     }
 
     /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
     fn repeated(&self, lease: Lease) -> Settled {
+        if self.unreadable.contains(&lease.job) {
+            return Settled::Lost;
+        }
         let Some(seen) = self.seen.get(&lease.job) else {
             return Settled::AlreadyApplied(Outcome::Gone);
         };

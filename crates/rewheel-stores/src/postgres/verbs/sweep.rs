@@ -2,12 +2,13 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
-use super::super::row::{count, holder_id, holder_uuid, instant, millis, number};
+use super::super::row::{count, holder_id, holder_uuid, instant, job_id, millis, number};
 use super::super::session::{Param, Session};
 use super::super::statements::{
     DEADLINES, DEADLINES_LOOK, FIND_HOLDER, SHELVE, SWEEP, SWEEP_LOOK, TAKEOVERS_MAX,
 };
 use super::audit::actor;
+use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, StoreError};
 use rewheel_core::{Actor, Cause, Failure, Fate, HolderId, JobEvent, Keep, Lane, State, Timestamp};
@@ -110,11 +111,10 @@ async fn sweep(
     }
     let who = actor(by, row.try_get(3)?);
     let rows = session.query(&SWEEP, &[&now.as_millis(), &count(limit as u64)]).await?;
-    let taken = read_taken(&rows)?;
+    let (taken, lanes) = read_taken(session, &rows).await?;
     if taken.is_empty() {
         return Ok(Vec::new());
     }
-    let lanes = names(session, &taken).await?;
     let most = takeovers_max(session).await?;
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(taken.len());
@@ -154,8 +154,7 @@ async fn deadlines(
     let leased = now.as_millis().saturating_sub(millis(grace));
     let rows =
         session.query(&DEADLINES, &[&now.as_millis(), &leased, &count(limit as u64)]).await?;
-    let late = read_taken(&rows)?;
-    let lanes = names(session, &late).await?;
+    let (late, lanes) = read_taken(session, &rows).await?;
     let who = Actor::engine();
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(late.len());
@@ -177,18 +176,22 @@ async fn deadlines(
     Ok(events)
 }
 
-/// Locked jobs, each with whom it is taken from.
-fn read_taken(rows: &[Row]) -> Result<Vec<(Live, Option<HolderId>)>, Trouble> {
-    rows.iter()
-        .map(|row| Ok((Live::read(row)?, row.try_get::<_, Option<Uuid>>(11)?.map(holder_id))))
-        .collect()
-}
-
-async fn names(
+/// Locked jobs, each with whom it is taken from, and the lanes that they are in. Those that cannot be read are set aside.
+async fn read_taken(
     session: &Session<'_>,
-    taken: &[(Live, Option<HolderId>)],
-) -> Result<HashMap<i32, Lane>, Trouble> {
-    super::super::lanes::names(session, taken.iter().map(|(live, _)| live.lane)).await
+    rows: &[Row],
+) -> Result<(Vec<(Live, Option<HolderId>)>, HashMap<i32, Lane>), Trouble> {
+    let lanes = super::read::lanes(session, rows, 1).await?;
+    let mut unreadable = Unreadable::default();
+    let mut taken = Vec::with_capacity(rows.len());
+    for row in rows {
+        let read = Live::read(row).and_then(|live| kind_of(&lanes, &live).map(|_| live.clone()));
+        if let Some(live) = unreadable.check(job_id(row.try_get(0)?), read)? {
+            taken.push((live, row.try_get::<_, Option<Uuid>>(11)?.map(holder_id)));
+        }
+    }
+    unreadable.set_aside(session).await?;
+    Ok((taken, lanes))
 }
 
 fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, Trouble> {
