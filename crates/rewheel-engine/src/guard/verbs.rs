@@ -6,7 +6,7 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
     Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Sent, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
+    Sent, Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -108,8 +108,8 @@ impl LeaseStore for GuardedStore {
         self.call("bury", &self.beat, |_| self.inner.bury(by, other, renewals)).await
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.call("sweep", &self.usual, |_| self.inner.sweep(by, limit, keep)).await
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.call("sweep", &self.usual, |_| self.inner.sweep(sweep)).await
     }
 }
 

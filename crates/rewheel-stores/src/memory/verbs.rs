@@ -8,7 +8,7 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
     Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Settled, Settlement, Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -116,8 +116,8 @@ impl LeaseStore for MemoryStore {
         self.run(|world, now| world.bury(by, other, renewals, now))
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.run(|world, now| world.sweep(by, limit, keep, now))
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.run(|world, now| world.sweep(sweep, now))
     }
 }
 

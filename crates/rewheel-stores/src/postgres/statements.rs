@@ -125,7 +125,7 @@ statements! {
     SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
-    SWEEP = "sql/sweep.sql" (INT8, INT8);
+    SWEEP = "sql/sweep.sql" (INT8, INT8, INT8);
     SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);

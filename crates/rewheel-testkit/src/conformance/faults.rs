@@ -5,7 +5,7 @@ use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel_core::store::{
     Answer, Change, Changed, Direct, Edit, Insert, Inserted, Outcome, Sent, Settled, Settlement,
-    StoreError, What, halving,
+    StoreError, Sweep, What, halving,
 };
 use rewheel_core::{Actor, HolderId, Keep, Lease, NewJob, State, Version, Wanted};
 use std::sync::Arc;
@@ -310,7 +310,7 @@ pub async fn a_sweep_may_be_repeated(subject: &Subject) {
     for fault in Fault::ALL {
         let (holder, lease) = subject.leased("charge").await;
         subject.store.leave(holder).await.unwrap();
-        let call = async |_| subject.store.sweep(by, 10, Keep::default()).await;
+        let call = async |_| subject.store.sweep(&Sweep::new(by, 10, Keep::default())).await;
         let events = twice(&faulty, Verb::Sweep, fault, call).await;
         assert_eq!(events.len(), usize::from(!fault.is_done()));
         assert_eq!(subject.get(lease.job).await.takeovers, 1);

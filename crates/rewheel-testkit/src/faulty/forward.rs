@@ -6,7 +6,7 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
     Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
+    Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -110,8 +110,8 @@ impl LeaseStore for FaultyStore {
         self.through(Verb::Bury, self.inner.bury(by, other, renewals)).await
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.through(Verb::Sweep, self.inner.sweep(by, limit, keep)).await
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.through(Verb::Sweep, self.inner.sweep(sweep)).await
     }
 }
 

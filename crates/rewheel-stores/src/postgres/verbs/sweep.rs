@@ -10,7 +10,7 @@ use super::super::statements::{
 use super::audit::actor;
 use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{Answer, StoreError, Sweep};
 use rewheel_core::{Actor, Cause, Failure, Fate, HolderId, JobEvent, Keep, Lane, State, Timestamp};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -25,13 +25,8 @@ const SHELVED_AFTER: Duration = Duration::from_secs(2);
 const LISTS_AT_ONCE: u64 = 8;
 
 impl PostgresStore {
-    pub(in super::super) async fn sweep_batch(
-        &self,
-        by: HolderId,
-        limit: usize,
-        keep: Keep,
-    ) -> Answer<Vec<JobEvent>> {
-        let (listed, lost) = self.look_for_lost(by).await?;
+    pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> Answer<Vec<JobEvent>> {
+        let (listed, lost) = self.look_for_lost(asked.by).await?;
         if listed {
             self.shelve(SHELVED_AFTER, None).await?;
         }
@@ -39,7 +34,7 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         let session = self.transaction().await?;
-        let events = sweep(&session, by, limit, keep).await;
+        let events = sweep(&session, asked).await;
         let events = session.end(events).await?;
         if !events.is_empty() {
             self.shared.lanes.lower();
@@ -98,19 +93,17 @@ impl PostgresStore {
     }
 }
 
-async fn sweep(
-    session: &Session<'_>,
-    by: HolderId,
-    limit: usize,
-    keep: Keep,
-) -> Result<Vec<JobEvent>, Trouble> {
+async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, Trouble> {
+    let Sweep { by, limit, keep, watched } = *asked;
     let row = session.one(&FIND_HOLDER, &[&holder_uuid(by), &session.offset()]).await?;
     let now = instant(row.try_get(0)?);
     if !row.try_get::<_, Option<bool>>(2)?.unwrap_or(false) {
         return Err(StoreError::HolderDead(by).into());
     }
     let who = actor(by, row.try_get(3)?);
-    let rows = session.query(&SWEEP, &[&now.as_millis(), &count(limit as u64)]).await?;
+    let overdue = now.min(watched.until).as_millis();
+    let params: [Param<'_>; 3] = [&overdue, &count(limit as u64), &millis(watched.since)];
+    let rows = session.query(&SWEEP, &params).await?;
     let (taken, lanes) = read_taken(session, &rows).await?;
     if taken.is_empty() {
         return Ok(Vec::new());

@@ -7,25 +7,28 @@ use super::super::writer::count;
 use super::audit::Auditor;
 use super::ending::{Ending, Live, end};
 use super::unreadable::Unreadable;
-use rewheel_core::store::StoreError;
+use rewheel_core::store::{StoreError, Sweep};
 use rewheel_core::{Cause, Failure, Fate, Fence, HolderId, JobEvent, JobId, Keep, State, Wanted};
 use rusqlite::Row;
 use std::time::Duration;
 
 pub(in super::super) fn sweep(
     tx: &mut Transaction<'_, '_>,
-    by: HolderId,
-    limit: usize,
-    keep: Keep,
+    sweep: &Sweep,
 ) -> Result<Vec<JobEvent>, Trouble> {
+    let Sweep { by, limit, keep, watched } = *sweep;
     if tx.alive(by)?.is_none() {
         return Err(StoreError::HolderDead(by).into());
     }
     let mut events = Vec::new();
     let mut auditor = Auditor::of_holder(by);
     for (number, holder, alive) in holding(tx)? {
-        let until = if alive { tx.now.as_millis() } else { i64::MAX };
-        for taken in find_taken(tx, number, until, limit - events.len())? {
+        let (until, hold_max) = if alive {
+            (tx.now.min(watched.until).as_millis(), millis(watched.since))
+        } else {
+            (i64::MAX, i64::MAX)
+        };
+        for taken in find_taken(tx, number, (until, hold_max), limit - events.len())? {
             events.push(free(tx, taken, holder, &mut auditor, keep)?);
         }
         if events.len() >= limit {
@@ -59,14 +62,14 @@ struct Taken {
 fn find_taken(
     tx: &mut Transaction<'_, '_>,
     number: i64,
-    until: i64,
+    (until, hold_max): (i64, i64),
     limit: usize,
 ) -> Result<Vec<Taken>, Trouble> {
     let (mut taken, mut unreadable) = (Vec::new(), Unreadable::default());
     {
         let statement = tx.sql(include_str!("../sql/sweep.sql"))?;
         let mut statement = statement.get();
-        let mut rows = statement.query((number, until, count(limit as u64)))?;
+        let mut rows = statement.query((number, until, count(limit as u64), hold_max))?;
         while let Some(row) = rows.next()? {
             let read = read_taken(tx, row);
             taken.extend(unreadable.check(JobId::from_bytes(row.get(1)?), read)?);
