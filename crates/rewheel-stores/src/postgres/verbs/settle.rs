@@ -143,8 +143,8 @@ pub(in super::super) async fn settle_mixed(
         answers.push(answer);
     }
     writes.flush(session, settler.now, settler.named()).await?;
-    let answers =
-        settler.answer_rest(session, answers, settlements.iter().map(|s| s.lease)).await?;
+    let leases = settlements.iter().map(|settled| settled.lease);
+    let answers = settler.answer_rest(session, answers, leases, Asked::Settle).await?;
     Ok((answers, woke))
 }
 
@@ -161,7 +161,7 @@ async fn give_back(
     for lease in leases {
         answers.push(settler.take(*lease).map(|(live, number)| {
             let state = live.wanted.map_or(State::Scheduled, Wanted::state);
-            let by = Some((number, lease.fence));
+            let by = Some((given_back_by(number), lease.fence));
             if state.is_live() {
                 writes.let_go(live, state, None, by, None);
             } else {
@@ -173,7 +173,20 @@ async fn give_back(
         }));
     }
     writes.flush(session, settler.now, settler.named()).await?;
-    settler.answer_rest(session, answers, leases.iter().copied()).await
+    let asked = Asked::GiveBack;
+    settler.answer_rest(session, answers, leases.iter().copied(), asked).await
+}
+
+/// What a holder asks for: a result that comes after the job was given back does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Settle,
+    GiveBack,
+}
+
+/// How it is remembered which holder gave a job back: by its number, negated. One that settled it is remembered as it is.
+fn given_back_by(number: i32) -> i32 {
+    -number
 }
 
 /// Whoever settles.
@@ -300,6 +313,7 @@ impl Settler {
         session: &Session<'_>,
         answers: Vec<Option<Settled>>,
         leases: impl Iterator<Item = Lease> + Clone,
+        asked: Asked,
     ) -> Result<Vec<Settled>, Trouble> {
         let rest = leases.clone().zip(&answers).filter(|(_, answer)| answer.is_none());
         let rest: Vec<Lease> = rest.map(|(lease, _)| lease).collect();
@@ -307,7 +321,7 @@ impl Settler {
         Ok(answers
             .into_iter()
             .zip(leases)
-            .map(|(answer, lease)| answer.unwrap_or_else(|| self.repeated(lease)))
+            .map(|(answer, lease)| answer.unwrap_or_else(|| self.repeated(lease, asked)))
             .collect())
     }
 
@@ -342,17 +356,18 @@ impl Settler {
     }
 
     /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
-    fn repeated(&self, lease: Lease) -> Settled {
+    fn repeated(&self, lease: Lease, asked: Asked) -> Settled {
         if self.unreadable.contains(&lease.job) {
             return Settled::Lost;
         }
         let Some(seen) = self.seen.get(&lease.job) else {
             return Settled::AlreadyApplied(Outcome::Gone);
         };
-        if self.number.is_none()
-            || seen.by != self.number
-            || seen.fence_settled != Some(lease.fence)
-        {
+        let is_same = self.number.is_some_and(|number| {
+            let gave_back = asked == Asked::GiveBack && seen.by == Some(given_back_by(number));
+            seen.by == Some(number) || gave_back
+        });
+        if !is_same || seen.fence_settled != Some(lease.fence) {
             return Settled::Lost;
         }
         let is_ours = seen.kept && seen.holder == self.number && seen.fence == lease.fence.next();
