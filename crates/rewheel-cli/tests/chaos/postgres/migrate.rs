@@ -23,6 +23,8 @@ async fn nothing_is_lost_and_no_node_dies_while_a_migration_waits_for_a_backup()
     let settings = Settings { nodes: NEXT, lease_ttl: None, env, ..Settings::default() };
     let mut cell = Cell::start(&database.store, settings).await;
     let (backup, visitor) = (database.connect().await, database.connect().await);
+    // A migration that stays in the queue for a lock would hold up this cell, too.
+    visitor.client.batch_execute("SET lock_timeout = '10s'").await.unwrap();
     let submitter = cell.submit_on();
     let holders = lives(&visitor).await;
     assert_eq!(holders.len(), NEXT);
