@@ -285,6 +285,9 @@ pub trait Store:
     /// what a doctor wants to hear.
     async fn risks(&self) -> Answer<Vec<Risk>>;
 
+    /// Returns whether jobs are paused because their rows cannot be read. One of the risks, cheap enough to be asked for often.
+    async fn unreadable(&self) -> Answer<Option<Risk>>;
+
     /// Returns something that waits for changes from now on.
     fn watch(&self) -> Box<dyn Watch>;
 

@@ -243,6 +243,10 @@ impl Store for GuardedStore {
         self.call("risks", &self.usual, |_| self.inner.risks()).await
     }
 
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        self.call("unreadable", &self.usual, |_| self.inner.unreadable()).await
+    }
+
     fn watch(&self) -> Box<dyn Watch> {
         self.inner.watch()
     }

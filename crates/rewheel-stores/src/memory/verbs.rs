@@ -239,6 +239,10 @@ impl Store for MemoryStore {
         Ok(vec![Risk { name: "durable", message }])
     }
 
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        Ok(None)
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "memory",

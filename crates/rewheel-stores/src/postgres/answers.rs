@@ -2,7 +2,9 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{budgets, claim, failures, kinds, lease, prune, read, reserve, risks};
+use super::verbs::{
+    budgets, claim, failures, kinds, lease, prune, read, reserve, risks, unreadable,
+};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -277,6 +279,12 @@ impl Store for PostgresStore {
         let session = self.read().await?;
         let risks = risks::risks(&session).await;
         session.end(risks).await
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        let session = self.read().await?;
+        let unreadable = unreadable::unreadable(&session).await;
+        session.end(unreadable).await
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -17,6 +17,6 @@ pub(super) mod settle;
 pub(super) mod sweep;
 mod tokens;
 mod columns;
-mod unreadable;
+pub(super) mod unreadable;
 mod writes;
 pub(super) mod idempotency;

@@ -4,6 +4,7 @@ use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
     budgets, change, claim, failures, insert, kinds, lease, prune, read, reserve, settle, sweep,
+    unreadable,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
@@ -263,6 +264,10 @@ impl Store for SqliteStore {
         }
         risks.extend(self.shared.files.risks());
         Ok(risks)
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        self.read(|tx| unreadable::unreadable(tx)).await
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -19,4 +19,4 @@ mod keyed;
 pub(super) mod failures;
 pub(super) mod prune;
 pub(super) mod idempotency;
-mod unreadable;
+pub(super) mod unreadable;

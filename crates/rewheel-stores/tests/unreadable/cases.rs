@@ -1,7 +1,9 @@
 //! A row that cannot be read blocks no other, and waits for a person. `sql` runs a statement by hand, with `s.` before each table.
 
 use rewheel_core::store::{Filter, PageRequest, Settled, What};
-use rewheel_core::{HolderId, JobId, State, When};
+use rewheel_core::{
+    Actor, HolderId, JobId, KindEdit, KindEditWhat, KindEdited, KindName, State, When,
+};
 use rewheel_testkit::{Subject, seconds};
 use std::time::Duration;
 
@@ -35,7 +37,9 @@ async fn listed(subject: &Subject) -> Vec<JobId> {
 
 async fn is_risk(subject: &Subject) -> bool {
     let risks = subject.store.risks().await.expect("risks");
-    risks.iter().any(|risk| risk.name == "unreadable_jobs")
+    let found = risks.into_iter().find(|risk| risk.name == "unreadable_jobs");
+    assert_eq!(found, subject.store.unreadable().await.expect("a risk"));
+    found.is_some()
 }
 
 /// What a person does: the row is mended, or an upgrade can read it.
@@ -60,6 +64,10 @@ pub(crate) async fn a_claim_passes_over_it(subject: &Subject, sql: impl AsyncFn(
     for leased in claimed {
         subject.succeed(holder, leased.lease()).await;
     }
+    let name = KindName::parse("a").expect("a name");
+    let delete = KindEdit { name, what: KindEditWhat::Delete, if_version: None };
+    let deleted = subject.store.edit_kind(&delete, &Actor::new("test")).await.expect("an answer");
+    assert!(matches!(deleted, KindEdited::HasJobs(_)), "{deleted:?}");
     sql("UPDATE s.jobs SET backoff = NULL WHERE attempts_max = 77").await;
     resume(subject, bad, holder).await;
 }

@@ -237,6 +237,10 @@ impl Store for FaultyStore {
         self.inner.risks().await
     }
 
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        self.inner.unreadable().await
+    }
+
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
         let wakes = if self.is_silent { Wakes::Nobody } else { inner.wakes };

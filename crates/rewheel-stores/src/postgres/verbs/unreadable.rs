@@ -79,7 +79,7 @@ pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble
     }
 }
 
-pub(super) async fn risk(session: &Session<'_>) -> Result<Option<Risk>, Trouble> {
+pub(in super::super) async fn unreadable(session: &Session<'_>) -> Result<Option<Risk>, Trouble> {
     let row = session.one(&UNREADABLE, &[]).await?;
     let first: Option<(String, String)> = row.try_get::<_, Option<String>>(1)?.zip(row.try_get(2)?);
     Ok(first.zip(row.try_get(0)?).map(|((job, reason), count): (_, i64)| {

@@ -228,7 +228,7 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Tro
     let mut risks: Vec<Risk> = wrong.map(risk).into_iter().collect();
     // A file that is damaged may have no tables to ask.
     if risks.is_empty() {
-        risks.extend(super::unreadable::risk(tx)?);
+        risks.extend(super::unreadable::unreadable(tx)?);
     }
     Ok(risks)
 }

@@ -51,7 +51,7 @@ pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble
     }
 }
 
-pub(super) fn risk(tx: &Transaction<'_, '_>) -> Result<Option<Risk>, Trouble> {
+pub(in super::super) fn unreadable(tx: &Transaction<'_, '_>) -> Result<Option<Risk>, Trouble> {
     let statement = tx.sql(include_str!("../sql/unreadable.sql"))?;
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
