@@ -27,6 +27,7 @@ const STORES: [(&str, &[&str]); 2] = [
             "fill-pool",
             "skewed-clock",
             "rolling-restart",
+            "migrate",
         ],
     ),
 ];

@@ -44,7 +44,7 @@ pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::reserve::Reserve;
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
 pub use self::slots::{FleetSlots, LimitUse};
-pub use self::sweep::{Burial, DeadLetter, Renewed, WantedJob};
+pub use self::sweep::{Burial, DeadLetter, Renewed, Sweep, WantedJob, Watched};
 
 use crate::audit::{Actor, AuditEntry};
 use crate::budget::RetryAsk;
@@ -175,10 +175,10 @@ pub trait LeaseStore: Send + Sync {
     /// say.
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial>;
 
-    /// Frees jobs whose holder is not alive, known or unknown, and jobs that are overdue: at most
-    /// `limit`. Due and attempts stay as they are. What a person wanted meanwhile is obeyed; a job
+    /// Frees jobs whose holder is not alive, known or unknown, and jobs that are overdue as far as
+    /// the sweeper [`Watched`] the clock: at most `limit`. Due and attempts stay as they are. What a person wanted meanwhile is obeyed; a job
     /// whose recorded starts ended in as many takeovers as its kind allows becomes a dead letter.
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>>;
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>>;
 }
 
 /// Knows the kinds.
@@ -308,6 +308,9 @@ pub trait Store:
     /// Returns what makes its promises weaker than they should be: settings of its own, of its server or of its file. None is
     /// what a doctor wants to hear.
     async fn risks(&self) -> Answer<Vec<Risk>>;
+
+    /// Returns whether jobs are paused because their rows cannot be read. One of the risks, cheap enough to be asked for often.
+    async fn unreadable(&self) -> Answer<Option<Risk>>;
 
     /// Returns something that waits for changes from now on.
     fn watch(&self) -> Box<dyn Watch>;

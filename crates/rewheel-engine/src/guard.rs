@@ -140,8 +140,11 @@ impl GuardedStore {
         let elapsed = || self.clock.now().since(started);
         let mut is_unsure = false;
         let judge = |answer: &Answer<T>| {
-            is_unsure |= matches!(answer, Err(StoreError::Ambiguous(_)));
             let class = self.judge(verb, way, answer);
+            // An earlier attempt that still runs may be what this one collides with: the next one sees what it wrote.
+            let collided = is_unsure && matches!(answer, Err(StoreError::Rejected(_)));
+            is_unsure |= matches!(answer, Err(StoreError::Ambiguous(_)));
+            let class = if collided { Class { verdict: Verdict::Retry, ..class } } else { class };
             // An attempt that cannot have half of the time would mostly be a lost answer more.
             let is_late = answer.is_err() && elapsed() > way.time_max / 2;
             if is_late { Class { verdict: Verdict::Stop, ..class } } else { class }
@@ -199,9 +202,10 @@ impl GuardedStore {
 /// What becomes of an error when an earlier attempt may have written what the last one did not.
 fn unsure(error: StoreError) -> StoreError {
     match error {
-        StoreError::Unavailable(why) | StoreError::Full(why) => StoreError::Ambiguous(why),
+        StoreError::Unavailable(why) | StoreError::Full(why) | StoreError::Rejected(why) => {
+            StoreError::Ambiguous(why)
+        }
         error @ (StoreError::Ambiguous(_)
-        | StoreError::Rejected(_)
         | StoreError::HolderDead(_)
         | StoreError::Broken { .. }
         | StoreError::Closed) => error,

@@ -1,8 +1,11 @@
 //! The loop that frees the jobs of dead holders. It does nothing else, so that nothing can delay a takeover.
 
+mod watch;
+
+use self::watch::{ClockWatch, Reading};
 use crate::shared::Shared;
 use rewheel::{CancelToken, Category};
-use rewheel_core::store::StoreError;
+use rewheel_core::store::{StoreError, Sweep, Watched};
 use rewheel_core::{Cause, JobEvent, Limits, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,11 +14,12 @@ pub(crate) struct Takeover {
     shared: Arc<Shared>,
     /// Whether the last round failed: only the first failure is reported.
     is_failing: bool,
+    clock: ClockWatch,
 }
 
 impl Takeover {
     pub(crate) fn new(shared: Arc<Shared>) -> Takeover {
-        Takeover { shared, is_failing: false }
+        Takeover { shared, is_failing: false, clock: ClockWatch::default() }
     }
 
     pub(crate) async fn run(mut self, stop: CancelToken) {
@@ -46,16 +50,28 @@ impl Takeover {
     }
 
     /// Frees what dead holders had, and what is overdue.
-    async fn sweep(&self) -> Result<(), StoreError> {
+    async fn sweep(&mut self) -> Result<(), StoreError> {
+        let watched = self.watch().await?;
         let shared = &self.shared;
         loop {
             let (by, keep) = (shared.holder(), shared.keep_ended());
-            let events = shared.store.sweep(by, Limits::BATCH_MAX, keep).await?;
+            let sweep = Sweep { watched, ..Sweep::new(by, Limits::BATCH_MAX, keep) };
+            let events = shared.store.sweep(&sweep).await?;
             report(shared, &events);
             if events.len() < Limits::BATCH_MAX {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Takeover {
+    /// Finds out how far the store's clock can be trusted.
+    async fn watch(&mut self) -> Result<Watched, StoreError> {
+        let asked = self.shared.clock.now();
+        let says = self.shared.store.now().await?;
+        let answered = self.shared.clock.now();
+        Ok(self.clock.read(Reading { asked, answered, says }))
     }
 }
 

@@ -4,9 +4,13 @@
 mod still;
 
 use self::still::store;
-use rewheel::{Category, Verdict, millis, seconds};
-use rewheel_core::store::{Change, KindStore, LeaseStore, OperateStore, ReadStore, What};
-use rewheel_core::{Actor, Failure, Job, JobId, Keep, KindChange, KindName, Report, State};
+use rewheel::{Category, Clock, Verdict, millis, seconds};
+use rewheel_core::store::{
+    Change, ClockOffset, KindStore, LeaseStore, OperateStore, ReadStore, What,
+};
+use rewheel_core::{
+    Actor, Failure, Job, JobId, Keep, KindChange, KindName, Report, State, Timestamp,
+};
 use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
 use rewheel_stores::MemoryStore;
 use rewheel_testkit::{Fault, FaultyStore, Verb};
@@ -264,6 +268,41 @@ async fn new_settings_of_a_kind_do_not_free_places_that_are_taken() -> Tested {
     engine.put_kind(&KindName::parse("one")?, &other, &Actor::new("test")).await?;
     tokio::time::sleep(seconds(5)).await;
     assert!(starts.try_recv().is_err(), "two run at once");
+    Ok(())
+}
+
+/// The store's clock jumps ahead by an hour: what runs looks overdue, but its holder lives.
+#[tokio::test(start_paused = true)]
+async fn a_store_whose_clock_jumps_ahead_takes_no_job_from_a_living_holder() -> Tested {
+    let clock = ClockOffset::default();
+    let started = Clock::system().now();
+    let time = move || {
+        let passed = Clock::system().now().since(started);
+        Timestamp::from_millis(1_700_000_000_000).plus(passed)
+    };
+    let store = MemoryStore::with_time(time, clock.clone());
+    let (runs, mut began) = mpsc::unbounded_channel();
+    let settings = KindSettings { attempt_timeout: seconds(600), ..KindSettings::default() };
+    let engine = Engine::builder(Arc::new(store.clone()))
+        .kind("work", settings)
+        .raw_handler("work", move |_| {
+            let _ = runs.send(());
+            async {
+                tokio::time::sleep(seconds(300)).await;
+                Report::Done
+            }
+        })
+        .start()
+        .await?;
+    let id = engine.submit_raw("work", Vec::new()).await?.id;
+    assert_eq!(began.recv().await, Some(()));
+    tokio::time::sleep(seconds(60)).await;
+    clock.advance(seconds(3_600));
+    tokio::time::sleep(seconds(239)).await;
+    let leased = job(&store, id).await;
+    assert_eq!((leased.state(), leased.takeovers), (State::Leased, 0));
+    tokio::time::sleep(seconds(2)).await;
+    assert_eq!(job(&store, id).await.state(), State::Succeeded);
     Ok(())
 }
 

@@ -20,6 +20,8 @@ mod idempotency;
 mod pages;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod suspects;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod unreadable;
 mod connect;
 mod memory;
 #[cfg(feature = "postgres")]

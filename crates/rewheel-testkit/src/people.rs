@@ -1,7 +1,7 @@
 //! Moves of people who look after a store under test.
 
 use crate::subject::Subject;
-use rewheel_core::store::{Change, Changed, Claim, Leased, Prune, Pruned, Settlement, What};
+use rewheel_core::store::{Change, Changed, Claim, Leased, Prune, Pruned, Settlement, Sweep, What};
 use rewheel_core::{
     Actor, Decision, Holder, HolderId, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
     KindName, Lane, Lease, NewJob, State, Timestamp, Version,
@@ -77,7 +77,7 @@ impl Subject {
 
     /// Sweeps a thousand jobs at most.
     pub async fn sweep(&self, by: HolderId) -> Vec<JobEvent> {
-        self.store.sweep(by, 1_000, Keep::default()).await.unwrap()
+        self.store.sweep(&Sweep::new(by, 1_000, Keep::default())).await.unwrap()
     }
 
     /// Lets a holder die of silence, and frees its jobs.

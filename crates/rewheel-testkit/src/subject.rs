@@ -3,7 +3,7 @@
 use rewheel::{Category, Random};
 use rewheel_core::store::{
     Answer, Change, Changed, Claim, ClockOffset, Insert, Inserted, LaneHead, Leased, Outcome,
-    Settled, Settlement, Store, Visit, What,
+    Settled, Settlement, Store, Sweep, Visit, What,
 };
 use rewheel_core::{
     Actor, Because, Decision, Failure, HolderId, Job, JobId, Keep, KindName, Lane, Lease,
@@ -243,7 +243,7 @@ impl Subject {
     pub async fn heir_of(&self, from: HolderId) -> HolderId {
         let by = self.holder().await;
         self.store.leave(from).await.unwrap();
-        self.store.sweep(by, 1_000, Keep::default()).await.unwrap();
+        self.store.sweep(&Sweep::new(by, 1_000, Keep::default())).await.unwrap();
         by
     }
 

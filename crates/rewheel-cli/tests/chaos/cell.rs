@@ -66,8 +66,7 @@ impl Cell {
         let started = Instant::now();
         for index in 0..cell.settings.nodes {
             let node = cell.new_node(index).await;
-            cell.urls.lock().unwrap().push(node.url.clone());
-            cell.nodes.push(node);
+            cell.add(node);
         }
         cell.started_in = started.elapsed();
         cell
@@ -79,8 +78,15 @@ impl Cell {
         5 * self.started_in
     }
 
-    async fn new_node(&self, index: usize) -> Node {
+    /// Starts a node, which is not one of the cell's before it is added.
+    pub(crate) async fn new_node(&self, index: usize) -> Node {
         Node::start(&self.config, &name(index), &(self.settings.env)(index)).await
+    }
+
+    /// Adds a node that was started.
+    pub(crate) fn add(&mut self, node: Node) {
+        self.urls.lock().unwrap().push(node.url.clone());
+        self.nodes.push(node);
     }
 
     /// Starts a node again that has ended.

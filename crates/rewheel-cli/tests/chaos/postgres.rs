@@ -5,6 +5,7 @@ mod server;
 mod kill_node;
 mod pause_node;
 mod rolling_restart;
+mod migrate;
 mod skewed_clock;
 mod kill_connections;
 mod restart_store;

@@ -216,6 +216,31 @@ async fn what_may_have_been_written_is_not_said_to_be_not() {
     assert!(matches!(store.now().await, Err(StoreError::Unavailable(_))));
 }
 
+/// An insert whose first attempt still runs when the second is made collides with it: the id is taken.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_stored_is_not_said_to_be_rejected() {
+    let (_, store) = faulty();
+    let lost = || StoreError::Ambiguous("no answer".into());
+    let taken = || StoreError::Rejected("the id is taken".into());
+    let insert = async |said: &[&dyn Fn() -> StoreError]| {
+        let attempts = AtomicU32::new(0);
+        store
+            .call("insert", &store.insert, |_| {
+                let nth = attempts.fetch_add(1, Ordering::SeqCst);
+                let answer = said.get(nth as usize).map_or(Ok(()), |error| Err(error()));
+                std::future::ready(answer)
+            })
+            .await
+    };
+    // The third attempt finds the job.
+    assert!(insert(&[&lost, &taken]).await.is_ok());
+    let error = insert(&[&lost, &taken, &taken, &taken]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Ambiguous(_)), "{error:?}");
+    // Without an attempt that may have stored it there is no doubt.
+    let error = insert(&[&taken]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Rejected(_)), "{error:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn while_the_store_is_away_calls_do_not_reach_it_but_heartbeats_do() {
     let outage = Outage::new();

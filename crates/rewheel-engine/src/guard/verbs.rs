@@ -7,7 +7,7 @@ use rewheel_core::store::{
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
     LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
     Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement, Store,
-    SubmitStore, Tally, TokenStore, Watch, WorkStore,
+    SubmitStore, Sweep, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -113,8 +113,8 @@ impl LeaseStore for GuardedStore {
         self.call("bury", &self.beat, |_| self.inner.bury(by, other, renewals)).await
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.call("sweep", &self.usual, |_| self.inner.sweep(by, limit, keep)).await
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.call("sweep", &self.usual, |_| self.inner.sweep(sweep)).await
     }
 }
 
@@ -250,6 +250,10 @@ impl Store for GuardedStore {
 
     async fn risks(&self) -> Answer<Vec<Risk>> {
         self.call("risks", &self.usual, |_| self.inner.risks()).await
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        self.call("unreadable", &self.usual, |_| self.inner.unreadable()).await
     }
 
     fn watch(&self) -> Box<dyn Watch> {

@@ -45,10 +45,12 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Prob
 pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine()?;
     let (store, status, lease) = (engine.clone(), engine.status(), engine.status());
+    let jobs = engine.clone();
     let places = engine.status();
     let mut checks = HealthChecks::new()
         .timeout(STORE_TIMEOUT)
         .check("store", move || ask_store(store.clone()))
+        .check("jobs", move || jobs_health(jobs.clone()))
         .check("engine", move || ready(engine_health(&status)))
         .check("lease", move || ready(lease_health(&lease)))
         .check("places", move || ready(places_health(&places)));
@@ -72,6 +74,15 @@ async fn ask_store(engine: Engine) -> Health {
             Health::ok(format!("answered within {}ms", clock.now().since(asked).as_millis() + 1))
         }
         Err(error) => Health::down(error.with_causes()),
+    }
+}
+
+async fn jobs_health(engine: Engine) -> Health {
+    match engine.store().unreadable().await {
+        Ok(None) => Health::ok("every job can be read"),
+        Ok(Some(risk)) => Health::degraded(risk.message),
+        // What keeps the store from answering is for its own check to say.
+        Err(error) => Health::degraded(format!("could not be asked for: {}", error.with_causes())),
     }
 }
 

@@ -32,11 +32,33 @@ async fn every_part_says_how_it_is() {
     served(config(), async |api| {
         let health = api.get("/health").await;
         assert_eq!((health.status, &health.body["ok"]), (200, &json!(true)));
-        for part in ["store", "engine", "lease", "places"] {
+        for part in ["store", "jobs", "engine", "lease", "places"] {
             let part = &health.body["components"][part];
             assert!(part["ok"] == true && part["message"].is_string(), "{health:?}");
             assert_eq!(part["state"], "ok");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn jobs_that_cannot_be_read_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rewheel.db");
+    let mut config = config();
+    config.store.url = format!("sqlite://{}", file.display());
+    served(config, async |api| {
+        let set_aside =
+            "INSERT INTO unreadable (job, at_ms, reason) VALUES (zeroblob(16), 1, 'a backoff')";
+        rusqlite::Connection::open(&file).unwrap().execute_batch(set_aside).unwrap();
+        let health = api.get("/health").await;
+        assert_eq!((health.status, &health.body["state"]), (200, &json!("degraded")));
+        let jobs = &health.body["components"]["jobs"];
+        assert_eq!(jobs["state"], "degraded");
+        assert!(
+            jobs["message"].as_str().is_some_and(|text| text.contains("cannot be read")),
+            "{jobs}"
+        );
     })
     .await;
 }

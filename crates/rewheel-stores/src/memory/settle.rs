@@ -1,7 +1,7 @@
 //! Takes back what became of jobs.
 
 use super::Weakness;
-use super::world::{Row, SettledBy, World};
+use super::world::{LetGo, Row, SettledBy, World};
 use rewheel_core::store::{AttemptRecord, Outcome, Settled, Settlement};
 use rewheel_core::{Cause, Fate, HolderId, Keep, Lease, Limits, State, Timestamp, Wanted};
 use std::time::Duration;
@@ -14,7 +14,7 @@ impl World {
         now: Timestamp,
     ) -> Settled {
         let lease = settlement.lease;
-        let wanted = match self.guard(holder, lease, now) {
+        let wanted = match self.guard(holder, lease, LetGo::Settled, now) {
             Ok(wanted) => wanted,
             Err(answer) => return answer,
         };
@@ -25,8 +25,8 @@ impl World {
         }
         self.write(lease.job, |row| {
             row.record(holder, settlement, now);
-            let kept = to == State::Leased;
-            row.settled = Some(SettledBy { holder, fence: lease.fence, kept });
+            let how = if to == State::Leased { LetGo::Kept } else { LetGo::Settled };
+            row.settled = Some(SettledBy { holder, fence: lease.fence, how });
         });
         if to == State::Leased {
             return self.write(lease.job, |row| {
@@ -51,13 +51,13 @@ impl World {
         keep: Keep,
         now: Timestamp,
     ) -> Settled {
-        let wanted = match self.guard(holder, lease, now) {
+        let wanted = match self.guard(holder, lease, LetGo::GivenBack, now) {
             Ok(wanted) => wanted,
             Err(answer) => return answer,
         };
         let to = wanted.map_or(State::Scheduled, Wanted::state);
         self.write(lease.job, |row| {
-            row.settled = Some(SettledBy { holder, fence: lease.fence, kept: false });
+            row.settled = Some(SettledBy { holder, fence: lease.fence, how: LetGo::GivenBack });
         });
         let fate = self.jobs[&lease.job].fate(to, Cause::GiveBack);
         self.note_fate(lease.job, &fate, Some(holder), now);
@@ -67,11 +67,12 @@ impl World {
     }
 
     /// Lets pass who holds the job, with what a person wants of it; tells the others what became
-    /// of it.
+    /// of it. A result that comes after the job was given back is lost.
     fn guard(
         &self,
         holder: HolderId,
         lease: Lease,
+        asked: LetGo,
         now: Timestamp,
     ) -> Result<Option<Wanted>, Settled> {
         let Some(row) = self.jobs.get(&lease.job) else {
@@ -81,10 +82,11 @@ impl World {
         if row.is_leased_as(holder, lease.fence) || is_anyones {
             return Ok(row.wanted());
         }
-        let is_his = |by: &SettledBy| by.holder == holder && by.fence == lease.fence;
+        let counts = |by: &SettledBy| asked == LetGo::GivenBack || by.how != LetGo::GivenBack;
+        let is_his = |by: &SettledBy| by.holder == holder && by.fence == lease.fence && counts(by);
         let Some(by) = row.settled.filter(is_his) else { return Err(Settled::Lost) };
         // One that was let go of, and that the same holder claimed again, is another lease.
-        let is_kept = by.kept && row.is_leased_as(holder, lease.fence.next());
+        let is_kept = by.how == LetGo::Kept && row.is_leased_as(holder, lease.fence.next());
         let outcome = if is_kept { kept(row, now) } else { Outcome::LetGo(row.job.state()) };
         Err(Settled::AlreadyApplied(outcome))
     }

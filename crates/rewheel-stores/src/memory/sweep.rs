@@ -2,7 +2,7 @@
 
 use super::Weakness;
 use super::world::{Row, World};
-use rewheel_core::store::Answer;
+use rewheel_core::store::{Answer, Sweep, Watched};
 use rewheel_core::{
     Cause, Failure, Fate, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp, Wanted,
 };
@@ -15,23 +15,20 @@ struct Taken {
 }
 
 impl World {
-    pub(super) fn sweep(
-        &mut self,
-        by: HolderId,
-        limit: usize,
-        keep: Keep,
-        now: Timestamp,
-    ) -> Answer<Vec<JobEvent>> {
+    pub(super) fn sweep(&mut self, sweep: &Sweep, now: Timestamp) -> Answer<Vec<JobEvent>> {
+        let Sweep { by, limit, keep, watched } = *sweep;
         self.must_be_alive(by)?;
-        let taken = self.jobs.values().filter_map(|row| self.taken(row, now));
+        let taken = self.jobs.values().filter_map(|row| self.taken(row, watched, now));
         let taken: Vec<Taken> = taken.take(limit).collect();
         Ok(taken.into_iter().map(|taken| self.take_over(&taken, by, keep, now)).collect())
     }
 
     /// Whether nobody acts on the job any more, though it is leased.
-    fn taken(&self, row: &Row, now: Timestamp) -> Option<Taken> {
+    fn taken(&self, row: &Row, watched: Watched, now: Timestamp) -> Option<Taken> {
         let Status::Leased { holder, overdue, wanted } = row.job.status else { return None };
-        let is_overdue = overdue <= now && !self.is_weak(Weakness::NoOverdue);
+        let is_overdue = overdue <= now
+            && watched.has_passed(row.leased, overdue)
+            && !self.is_weak(Weakness::NoOverdue);
         let is_free = !self.is_alive(holder) || is_overdue;
         is_free.then_some(Taken { job: row.job.id, holder, wanted })
     }

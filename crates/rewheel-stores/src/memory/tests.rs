@@ -5,7 +5,7 @@ use super::world::{Place, World};
 use rewheel::{Category, Random};
 use rewheel_core::store::{
     Change, Claim, ClockOffset, Direct, Edit, Insert, KindStore, LeaseStore, OperateStore, Prune,
-    ReadStore, Settlement, SubmitStore, Visit, What, WorkStore,
+    ReadStore, Settlement, SubmitStore, Sweep, Visit, What, WorkStore,
 };
 use rewheel_core::{
     Actor, Because, Decision, Failure, HolderId, JobId, Keep, Key, KindName, Lane, Lease,
@@ -165,7 +165,7 @@ impl History {
     async fn tidy(&mut self) {
         self.clock.advance(self.seconds());
         if let Some(by) = self.holders.last() {
-            self.store.sweep(*by, 3, self.keep()).await.unwrap();
+            self.store.sweep(&Sweep::new(*by, 3, self.keep())).await.unwrap();
         }
         self.store.deadlines(SECOND, 3).await.unwrap();
         let prune = Prune { limit: 2, audit_older_than: SECOND };

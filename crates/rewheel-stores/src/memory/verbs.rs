@@ -9,7 +9,7 @@ use rewheel_core::store::{
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
     LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
     Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Wakes, Watch, WorkStore,
+    Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -121,8 +121,8 @@ impl LeaseStore for MemoryStore {
         self.run(|world, now| world.bury(by, other, renewals, now))
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.run(|world, now| world.sweep(by, limit, keep, now))
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.run(|world, now| world.sweep(sweep, now))
     }
 }
 
@@ -249,6 +249,10 @@ impl Store for MemoryStore {
     async fn risks(&self) -> Answer<Vec<Risk>> {
         let message = "every job is lost when the process ends: name another store".to_owned();
         Ok(vec![Risk { name: "durable", message }])
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        Ok(None)
     }
 
     fn capabilities(&self) -> Capabilities {

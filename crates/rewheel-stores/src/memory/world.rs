@@ -73,8 +73,18 @@ pub(super) struct SettledBy {
     pub(super) holder: HolderId,
     /// What the holder named, not what it got.
     pub(super) fence: Fence,
-    /// Whether the job stayed with it.
-    pub(super) kept: bool,
+    pub(super) how: LetGo,
+}
+
+/// How a holder let go of a job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LetGo {
+    /// It settled the job, which stayed with it.
+    Kept,
+    /// It settled the job.
+    Settled,
+    /// It gave the job back: a result that comes later does not count.
+    GivenBack,
 }
 
 /// Where a scheduled job stands in its lane: by due, then in the order they were stored.

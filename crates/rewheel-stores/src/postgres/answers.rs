@@ -2,7 +2,9 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks};
+use super::verbs::{
+    budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks, unreadable,
+};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -10,7 +12,7 @@ use rewheel_core::store::{
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
     LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
     Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Wakes, Watch, WorkStore,
+    Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -141,8 +143,8 @@ impl LeaseStore for PostgresStore {
         }
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.sweep_batch(by, limit, keep).await
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.sweep_batch(sweep).await
     }
 }
 
@@ -288,6 +290,12 @@ impl Store for PostgresStore {
         let session = self.read().await?;
         let risks = risks::risks(&session).await;
         session.end(risks).await
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        let session = self.read().await?;
+        let unreadable = unreadable::unreadable(&session).await;
+        session.end(unreadable).await
     }
 
     fn capabilities(&self) -> Capabilities {

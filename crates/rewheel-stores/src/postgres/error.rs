@@ -15,6 +15,8 @@ pub(super) enum Trouble {
     Sql(Error),
     /// The verb says so.
     Said(StoreError),
+    /// A row says what no Rewheel of this version writes: what of it.
+    Unreadable(String),
 }
 
 impl From<Error> for Trouble {
@@ -34,9 +36,28 @@ impl Trouble {
     pub(super) fn is_lock(&self) -> bool {
         match self {
             Trouble::Sql(error) => error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
-            Trouble::Said(_) => false,
+            Trouble::Said(_) | Trouble::Unreadable(_) => false,
         }
     }
+}
+
+impl Trouble {
+    /// Returns what of a row cannot be read, if it is that: the same statement may read other rows.
+    ///
+    /// # Errors
+    /// Returns any other trouble as it is.
+    pub(super) fn of_row(self) -> Result<String, Trouble> {
+        match self {
+            Trouble::Unreadable(what) => Ok(what),
+            Trouble::Sql(error) if is_conversion(&error) => Ok(error.to_string()),
+            trouble @ (Trouble::Sql(_) | Trouble::Said(_)) => Err(trouble),
+        }
+    }
+}
+
+/// Whether a value came over a connection that works, and is not what it should be.
+fn is_conversion(error: &Error) -> bool {
+    error.code().is_none() && error.source().is_some_and(|source| !source.is::<io::Error>())
 }
 
 /// How far a transaction had come.
@@ -50,23 +71,24 @@ pub(super) enum Stage {
 
 /// A row that says what no Rewheel wrote.
 pub(super) fn unreadable(what: &str) -> Trouble {
-    Trouble::Said(broken(
-        format!(
-            "the store has a row that cannot be read: {what}; was it written by a newer Rewheel?"
-        ),
-        None,
-    ))
+    Trouble::Unreadable(what.to_owned())
 }
 
 /// Judges what went wrong in a verb.
 pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
     let error = match trouble {
         Trouble::Said(error) => return error,
+        Trouble::Unreadable(what) => {
+            let what = format!(
+                "the store has a row that cannot be read: {what}; was it written by a newer Rewheel?"
+            );
+            return broken(what, None);
+        }
         Trouble::Sql(error) => error,
     };
     let Some(state) = error.code() else {
-        if error.source().is_some_and(|source| !source.is::<io::Error>()) {
-            // It came over a connection that works, and will come again.
+        if is_conversion(&error) {
+            // It will come again.
             return broken(
                 "what PostgreSQL answers cannot be read: check that nothing else changed the tables of Rewheel",
                 Some(error),

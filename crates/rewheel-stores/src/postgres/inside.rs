@@ -3,7 +3,7 @@
 use super::PostgresStore;
 use super::row::millis;
 use super::session::Session;
-use super::verbs::insert::Insertion;
+use super::verbs::insert::{Insertion, lanes_changed};
 use super::verbs::settle;
 use crate::batch::leave_out;
 use rewheel_core::store::{Answer, IfRefused, Insert, Inserted, Settled, Settlement, StoreError};
@@ -45,34 +45,52 @@ impl PostgresStore {
         insert: &Insert<'_>,
     ) -> Answer<Vec<Inserted>> {
         let insert = Insert { direct: None, ..insert.clone() };
-        // Lanes are numbered outside: what is remembered of them must not be undone.
-        let lanes = self.prepare_insert(&insert).await?;
-        let mut insertion = Insertion::new(&insert, lanes);
-        if insert.if_refused == IfRefused::StoreNothing {
-            return self.insert_all_in(transaction, &insert, &mut insertion).await;
+        // Twice: if what is remembered of lanes is out of date, it is looked up.
+        for _ in 0..2 {
+            // Lanes are numbered outside: what is remembered of them must not be undone.
+            let lanes = self.prepare_insert(&insert).await?;
+            let mut insertion = Insertion::new(&insert, lanes);
+            if let Some(answers) = self.try_insert_in(transaction, &insert, &mut insertion).await? {
+                return Ok(answers);
+            }
+            self.shared.lanes.forget();
         }
-        let session = Session::theirs(&self.shared, transaction);
-        let answers = insertion.careful(&session).await;
-        session.end(answers).await
+        Err(lanes_changed())
     }
 
-    async fn insert_all_in(
+    async fn try_insert_in(
         &self,
         transaction: &Transaction<'_>,
         insert: &Insert<'_>,
         insertion: &mut Insertion<'_>,
-    ) -> Answer<Vec<Inserted>> {
+    ) -> Answer<Option<Vec<Inserted>>> {
         let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        transaction.batch_execute("SAVEPOINT rewheel").await.map_err(unavailable)?;
+        // Without keys nothing is written before it is known that the jobs can be.
+        let guarded = insert.if_refused == IfRefused::StoreNothing
+            || insert.jobs.iter().any(|job| job.key.is_some());
+        if guarded {
+            transaction.batch_execute("SAVEPOINT rewheel").await.map_err(unavailable)?;
+        }
         let session = Session::theirs(&self.shared, transaction);
         let answers = insertion.careful(&session).await;
         let mut answers = session.end(answers).await?;
-        let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
-        if refused {
-            leave_out(insert.jobs, &mut answers);
+        let undo = match &mut answers {
+            None => true,
+            Some(answers) => {
+                let refused = answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)));
+                let undo = refused && insert.if_refused == IfRefused::StoreNothing;
+                if undo {
+                    leave_out(insert.jobs, answers);
+                }
+                undo
+            }
+        };
+        if guarded && undo {
             transaction.batch_execute("ROLLBACK TO rewheel").await.map_err(unavailable)?;
         }
-        transaction.batch_execute("RELEASE rewheel").await.map_err(unavailable)?;
+        if guarded {
+            transaction.batch_execute("RELEASE rewheel").await.map_err(unavailable)?;
+        }
         Ok(answers)
     }
 

@@ -20,7 +20,9 @@ const FLOORS_MAX: usize = rewheel_core::Limits::LANES_MAX;
 /// How long a floor holds. A transaction that commits late may bring a job that is due below it.
 const FLOOR_HOLDS: Duration = Duration::from_secs(1);
 
-/// Lanes by number, numbers by lane. A lane is never renumbered, so that remembering is safe.
+/// The numbers of lanes. A store that was restored from a backup, or a standby that lagged and took over, may give a number to
+/// another lane. So a number that is remembered is a guess: a statement that takes one takes the lane's name too, and does
+/// nothing unless both still belong together. What a number stands for is not remembered at all.
 #[derive(Debug)]
 pub(super) struct Lanes {
     known: Mutex<Known>,
@@ -30,7 +32,6 @@ pub(super) struct Lanes {
 #[derive(Debug, Default)]
 struct Known {
     numbers: HashMap<Lane, i32>,
-    names: HashMap<i32, Lane>,
     floors: HashMap<i32, Floor>,
 }
 
@@ -54,20 +55,10 @@ impl Lanes {
 
     fn remember(&self, number: i32, lane: &Lane) {
         let mut known = self.known();
-        if known.names.len() >= REMEMBERED_MAX {
+        if known.numbers.len() >= REMEMBERED_MAX {
             known.numbers.clear();
-            known.names.clear();
         }
         known.numbers.insert(lane.clone(), number);
-        known.names.insert(number, lane.clone());
-    }
-
-    /// Remembers only what a number stands for: the kind of the lane may be deleted.
-    fn remember_name(&self, number: i32, lane: &Lane) {
-        let mut known = self.known();
-        if known.names.len() < REMEMBERED_MAX {
-            known.names.insert(number, lane.clone());
-        }
     }
 
     fn missing<'l>(&self, lanes: impl Iterator<Item = &'l Lane>) -> Vec<Lane> {
@@ -88,9 +79,16 @@ impl Lanes {
         self.known().numbers.retain(|lane, _| kinds.contains(&lane.kind));
     }
 
-    /// Forgets the numbers of the lanes of one kind.
-    pub(super) fn forget_kind(&self, kind: &KindName) {
-        self.known().numbers.retain(|lane, _| lane.kind != *kind);
+    /// Forgets everything: a number turned out to be wrong, so that the others may be, too.
+    pub(super) fn forget(&self) {
+        *self.known() = Known::default();
+    }
+
+    /// Compares what is remembered of a lane with its number in the store, and forgets everything if that is another.
+    pub(super) fn check(&self, lane: &Lane, number: i32) {
+        if self.number(lane).is_some_and(|known| known != number) {
+            self.forget();
+        }
     }
 
     /// Learns the numbers of lanes that have one and whose kind exists.
@@ -136,52 +134,18 @@ impl Lanes {
         Ok(true)
     }
 
-    /// Returns the number of a lane that may begin to exist, in a transaction that may be undone.
+    /// Returns the number of a lane that may begin to exist, in a transaction that may be undone. It is not remembered.
     pub(super) async fn number_in(
         &self,
         session: &Session<'_>,
         lane: &Lane,
     ) -> Result<i32, Trouble> {
-        if let Some(number) = self.number(lane) {
-            return Ok(number);
-        }
         let names = Names::of(std::slice::from_ref(lane));
         if session.find(&FIND_LANES, &names.params()).await?.is_none() {
             session.execute(&INSERT_LANES, &names.params()).await?;
-            session.made_lane();
         }
         let row = session.one(&FIND_LANES, &names.params()).await?;
         Ok(row.try_get(0)?)
-    }
-
-    /// Returns what the numbers of lanes stand for.
-    pub(super) async fn names(
-        &self,
-        session: &Session<'_>,
-        numbers: impl Iterator<Item = i32>,
-    ) -> Result<HashMap<i32, Lane>, Trouble> {
-        let mut names = HashMap::new();
-        let mut missing = Vec::new();
-        {
-            let known = self.known();
-            for number in numbers {
-                match known.names.get(&number) {
-                    Some(lane) => drop(names.insert(number, lane.clone())),
-                    None => missing.push(number),
-                }
-            }
-        }
-        if !missing.is_empty() {
-            for row in session.query(&NAME_LANES, &[&missing]).await? {
-                let (number, lane) = read_lane(&row)?;
-                // One that the session itself has made may be undone, and its number would then lead nowhere.
-                if !session.may_have_made_lanes() {
-                    self.remember_name(number, &lane);
-                }
-                names.insert(number, lane);
-            }
-        }
-        Ok(names)
     }
 
     /// Returns from which due on to look into a lane.
@@ -239,8 +203,28 @@ impl Lanes {
     }
 }
 
+/// Returns what the numbers of lanes stand for.
+pub(super) async fn names(
+    session: &Session<'_>,
+    numbers: impl Iterator<Item = i32>,
+) -> Result<HashMap<i32, Lane>, Trouble> {
+    let mut numbers: Vec<i32> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = session.query(&NAME_LANES, &[&numbers]).await?;
+    // A lane that cannot be read is as one that does not exist.
+    let read = |row| match read_lane(row) {
+        Ok(lane) => Some(Ok(lane)),
+        Err(trouble) => trouble.of_row().err().map(Err),
+    };
+    rows.iter().filter_map(read).collect()
+}
+
 /// Lanes as arrays, one for each column.
-struct Names<'l> {
+pub(super) struct Names<'l> {
     kinds: Vec<&'l str>,
     tenants: Vec<&'l str>,
     priorities: Vec<i32>,
@@ -248,16 +232,17 @@ struct Names<'l> {
 }
 
 impl<'l> Names<'l> {
-    fn of(lanes: &'l [Lane]) -> Names<'l> {
+    pub(super) fn of(lanes: impl IntoIterator<Item = &'l Lane, IntoIter: Clone>) -> Names<'l> {
+        let lanes = lanes.into_iter();
         Names {
-            kinds: lanes.iter().map(|lane| lane.kind.as_str()).collect(),
-            tenants: lanes.iter().map(|lane| tenant_text(lane.tenant.as_ref())).collect(),
-            priorities: lanes.iter().map(|lane| i32::from(lane.priority.get())).collect(),
-            shards: lanes.iter().map(|lane| i32::from(lane.shard.get())).collect(),
+            kinds: lanes.clone().map(|lane| lane.kind.as_str()).collect(),
+            tenants: lanes.clone().map(|lane| tenant_text(lane.tenant.as_ref())).collect(),
+            priorities: lanes.clone().map(|lane| i32::from(lane.priority.get())).collect(),
+            shards: lanes.map(|lane| i32::from(lane.shard.get())).collect(),
         }
     }
 
-    fn params(&self) -> [super::session::Param<'_>; 4] {
+    pub(super) fn params(&self) -> [super::session::Param<'_>; 4] {
         [&self.kinds, &self.tenants, &self.priorities, &self.shards]
     }
 }

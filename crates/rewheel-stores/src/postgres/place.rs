@@ -37,8 +37,8 @@ impl ToSql for Place {
     to_sql_checked!();
 }
 
-/// The number of a claim's list.
-pub(super) type List = i64;
+/// The number of a claim's list, and when it was made. After a restore from a backup another list may get the number.
+pub(super) type List = (i64, i64);
 
 /// Where jobs were when this process claimed them. A hint: whoever uses it checks what is there.
 #[derive(Debug, Default)]
@@ -124,8 +124,8 @@ impl Places {
     }
 
     /// Returns the lists that are of no use any more, once.
-    pub(super) fn done(&self) -> Vec<List> {
-        std::mem::take(&mut self.known().done)
+    pub(super) fn done(&self) -> (Vec<i64>, Vec<i64>) {
+        std::mem::take(&mut self.known().done).into_iter().unzip()
     }
 }
 
@@ -141,28 +141,30 @@ mod tests {
     #[test]
     fn a_list_is_done_when_the_last_of_its_jobs_is_settled() {
         let places = Places::default();
-        places.remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some(7));
+        places
+            .remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some((7, 1)));
         let one = places.take([lease(1, 1)].into_iter());
         assert_eq!(one.places, [Some(Place([1; 6]))]);
         places.settled(&one);
-        assert!(places.done().is_empty());
+        assert!(places.done().0.is_empty());
         // What was not settled leaves nothing behind but the list.
         places.settled(&places.take([lease(2, 9)].into_iter()));
-        assert!(places.done().is_empty());
-        places.remember(&[(lease(3, 1), Place([3; 6]))], Some(8));
+        assert!(places.done().0.is_empty());
+        places.remember(&[(lease(3, 1), Place([3; 6]))], Some((8, 1)));
         places.settled(&places.take([lease(3, 1)].into_iter()));
-        assert_eq!(places.done(), [8]);
-        assert!(places.done().is_empty());
+        assert_eq!(places.done(), (vec![8], vec![1]));
+        assert!(places.done().0.is_empty());
     }
 
     #[test]
     fn a_list_that_nobody_counts_any_more_is_forgotten() {
         let places = Places::default();
-        places.remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some(7));
+        places
+            .remember(&[(lease(1, 1), Place([1; 6])), (lease(2, 1), Place([2; 6]))], Some((7, 1)));
         places.forget_lists(&places.take([lease(1, 1)].into_iter()));
         assert!(places.known().unsettled.is_empty());
         places.settled(&places.take([lease(2, 1)].into_iter()));
-        assert!(places.done().is_empty());
+        assert!(places.done().0.is_empty());
     }
 
     #[test]

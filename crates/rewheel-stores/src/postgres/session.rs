@@ -26,8 +26,6 @@ pub(super) struct Session<'s> {
     begun: AtomicBool,
     /// A statement was sent, and its answer has not come.
     asked: AtomicBool,
-    /// A lane began to exist in this transaction, which may be undone.
-    made_lane: AtomicBool,
     /// What is lost without an answer, where statements commit themselves.
     stage: Stage,
 }
@@ -58,19 +56,8 @@ impl<'s> Session<'s> {
             begin: None,
             begun: AtomicBool::new(false),
             asked: AtomicBool::new(false),
-            made_lane: AtomicBool::new(false),
             stage: Stage::Open,
         }
-    }
-
-    /// Notes that a lane began to exist in this transaction.
-    pub(super) fn made_lane(&self) {
-        self.made_lane.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether this session can see lanes that may yet be undone.
-    pub(super) fn may_have_made_lanes(&self) -> bool {
-        self.theirs.is_some() || self.made_lane.load(Ordering::Relaxed)
     }
 
     /// Returns what moves the server's clock: zero but in tests.

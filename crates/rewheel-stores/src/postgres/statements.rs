@@ -30,7 +30,7 @@ statements! {
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, INT8, INT8, INT8_ARRAY);
+        INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
     CLAIM_LIMITED_LOCK = "sql/claim_limited_lock.sql" (TEXT_ARRAY, TEXT_ARRAY);
     CLAIM_LIMITED_MAKE = "sql/claim_limited_make.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, INT8);
     CLAIM_LIMITED_START = "sql/claim_limited_start.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY);
@@ -46,7 +46,7 @@ statements! {
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-    END_KEYS = "sql/end_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    END_KEYS = "sql/end_keys.sql" (INT4_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
     FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
@@ -70,7 +70,8 @@ statements! {
     IDEMPOTENCY_RENEW = "sql/idempotency_renew.sql" (INT8, BYTEA, UUID, INT8);
     IDEMPOTENCY_TAKE = "sql/idempotency_take.sql" (INT8, BYTEA, BYTEA, UUID, INT8, INT8, UUID);
     INSERT = "sql/insert.sql" (INT8, INT8, UUID, INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY);
+        INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY,
+        TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_ATTEMPTS = "sql/insert_attempts.sql" (UUID, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     INSERT_AUDIT = "sql/insert_audit.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
@@ -78,7 +79,8 @@ statements! {
     INSERT_LANES = "sql/insert_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     INSERT_LEDGER = "sql/insert_ledger.sql" (INT8, INT8, INT8);
     INSERT_MANY = "sql/insert_many.sql" (INT8, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY,
-        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY);
+        INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY,
+        INT4_ARRAY);
     JOIN = "sql/join.sql" (UUID, INT8, TEXT, INT8, TEXT, TEXT);
     KEEP_LEASE = "sql/keep_lease.sql" (INT4, INT8, UUID_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TEXT_ARRAY);
@@ -125,9 +127,10 @@ statements! {
     SETTLE_FIND = "sql/settle_find.sql" (UUID_ARRAY);
     SETTLE_KEEP = "sql/settle_keep.sql" (UUID, INT8, UUID_ARRAY, INT8_ARRAY, TID_ARRAY, INT8, INT8);
     SETTLE_SEEN = "sql/settle_seen.sql" (UUID_ARRAY);
+    SET_ASIDE = "sql/set_aside.sql" (INT8, UUID_ARRAY, TEXT_ARRAY);
     SHELVE = "sql/shelve.sql" (INT8, UUID, INT8, INT8);
     START = "sql/start.sql" (UUID, UUID_ARRAY, INT8_ARRAY);
-    SWEEP = "sql/sweep.sql" (INT8, INT8);
+    SWEEP = "sql/sweep.sql" (INT8, INT8, INT8);
     SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
@@ -135,5 +138,6 @@ statements! {
     TOKENS = "sql/tokens.sql" (INT8);
     TRIM_ATTEMPTS = "sql/trim_attempts.sql" (UUID_ARRAY, INT8, INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);
+    UNREADABLE = "sql/unreadable.sql" ();
     USE_PROBE = "sql/use_probe.sql" (TEXT, UUID);
 }

@@ -4,7 +4,7 @@ use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
     budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, settle,
-    sweep,
+    sweep, unreadable,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
@@ -14,7 +14,7 @@ use rewheel_core::store::{
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
     LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
     Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, Wakes, Watch, WorkStore,
+    Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -159,8 +159,9 @@ impl LeaseStore for SqliteStore {
         self.live(move |tx| lease::bury(tx, by, other, renewals)).await
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.write(limit, move |tx| sweep::sweep(tx, by, limit, keep)).await
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        let sweep = *sweep;
+        self.write(sweep.limit, move |tx| sweep::sweep(tx, &sweep)).await
     }
 }
 
@@ -290,6 +291,10 @@ impl Store for SqliteStore {
         }
         risks.extend(self.shared.files.risks());
         Ok(risks)
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        self.read(|tx| unreadable::unreadable(tx)).await
     }
 
     fn capabilities(&self) -> Capabilities {

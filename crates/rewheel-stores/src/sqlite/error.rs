@@ -10,6 +10,28 @@ pub(super) enum Trouble {
     Sql(rusqlite::Error),
     /// The verb says so.
     Said(StoreError),
+    /// A row says what no Rewheel of this version writes: what of it.
+    Unreadable(String),
+}
+
+impl Trouble {
+    /// Returns what of a row cannot be read, if it is that: the same statement may read other rows.
+    ///
+    /// # Errors
+    /// Returns any other trouble as it is.
+    pub(super) fn of_row(self) -> Result<String, Trouble> {
+        use rusqlite::Error as Sql;
+        match self {
+            Trouble::Unreadable(what) => Ok(what),
+            Trouble::Sql(
+                error @ (Sql::FromSqlConversionFailure(..)
+                | Sql::IntegralValueOutOfRange(..)
+                | Sql::InvalidColumnType(..)
+                | Sql::Utf8Error(..)),
+            ) => Ok(error.to_string()),
+            trouble @ (Trouble::Sql(_) | Trouble::Said(_)) => Err(trouble),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for Trouble {
@@ -29,16 +51,19 @@ impl From<Trouble> for StoreError {
         match trouble {
             Trouble::Sql(error) => judge(error),
             Trouble::Said(error) => error,
+            Trouble::Unreadable(what) => {
+                let what = format!(
+                    "the store has a row that cannot be read: {what}; was it written by a newer Rewheel?"
+                );
+                broken(what, None)
+            }
         }
     }
 }
 
 /// A row that says what no Rewheel wrote.
 pub(super) fn unreadable(what: &str) -> Trouble {
-    Trouble::Said(broken(
-        format!("the store has a row that cannot be read: {what}; restore the file from a backup"),
-        None,
-    ))
+    Trouble::Unreadable(what.to_owned())
 }
 
 /// Judges an error of a statement, after which its transaction is rolled back.

@@ -1,6 +1,6 @@
 //! Opens the database file, for writing or for reading.
 
-use super::error::{Trouble, broken, judge};
+use super::error::{Trouble, broken};
 use super::migrate::migrate;
 use super::{SqliteOptions, Synchronous};
 use rewheel_core::store::{Answer, Risk, StoreError};
@@ -155,11 +155,7 @@ impl Files {
 
     /// Names the file in what is said about it.
     fn explain(&self, trouble: Trouble) -> StoreError {
-        let error = match trouble {
-            Trouble::Sql(error) => judge(error),
-            Trouble::Said(error) => error,
-        };
-        match error {
+        match StoreError::from(trouble) {
             StoreError::Broken { what, source } => {
                 StoreError::Broken { what: format!("{}: {what}", self.path.display()), source }
             }

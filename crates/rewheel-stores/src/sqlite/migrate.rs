@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_owners.sql"),
     include_str!("migrations/0010_kind_versions.sql"),
     include_str!("migrations/0011_limits.sql"),
+    include_str!("migrations/0012_unreadable.sql"),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find

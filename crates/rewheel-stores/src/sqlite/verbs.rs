@@ -20,3 +20,4 @@ mod keyed;
 pub(super) mod failures;
 pub(super) mod prune;
 pub(super) mod idempotency;
+pub(super) mod unreadable;

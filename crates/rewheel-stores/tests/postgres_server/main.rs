@@ -10,6 +10,8 @@ mod fleet;
 mod connections;
 mod broken_ways;
 mod races;
+mod restore;
+mod unreadable;
 mod plans;
 mod limits;
 mod pgbouncer;

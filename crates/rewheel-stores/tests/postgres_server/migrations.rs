@@ -138,7 +138,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
     let name = schema.name();
     // As it was before the last migration that changes a table that is in use.
     let before = format!(
-        "DROP TABLE {name}.limits; ALTER TABLE {name}.kinds DROP COLUMN version; \
+        "DROP TABLE {name}.limits; DROP TABLE {name}.unreadable; ALTER TABLE {name}.kinds DROP COLUMN version; \
          DELETE FROM {name}.migrations WHERE version >= 10"
     );
     backup.batch_execute(&before).await.expect("an older version");

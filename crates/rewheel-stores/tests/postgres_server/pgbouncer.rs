@@ -2,7 +2,8 @@
 
 use crate::support::{Node, Stranger, address, server, soon, url_by};
 use rewheel_core::store::{
-    Filter, Insert, Inserted, PageRequest, Prune, ReadStore, Settled, Settlement, Store, What,
+    Filter, Insert, Inserted, PageRequest, Prune, ReadStore, Settled, Settlement, Store, Sweep,
+    What,
 };
 use rewheel_core::{Decision, HolderId, Keep, Key, Lease, NewJob};
 use rewheel_testkit::{Schema, lane, seconds};
@@ -131,7 +132,7 @@ async fn life(node: Arc<Node>, task: usize, holder: HolderId) -> usize {
         store.give_back(holder, give_back, Keep::default()).await.expect("given back");
         node.change(jobs[1].id, What::Pause).await;
         node.change(jobs[1].id, What::Resume).await;
-        store.sweep(holder, 100, Keep::default()).await.expect("swept");
+        store.sweep(&Sweep::new(holder, 100, Keep::default())).await.expect("swept");
         store.list(&Filter::default(), &PageRequest::first(10)).await.expect("a page");
         let prune = Prune { limit: 100, audit_older_than: seconds(1_000) };
         store.prune(&prune).await.expect("pruned");

@@ -8,6 +8,7 @@ use rewheel_core::store::{
 use rewheel_core::{
     Actor, Keep, Key, KindEdit, KindEditWhat, KindEdited, KindName, Lane, NewJob, Priority,
 };
+use rewheel_stores::PostgresOptions;
 use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -188,8 +189,6 @@ async fn the_key_of_a_job_whose_kind_was_deleted_stays_free() {
     other.store.settle(holder, &[Settlement::succeed(lease)]).await.expect("settled");
     assert!(matches!(delete(&node, "a").await, KindEdited::Done(_)));
     let keyed = NewJob { key: Key::parse("order-17").ok(), ..other.job("a") };
-    let first = other.store.insert(&Insert::new(std::slice::from_ref(&keyed))).await;
-    assert!(first.expect_err("its lane is gone").is_transient(), "it is worth another try");
     let again = other.store.insert(&Insert::new(std::slice::from_ref(&keyed))).await;
     assert_eq!(again.expect("it answers"), [Inserted::Refused(Refusal::UnknownKind)]);
     node.kinds(&["a"]).await;
@@ -234,4 +233,29 @@ async fn an_extension_beside_another_change_counts() {
     let extended = soon("it answers", extending.join_next()).await;
     let extended = extended.expect("it was started").expect("no panic").expect("it answers");
     assert!(extended.is_some(), "the lease is the same");
+}
+
+/// A list of claims goes only when all of its jobs are on their shelf: one that is neither listed nor there is never found.
+#[tokio::test]
+async fn a_list_stays_while_one_of_its_jobs_is_not_on_its_shelf() {
+    let schema = Schema::fresh();
+    let mut options = PostgresOptions::parse(schema.url()).expect("a URL");
+    options.listed_min = 1;
+    let node = Node::with(options).await;
+    let job = node.submit("a").await;
+    let (holder, by) = (node.holder().await, node.holder().await);
+    node.claim_only(holder, "a").await;
+    let visitor = schema.connect().await;
+    let name = schema.name();
+    // What locks a row and does not change it: nothing of ours, but triggers of others do.
+    let keep = format!(
+        "CREATE FUNCTION {name}.keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+         CREATE TRIGGER keep BEFORE UPDATE ON {name}.jobs FOR EACH ROW EXECUTE FUNCTION {name}.keep()"
+    );
+    visitor.batch_execute(&keep).await.expect("a trigger");
+    node.subject.clock.advance(seconds(3));
+    assert!(node.sweep(by).await.is_empty());
+    visitor.batch_execute(&format!("DROP TRIGGER keep ON {name}.jobs")).await.expect("dropped");
+    let events = node.take_over(by, holder).await;
+    assert_eq!(events.iter().map(|event| event.job).collect::<Vec<_>>(), [job]);
 }

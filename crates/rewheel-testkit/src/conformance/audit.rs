@@ -4,7 +4,7 @@ use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, seconds};
 use rewheel::Category;
-use rewheel_core::store::{Leased, Settled, Settlement, What};
+use rewheel_core::store::{Leased, Settled, Settlement, Sweep, What};
 use rewheel_core::{
     AuditEntry, Because, Decision, Facts, Failure, JobId, Keep, Lease, Limits, State, When,
 };
@@ -258,7 +258,7 @@ pub async fn notes_an_end_of_what_is_not_kept(subject: &Subject) {
     let (other, wanted) = subject.leased("charge").await;
     subject.change(wanted.job, What::Cancel).await;
     subject.store.leave(other).await.unwrap();
-    subject.store.sweep(holder, 10, KEEP_NOTHING).await.unwrap();
+    subject.store.sweep(&Sweep::new(holder, 10, KEEP_NOTHING)).await.unwrap();
 
     for job in [lease.job, wanted.job] {
         assert_eq!(subject.store.get(job).await.unwrap(), None);
@@ -279,7 +279,7 @@ pub async fn takes_from_those_whom_nobody_knows(subject: &Subject) {
     subject.clock.advance(Limits::DEAD_HOLDERS_KEPT + seconds(1));
     assert_eq!(subject.prune_all().await.holders, 1);
     let by = subject.holder().await;
-    subject.store.sweep(by, 10, Keep::default()).await.unwrap();
+    subject.store.sweep(&Sweep::new(by, 10, Keep::default())).await.unwrap();
     let entry = only(subject, lease.job).await;
     assert_eq!(entry.what, "takeover");
     // A store that numbers its holders has forgotten whose it was.

@@ -2,7 +2,9 @@
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Outcome, Sent, Settled, What};
+use rewheel_core::store::{
+    Direct, IfRefused, Insert, Inserted, Outcome, Sent, Settled, Sweep, What,
+};
 use rewheel_core::{
     Fence, HolderId, Job, Keep, Key, KindChange, NewJob, Priority, State, Status, Tenant,
     Timestamp, When,
@@ -250,7 +252,8 @@ pub async fn is_swept_when_it_is_overdue(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
     insert_direct(subject, holder, &[subject.job("charge")]).await;
-    let sweep = async || subject.store.sweep(holder, 10, Keep::default()).await.unwrap();
+    let sweep =
+        async || subject.store.sweep(&Sweep::new(holder, 10, Keep::default())).await.unwrap();
     subject.clock.advance(ATTEMPT_TIMEOUT);
     assert_eq!(sweep().await, []);
     subject.clock.advance(GRACE);

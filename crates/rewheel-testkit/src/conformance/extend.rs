@@ -2,7 +2,7 @@
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
-use rewheel_core::store::Extension;
+use rewheel_core::store::{Extension, Sweep};
 use rewheel_core::{Fence, HolderId, Keep, Lease, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn extend(subject: &Subject, holder: HolderId, extension: &Extension) -> O
 /// Sweeps, and returns whether that freed a job of a living holder.
 async fn is_swept(subject: &Subject, holder: HolderId) -> bool {
     subject.store.renew(holder).await.unwrap();
-    !subject.store.sweep(holder, 1_000, Keep::default()).await.unwrap().is_empty()
+    !subject.store.sweep(&Sweep::new(holder, 1_000, Keep::default())).await.unwrap().is_empty()
 }
 
 /// The attempt is overdue later than it was, and the lease stays what it is.

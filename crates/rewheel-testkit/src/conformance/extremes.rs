@@ -6,7 +6,7 @@ use crate::{Subject, lane};
 use rewheel::Backoff;
 use rewheel_core::store::{
     Burial, Claim, Count, DeadLetter, Direct, Filter, Insert, Inserted, Outcome, PageRequest,
-    Prune, Ran, Settled, Settlement, StoreError, Visit,
+    Prune, Ran, Settled, Settlement, StoreError, Sweep, Visit,
 };
 use rewheel_core::{
     Because, Decision, Fence, Keep, Lease, NewHolder, NewJob, Role, State, Status, Timestamp,
@@ -138,7 +138,7 @@ pub async fn the_largest_limit_is_no_limit(subject: &Subject) {
     assert_eq!(store.held(holder, Duration::ZERO, None, ALL).await.unwrap(), [lease]);
     let heir = subject.holder().await;
     store.leave(holder).await.unwrap();
-    assert_eq!(store.sweep(heir, ALL, Keep::default()).await.unwrap().len(), 1);
+    assert_eq!(store.sweep(&Sweep::new(heir, ALL, Keep::default())).await.unwrap().len(), 1);
     subject.clock.advance(crate::seconds(61));
     let events = store.deadlines(Duration::ZERO, ALL).await.unwrap();
     assert_eq!(events.iter().map(|event| event.job).collect::<Vec<_>>(), [late]);
@@ -153,7 +153,7 @@ pub async fn a_limit_of_zero_does_nothing(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let heir = subject.holder().await;
     store.leave(holder).await.unwrap();
-    assert_eq!(store.sweep(heir, 0, Keep::default()).await.unwrap(), []);
+    assert_eq!(store.sweep(&Sweep::new(heir, 0, Keep::default())).await.unwrap(), []);
     assert_eq!(store.held(holder, Duration::ZERO, None, 0).await.unwrap(), []);
     assert_eq!(store.lanes(&[lane("charge").kind], None, 0).await.unwrap(), []);
     assert_eq!(store.unannounced(0).await.unwrap(), []);
@@ -172,7 +172,7 @@ pub async fn large_limits_that_meet_are_all_served(subject: &Subject) {
         let store = std::sync::Arc::clone(&subject.store);
         async move {
             for _ in 0..20 {
-                store.sweep(holder, usize::MAX, Keep::default()).await.unwrap();
+                store.sweep(&Sweep::new(holder, usize::MAX, Keep::default())).await.unwrap();
                 store.deadlines(GRACE, usize::MAX).await.unwrap();
             }
         }

@@ -5,7 +5,7 @@ use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, lane, seconds};
 use rewheel_core::store::{
     Answer, Change, Changed, Direct, Edit, FleetLimit, Insert, Inserted, LimitOf, LimitWait,
-    LimitedClaim, Outcome, Sent, Settled, Settlement, StoreError, What, halving,
+    LimitedClaim, Outcome, Sent, Settled, Settlement, StoreError, Sweep, What, halving,
 };
 use rewheel_core::{Actor, HolderId, Keep, KindName, Lease, NewJob, State, Version, Wanted};
 use std::sync::Arc;
@@ -334,7 +334,7 @@ pub async fn a_sweep_may_be_repeated(subject: &Subject) {
     for fault in Fault::ALL {
         let (holder, lease) = subject.leased("charge").await;
         subject.store.leave(holder).await.unwrap();
-        let call = async |_| subject.store.sweep(by, 10, Keep::default()).await;
+        let call = async |_| subject.store.sweep(&Sweep::new(by, 10, Keep::default())).await;
         let events = twice(&faulty, Verb::Sweep, fault, call).await;
         assert_eq!(events.len(), usize::from(!fault.is_done()));
         assert_eq!(subject.get(lease.job).await.takeovers, 1);

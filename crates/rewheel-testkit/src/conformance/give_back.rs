@@ -117,9 +117,18 @@ pub async fn ends_the_right_to_settle(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     give_back(subject, holder, lease).await;
     let before = subject.get(lease.job).await;
-    let settled = subject.succeed(holder, lease).await;
-    assert!(!matches!(settled, Settled::Applied(_)), "{settled:?}");
+    assert_eq!(subject.succeed(holder, lease).await, Settled::Lost);
+    assert_eq!(subject.settle(holder, &subject.dead(lease)).await, Settled::Lost);
     assert_eq!(subject.get(lease.job).await, before);
+    // Giving it back once more is still known as a repetition.
+    assert_eq!(give_back(subject, holder, lease).await, already(State::Scheduled));
+
+    // Nor where a person wanted it cancelled.
+    let (holder, lease) = subject.leased("refund").await;
+    subject.change(lease.job, What::Cancel).await;
+    assert_eq!(give_back(subject, holder, lease).await, let_go(State::Cancelled));
+    assert_eq!(subject.succeed(holder, lease).await, Settled::Lost);
+    assert_eq!(subject.get(lease.job).await.state(), State::Cancelled);
 }
 
 /// Who does not hold the job cannot give it back.

@@ -4,12 +4,13 @@ use crate::people::KEEP_NOTHING;
 use crate::race::both;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, lane, seconds};
-use rewheel_core::store::{Claim, Leased, Settled, StoreError, What};
+use rewheel_core::store::{Claim, Leased, Settled, StoreError, Sweep, Watched, What};
 use rewheel_core::{
     Actor, Cause, Failure, HolderId, JobId, Keep, KindName, Lease, Limits, NewKind, State, Status,
-    When,
+    Timestamp, When,
 };
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// The jobs of a holder that was buried are free again, once.
 pub async fn takes_the_jobs_of_one_who_was_buried(subject: &Subject) {
@@ -75,6 +76,39 @@ pub async fn takes_what_is_overdue_from_the_living(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.takeovers, 1);
 }
 
+/// A clock that jumps ahead makes every job look overdue. It is left to a living holder until the clock was watched for as long as the
+/// job was leased for.
+pub async fn leaves_what_only_a_jump_of_the_clock_made_overdue(subject: &Subject) {
+    let (holder, lease) = subject.leased("charge").await;
+    let sweeper = subject.holder().await;
+    subject.clock.advance(seconds(3_600));
+    let sweep = async |watched| {
+        let sweep = Sweep { watched, ..Sweep::new(sweeper, 10, Keep::default()) };
+        subject.store.sweep(&sweep).await.unwrap().len()
+    };
+    let until = subject.now().await;
+    let hold = ATTEMPT_TIMEOUT + GRACE;
+    assert_eq!(sweep(Watched { until, since: Duration::ZERO }).await, 0);
+    assert_eq!(sweep(Watched { until, since: hold - seconds(1) }).await, 0);
+    // It jumped after it was read for the last time.
+    let before = Timestamp::from_millis(until.as_millis() - 3_600_000);
+    assert_eq!(sweep(Watched { until: before, since: hold }).await, 0);
+    assert_eq!(subject.get(lease.job).await.state(), State::Leased);
+
+    assert_eq!(sweep(Watched { until, since: hold }).await, 1);
+    assert!(subject.find(holder).await.is_some());
+}
+
+/// The jobs of the dead are free whatever the clock does.
+pub async fn takes_the_jobs_of_the_dead_after_the_clock_jumped(subject: &Subject) {
+    let (gone, lease) = subject.leased("charge").await;
+    let sweeper = subject.holder().await;
+    subject.store.leave(gone).await.unwrap();
+    let watched = Watched { until: Timestamp::from_millis(0), since: Duration::ZERO };
+    let sweep = Sweep { watched, ..Sweep::new(sweeper, 10, Keep::default()) };
+    assert_eq!(subject.store.sweep(&sweep).await.unwrap()[0].job, lease.job);
+}
+
 /// A job kept for a retry is overdue so long after its due as its settlement said.
 pub async fn takes_a_sticky_retry_that_was_forgotten(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
@@ -95,7 +129,7 @@ pub async fn frees_no_more_than_asked(subject: &Subject) {
 
     let mut freed = HashSet::new();
     for expected in [2, 2, 1, 0] {
-        let events = subject.store.sweep(by, 2, Keep::default()).await.unwrap();
+        let events = subject.store.sweep(&Sweep::new(by, 2, Keep::default())).await.unwrap();
         assert_eq!(events.len(), expected);
         freed.extend(events.iter().map(|event| event.job));
     }
@@ -300,7 +334,7 @@ pub async fn drops_what_is_cancelled_where_nothing_is_kept(subject: &Subject) {
     subject.change(lease.job, What::Cancel).await;
     subject.store.leave(gone).await.unwrap();
 
-    subject.store.sweep(by, 10, KEEP_NOTHING).await.unwrap();
+    subject.store.sweep(&Sweep::new(by, 10, KEEP_NOTHING)).await.unwrap();
     assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
     assert_eq!(subject.store.books().await.unwrap().pruned, 1);
     subject.balance().await;
@@ -311,7 +345,7 @@ pub async fn the_dead_sweep_nothing(subject: &Subject) {
     let (gone, lease) = subject.leased("charge").await;
     subject.store.leave(gone).await.unwrap();
 
-    let answer = subject.store.sweep(gone, 10, Keep::default()).await;
+    let answer = subject.store.sweep(&Sweep::new(gone, 10, Keep::default())).await;
     assert!(matches!(answer, Err(StoreError::HolderDead(dead)) if dead == gone), "{answer:?}");
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }

@@ -7,7 +7,7 @@ use rewheel_core::store::{
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
     LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
     Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Tally, TokenStore, Wakes, Watch, WorkStore,
+    Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -115,8 +115,8 @@ impl LeaseStore for FaultyStore {
         self.through(Verb::Bury, self.inner.bury(by, other, renewals)).await
     }
 
-    async fn sweep(&self, by: HolderId, limit: usize, keep: Keep) -> Answer<Vec<JobEvent>> {
-        self.through(Verb::Sweep, self.inner.sweep(by, limit, keep)).await
+    async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>> {
+        self.through(Verb::Sweep, self.inner.sweep(sweep)).await
     }
 }
 
@@ -244,6 +244,10 @@ impl ReadStore for FaultyStore {
 impl Store for FaultyStore {
     async fn risks(&self) -> Answer<Vec<Risk>> {
         self.inner.risks().await
+    }
+
+    async fn unreadable(&self) -> Answer<Option<Risk>> {
+        self.inner.unreadable().await
     }
 
     fn capabilities(&self) -> Capabilities {

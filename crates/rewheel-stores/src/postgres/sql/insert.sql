@@ -1,8 +1,10 @@
 -- insert: new jobs, with their line in the ledger. Contract: SubmitStore::insert.
 -- $1 moves the clock; $2 is the time, if the transaction has asked for it already. $3 is the holder of the direct path, if
 -- any, $4 the attempt timeout of jobs without their own, $5 the grace. Then the jobs, an array for each column; one
--- that is shorter than the first is NULL from there on. Last the floors of lanes, and the lanes of the jobs, each once. A job whose deadline comes too early is left out; whoever asks
--- computes from the time that is answered which those are.
+-- that is shorter than the first is NULL from there on. Then the floors of lanes. Last, $21 to $25, the lanes of the jobs, each
+-- once and in the order of their numbers, with what each number stands for: kind, tenant, priority, shard. Nothing is stored
+-- unless all of them are right. A job whose deadline comes too early is left out; whoever asks computes from the time that is
+-- answered which those are.
 WITH clock AS MATERIALIZED (SELECT coalesce($2, rewheel.now_ms() + $1) AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $3 AND died_ms IS NULL FOR KEY SHARE),
 job AS MATERIALIZED (
@@ -14,9 +16,13 @@ job AS MATERIALIZED (
            AS given (id, lane, due_at, due_in, deadline_at, deadline_in, attempts_max, attempt_timeout_ms, backoff, key,
                      shard_key, traceparent, payload)
 ),
--- A node may remember a lane whose kind was deleted a moment ago: its jobs are left out, and its lane is answered.
+-- A node remembers the numbers of lanes. Since then the kind may have been deleted; and after a restore from a backup, or on a
+-- standby that lagged, a number may be that of another lane or of none.
 known AS MATERIALIZED (
-    SELECT lanes.lane FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind WHERE lanes.lane = ANY ($21)
+    SELECT count(*) = cardinality($21) AS correct FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind
+     WHERE lanes.lane = ANY ($21)
+       AND lanes.kind = ($22::text[])[width_bucket(lanes.lane, $21)] AND tenant = ($23::text[])[width_bucket(lanes.lane, $21)]
+       AND priority = ($24::int[])[width_bucket(lanes.lane, $21)] AND shard = ($25::int[])[width_bucket(lanes.lane, $21)]
 ),
 -- Lanes in which nobody would be overtaken, of kinds that may run.
 open AS MATERIALIZED (
@@ -40,12 +46,11 @@ stored AS (
            now, deadline, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, payload
       FROM (SELECT *, CASE WHEN direct THEN rewheel.later(rewheel.later(now, coalesce(attempt_timeout_ms, $4)), $5) END AS overdue
               FROM (SELECT *, due <= now AND lane IN (SELECT lane FROM open) AS direct FROM job) AS job) AS job
-     WHERE (deadline IS NULL OR (deadline > now AND deadline >= due)) AND lane = ANY (ARRAY (SELECT lane FROM known))
+     WHERE (deadline IS NULL OR (deadline > now AND deadline >= due)) AND (SELECT correct FROM known)
     RETURNING 1
 ),
 line AS (
     INSERT INTO rewheel.ledger (at_ms, submitted, pruned)
     SELECT now, submitted, 0 FROM clock, (SELECT count(*) AS submitted FROM stored) AS counted WHERE submitted > 0
 )
-SELECT now, ARRAY (SELECT lane FROM open),
-       ARRAY (SELECT lane FROM unnest($21) AS given (lane) EXCEPT SELECT lane FROM known) FROM clock;
+SELECT now, ARRAY (SELECT lane FROM open), (SELECT correct FROM known) FROM clock;

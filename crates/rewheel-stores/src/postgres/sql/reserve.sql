@@ -8,5 +8,10 @@ SELECT (SELECT count(*) FROM (
             SELECT FROM mine JOIN rewheel.jobs USING (lane) WHERE shelf = 'held'
             UNION ALL
             SELECT FROM mine JOIN rewheel.jobs USING (lane) WHERE shelf = 'paused'
+            UNION ALL
+            SELECT FROM rewheel.unreadable,
+                        LATERAL (SELECT lane, shelf FROM rewheel.jobs WHERE jobs.id = unreadable.job OFFSET 0) AS job
+                        JOIN mine USING (lane)
+             WHERE job.shelf = 'unreadable'
             LIMIT $2) AS live),
        (SELECT coalesce(sum(jobs), 0)::bigint FROM rewheel.reserved WHERE tenant = $1);

@@ -51,7 +51,7 @@ pub(super) async fn write_notes(
     if noted.is_empty() {
         return Ok(());
     }
-    let lanes = session.shared.lanes.names(session, noted.iter().map(|noted| noted.lane)).await?;
+    let lanes = super::super::lanes::names(session, noted.iter().map(|noted| noted.lane)).await?;
     let mut lines = Vec::with_capacity(noted.len());
     for Noted { who, job, lane, note } in noted {
         let lane = lanes.get(lane).ok_or_else(|| unreadable("a lane that does not exist"))?;

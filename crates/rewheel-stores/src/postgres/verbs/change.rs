@@ -83,7 +83,7 @@ async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, Trouble>
     for sql in tables.into_iter().chain(tables) {
         if let Some(row) = session.find(sql, &[&uuid(job)]).await? {
             let number: i32 = row.try_get(1)?;
-            let mut lanes = session.shared.lanes.names(session, std::iter::once(number)).await?;
+            let mut lanes = super::super::lanes::names(session, std::iter::once(number)).await?;
             let lane =
                 lanes.remove(&number).ok_or_else(|| unreadable("a lane that does not exist"))?;
             return read_job(&row, lane, Payload::Read).map(Some);

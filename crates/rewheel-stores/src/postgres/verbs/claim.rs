@@ -2,7 +2,7 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
-use super::super::lanes::lane_at;
+use super::super::lanes::{Names, lane_at};
 use super::super::place::Place;
 use super::super::row::{
     count, fence, holder_uuid, instant, job_id, millis, read_claimed, tenant_text, uuid,
@@ -11,6 +11,7 @@ use super::super::session::{Param, Session};
 use super::super::statements::{
     CHECKPOINT, CLAIM, CLAIM_LOOK, EXTEND, HELD, LANES, PROBE, PROBE_KIND, START, USE_PROBE,
 };
+use super::unreadable::{Unreadable, readable};
 use rewheel_core::store::{Answer, Claim, Extension, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{HolderId, Job, JobId, KindName, Lane, Lease, Limits, Timestamp};
 use std::collections::HashSet;
@@ -26,6 +27,7 @@ impl PostgresStore {
         };
         let claimed = wish.claim(&session).await;
         let mut claimed = session.end(claimed).await?;
+        self.set_aside(&claimed.unreadable).await;
         if claimed.may_probe && claimed.jobs.len() < claim.limit {
             match self.probe(&wish, claim.limit - claimed.jobs.len()).await {
                 Ok(probes) => claimed.jobs.extend(probes),
@@ -69,12 +71,24 @@ pub(super) enum Listing {
     Never,
 }
 
+/// What was leased of kinds that are open.
+pub(super) struct Taken {
+    /// Each with its visit and its place behind others of the same due.
+    pub(super) jobs: Vec<(usize, i64, Job)>,
+    /// When that was, if there was anything.
+    pub(super) at: Option<Timestamp>,
+    /// Jobs that were leased and cannot be read.
+    pub(super) unreadable: Unreadable,
+}
+
 /// What a claim got.
 struct Claimed {
     jobs: Vec<Job>,
     now: Timestamp,
     /// Whether the holder has the right to one job of a parked kind.
     may_probe: bool,
+    /// Jobs that were leased and cannot be read.
+    unreadable: Unreadable,
 }
 
 impl<'a> Wish<'a> {
@@ -105,9 +119,9 @@ impl<'a> Wish<'a> {
     }
 
     async fn claim(&self, session: &Session<'_>) -> Result<Claimed, Trouble> {
-        let (jobs, claimed_at) =
+        let Taken { jobs, at, unreadable } =
             self.take(session, Listing::From(self.store.shared.listed_min)).await?;
-        let (now, may_probe) = match claimed_at {
+        let (now, may_probe) = match at {
             Some(now) => {
                 // What was claimed is not given up because a question behind it got no answer.
                 let seen = !self.all_gave(&jobs)
@@ -117,26 +131,28 @@ impl<'a> Wish<'a> {
             None => look(session, self.claim.holder, &self.kinds).await?,
         };
         self.note_floors(&jobs, now);
-        Ok(Claimed { jobs: jobs.into_iter().map(|(_, _, job)| job).collect(), now, may_probe })
+        let jobs = jobs.into_iter().map(|(_, _, job)| job).collect();
+        Ok(Claimed { jobs, now, may_probe, unreadable })
     }
 
-    /// Leases what there is of kinds that are open: each job with its visit and its place behind others of the same due. Answers
-    /// when that was, if there was anything.
+    /// Leases what there is of kinds that are open.
     pub(super) async fn take(
         &self,
         session: &Session<'_>,
         listing: Listing,
-    ) -> Result<(Vec<(usize, i64, Job)>, Option<Timestamp>), Trouble> {
+    ) -> Result<Taken, Trouble> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let (horizon, limit) = (millis(self.claim.horizon), count(self.claim.limit as u64));
-        let (listed_min, done) = match listing {
+        let (listed_min, (done, done_at)) = match listing {
             Listing::From(listed_min) => {
                 (count(listed_min as u64), self.store.shared.places.done())
             }
-            Listing::Never => (i64::MAX, Vec::new()),
+            Listing::Never => (i64::MAX, Default::default()),
         };
+        let names = Names::of(self.visits.iter().map(|(visit, _)| &visit.lane));
+        let [_, tenants, priorities, shards] = names.params();
         let (lanes, holds, graces) = &self.limits_of_time;
-        let params: [Param<'_>; 13] = [
+        let params: [Param<'_>; 17] = [
             &holder,
             &offset,
             &horizon,
@@ -150,23 +166,33 @@ impl<'a> Wish<'a> {
             &limit,
             &listed_min,
             &done,
+            tenants,
+            priorities,
+            shards,
+            &done_at,
         ];
         let rows = session.query(&CLAIM, &params).await?;
         let mut jobs: Vec<(usize, i64, Job)> = Vec::with_capacity(rows.len());
         let mut places: Vec<(Lease, Place)> = Vec::with_capacity(rows.len());
+        let mut unreadable = Unreadable::default();
         for row in &rows {
             let nth = self.nth(row.try_get(1)?)?;
             let lane = self.visits[nth].0.lane.clone();
-            let job = read_claimed(row, lane, self.claim.holder)?;
+            let id = job_id(row.try_get(4)?);
+            let read = read_claimed(row, lane, self.claim.holder);
+            let Some(job) = unreadable.check(id, read)? else { continue };
             places.push((Lease { job: job.id, fence: job.fence }, row.try_get(3)?));
             jobs.push((nth, row.try_get(2)?, job));
         }
         let list = rows.first().map(|row| row.try_get(26)).transpose()?.flatten();
+        let at = rows.first().map(|row| row.try_get(0)).transpose()?;
+        // A list that names a job which is not settled is left to the sweep.
+        let list = list.zip(at).filter(|_| unreadable.is_empty());
         self.store.shared.places.remember(&places, list);
         // An update returns its rows in no order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
-        let now = rows.first().map(|row| row.try_get(0)).transpose()?.map(instant);
-        Ok((jobs, now))
+        let at = at.map(instant);
+        Ok(Taken { jobs, at, unreadable })
     }
 
     /// Which visit a lane's jobs come from.
@@ -204,8 +230,9 @@ impl<'a> Wish<'a> {
         let (holder, offset) = (holder_uuid(self.claim.holder), session.offset());
         let horizon = millis(self.claim.horizon);
         let mut probed: HashSet<&KindName> = HashSet::new();
-        let mut jobs = Vec::new();
-        for (visit, lane) in &self.visits {
+        let (mut jobs, mut unreadable) = (Vec::new(), Unreadable::default());
+        let known = &self.store.shared.lanes;
+        for (visit, _) in &self.visits {
             let kind = &visit.lane.kind;
             if probed.contains(kind) || visit.limit == 0 || jobs.len() >= limit {
                 continue;
@@ -214,14 +241,17 @@ impl<'a> Wish<'a> {
                 continue;
             }
             let (timeout, grace) = (millis(visit.attempt_timeout), millis(visit.grace));
-            let params: [Param<'_>; 6] = [&holder, lane, &offset, &horizon, &timeout, &grace];
+            let lane = known.number_in(session, &visit.lane).await?;
+            let params: [Param<'_>; 6] = [&holder, &lane, &offset, &horizon, &timeout, &grace];
             if let Some(row) = session.find(&PROBE, &params).await? {
-                let job = read_claimed(&row, visit.lane.clone(), self.claim.holder)?;
+                let read = read_claimed(&row, visit.lane.clone(), self.claim.holder);
+                let Some(job) = unreadable.check(job_id(row.try_get(4)?), read)? else { continue };
                 session.execute(&USE_PROBE, &[&kind.as_str(), &uuid(job.id)]).await?;
                 probed.insert(kind);
                 jobs.push(job);
             }
         }
+        unreadable.set_aside(session).await?;
         Ok(jobs)
     }
 }
@@ -282,8 +312,11 @@ pub(in super::super) async fn lanes(
     let mut heads = Vec::new();
     for row in session.query(&LANES, &params).await? {
         let now = instant(row.try_get(0)?);
+        // The jobs of a lane that cannot be read wait; those of others go on.
+        let Some(lane) = readable(lane_at(&row, 2))? else { continue };
         let due = instant(row.try_get(6)?);
-        heads.push(LaneHead { lane: lane_at(&row, 2)?, due, due_in: due.since(now) });
+        session.shared.lanes.check(&lane, row.try_get(1)?);
+        heads.push(LaneHead { lane, due, due_in: due.since(now) });
     }
     Ok(heads)
 }

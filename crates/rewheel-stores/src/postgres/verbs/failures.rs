@@ -5,6 +5,7 @@ use super::super::row::{count as number, failure, instant, job_id};
 use super::super::session::Session;
 use super::super::statements::{FAILURES_DEAD, FAILURES_LIVE, Sql};
 use super::read::{lane, lanes};
+use super::unreadable::readable;
 use rewheel_core::FailedJob;
 use rewheel_core::store::{FailureScan, Failures};
 use uuid::Uuid;
@@ -40,12 +41,12 @@ async fn table(
         let named = lanes(session, &rows, 1).await?;
         for row in rows.iter().take(most) {
             before = row.try_get(0)?;
-            let lane = lane(&named, row, 1)?;
+            let Some(lane) = readable(lane(&named, row, 1))? else { continue };
             if !scan.wants(&lane) {
                 continue;
             }
-            let failure = failure(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?)?;
-            let Some(failure) = failure else { continue };
+            let failure = failure(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
+            let Some(failure) = readable(failure)?.flatten() else { continue };
             bytes += failure.message().len();
             let (kind, seen) = (lane.kind, instant(row.try_get(2)?));
             jobs.push(FailedJob { id: job_id(before), kind, is_dead, seen, failure });

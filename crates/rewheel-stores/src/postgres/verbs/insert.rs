@@ -2,6 +2,7 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, broken, unreadable};
+use super::super::lanes::Names;
 use super::super::row::{holder_uuid, instant, job_id, millis, tenant_text, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{FIND_KEYS, FIND_STATES, INSERT, INSERT_MANY, TAKE_KEYS};
@@ -27,31 +28,42 @@ impl PostgresStore {
         &self,
         insert: &Insert<'_>,
     ) -> Answer<Vec<Inserted>> {
-        let lanes = self.prepare_insert(insert).await?;
-        let mut insertion = Insertion::new(insert, lanes);
-        let answers = if insertion.is_plain() {
+        // Twice: if what is remembered of lanes is out of date, nothing was stored, and it is looked up.
+        for _ in 0..2 {
+            let lanes = self.prepare_insert(insert).await?;
+            let mut insertion = Insertion::new(insert, lanes);
+            if let Some(answers) = self.try_insert(insert, &mut insertion).await? {
+                self.wake_for(&insertion, &answers);
+                return Ok(answers);
+            }
+            self.shared.lanes.forget();
+        }
+        Err(lanes_changed())
+    }
+
+    async fn try_insert(
+        &self,
+        insert: &Insert<'_>,
+        insertion: &mut Insertion<'_>,
+    ) -> Answer<Option<Vec<Inserted>>> {
+        if insertion.is_plain() {
             let session = self.write().await?;
             let answers = insertion.plain(&session).await;
-            session.end(answers).await?
-        } else {
-            let session = self.transaction().await?;
-            match insertion.careful(&session).await {
-                Ok(mut answers) if insertion.must_undo(&answers) => {
-                    leave_out(insert.jobs, &mut answers);
-                    session.undo(answers).await?
-                }
-                answers => session.end(answers).await?,
+            return session.end(answers).await;
+        }
+        let session = self.transaction().await?;
+        match insertion.careful(&session).await {
+            Ok(None) => session.undo(None).await,
+            Ok(Some(mut answers)) if insertion.must_undo(&answers) => {
+                leave_out(insert.jobs, &mut answers);
+                session.undo(Some(answers)).await
             }
-        };
-        self.wake_for(&insertion, &answers);
-        Ok(answers)
+            answers => session.end(answers).await,
+        }
     }
 
     /// Checks what can be checked without the jobs' rows, and numbers their lanes.
-    pub(in super::super) async fn prepare_insert(
-        &self,
-        insert: &Insert<'_>,
-    ) -> Answer<Vec<Option<i32>>> {
+    pub(in super::super) async fn prepare_insert(&self, insert: &Insert<'_>) -> Answer<Numbered> {
         insert.jobs.iter().try_for_each(check_backoff)?;
         let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
         let bytes: usize = insert.jobs.iter().filter(fits).map(|job| job.payload.len()).sum();
@@ -70,22 +82,11 @@ impl PostgresStore {
                 session.end(found).await?;
             }
         }
-        let numbers: HashMap<Lane, Option<i32>> =
-            named.into_iter().map(|lane| (lane.clone(), known.number(&lane))).collect();
-        let mut last: Option<(&NewJob, Option<i32>)> = None;
-        Ok(insert
-            .jobs
-            .iter()
-            .map(|job| {
-                // Most jobs of a batch are in the lane of the one before.
-                let number = match last {
-                    Some((before, number)) if before.is_beside(job) => number,
-                    Some(_) | None => numbers.get(&job.lane()).copied().flatten(),
-                };
-                last = Some((job, number));
-                number
-            })
-            .collect())
+        let numbers: HashMap<Lane, i32> = named
+            .into_iter()
+            .filter_map(|lane| known.number(&lane).map(|number| (lane, number)))
+            .collect();
+        Ok(Numbered::new(insert.jobs, numbers))
     }
 
     fn wake_for(&self, insertion: &Insertion<'_>, answers: &[Inserted]) {
@@ -106,6 +107,46 @@ impl PostgresStore {
     }
 }
 
+/// The lanes of a batch, as far as their kinds exist.
+pub(in super::super) struct Numbered {
+    /// The number for each job.
+    of_jobs: Vec<Option<i32>>,
+    /// The numbers, each once and going up, and what they stand for.
+    numbers: Vec<i32>,
+    lanes: Vec<Lane>,
+}
+
+impl Numbered {
+    fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
+        let mut last: Option<(&NewJob, Option<i32>)> = None;
+        let number_of = |job| {
+            // Most jobs of a batch are in the lane of the one before.
+            let number = match last {
+                Some((before, number)) if before.is_beside(job) => number,
+                Some(_) | None => numbers.get(&job.lane()).copied(),
+            };
+            last = Some((job, number));
+            number
+        };
+        let of_jobs = jobs.iter().map(number_of).collect();
+        let mut named: Vec<(i32, Lane)> =
+            numbers.into_iter().map(|(lane, number)| (number, lane)).collect();
+        named.sort_unstable_by_key(|(number, _)| *number);
+        let (numbers, lanes) = named.into_iter().unzip();
+        Numbered { of_jobs, numbers, lanes }
+    }
+
+    /// Whether one number stands for two lanes: one of them was learned before a restore, and one after it.
+    fn is_ambiguous(&self) -> bool {
+        self.numbers.windows(2).any(|pair| pair[0] == pair[1])
+    }
+}
+
+/// What is said if lanes are not what they were a moment ago, twice.
+pub(in super::super) fn lanes_changed() -> StoreError {
+    StoreError::Unavailable("kinds or lanes changed while jobs of them were stored".into())
+}
+
 /// The lanes of a batch, each once.
 fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
     let mut lanes: HashSet<Lane> = HashSet::new();
@@ -122,14 +163,13 @@ fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
 /// One batch on its way.
 pub(in super::super) struct Insertion<'a> {
     insert: &'a Insert<'a>,
-    /// The lane of each job; none where the kind does not exist.
-    lanes: Vec<Option<i32>>,
+    lanes: Numbered,
     /// When, by the store's clock; known after the first statement.
     now: Timestamp,
 }
 
 impl<'a> Insertion<'a> {
-    pub(in super::super) fn new(insert: &'a Insert<'a>, lanes: Vec<Option<i32>>) -> Insertion<'a> {
+    pub(in super::super) fn new(insert: &'a Insert<'a>, lanes: Numbered) -> Insertion<'a> {
         Insertion { insert, lanes, now: Timestamp::from_millis(0) }
     }
 
@@ -145,19 +185,21 @@ impl<'a> Insertion<'a> {
             && answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)))
     }
 
-    async fn plain(&mut self, session: &Session<'_>) -> Result<Vec<Inserted>, Trouble> {
+    /// Returns no answers if what is remembered of lanes is out of date. Nothing was stored then.
+    async fn plain(&mut self, session: &Session<'_>) -> Result<Option<Vec<Inserted>>, Trouble> {
         let mut answers: Vec<Option<Inserted>> = self.refusals();
         let rows = self.rows(&answers);
-        let open = self.store(session, &rows, None).await?;
+        let Some(open) = self.store(session, &rows, None).await? else { return Ok(None) };
         self.created(&mut answers, &open);
-        finish(answers)
+        Ok(Some(finish(answers)))
     }
 
-    /// Looks for what is known before anything is written.
+    /// Looks for what is known before anything is written. Returns no answers if what is remembered of lanes is out of date: the
+    /// caller must undo the rest.
     pub(in super::super) async fn careful(
         &mut self,
         session: &Session<'_>,
-    ) -> Result<Vec<Inserted>, Trouble> {
+    ) -> Result<Option<Vec<Inserted>>, Trouble> {
         self.now = session.now().await?;
         let mut answers = self.refusals();
         if self.insert.sent == Sent::Again {
@@ -168,18 +210,14 @@ impl<'a> Insertion<'a> {
         twins.keys().for_each(|place| answers[*place] = Some(Inserted::LeftOut));
         let rows = self.rows(&answers);
         let open = if rows.is_empty() {
-            HashSet::new()
+            Some(HashSet::new())
         } else {
             self.store(session, &rows, Some(self.now)).await?
         };
-        if rows.len() != self.rows(&answers).len() {
-            // Keys were taken for jobs that were not stored. Tried again, the jobs are refused.
-            let why = "a kind was deleted while jobs of it were stored";
-            return Err(StoreError::Unavailable(why.into()).into());
-        }
+        let Some(open) = open else { return Ok(None) };
         self.created(&mut answers, &open);
         self.answer_twins(&mut answers, &twins);
-        finish(answers)
+        Ok(Some(finish(answers)))
     }
 
     /// Answers for jobs that cannot be stored whatever the time is.
@@ -194,72 +232,64 @@ impl<'a> Insertion<'a> {
         self.insert
             .jobs
             .iter()
-            .zip(&self.lanes)
+            .zip(&self.lanes.of_jobs)
             .map(|pair| refusal(pair).map(Inserted::Refused))
             .collect()
     }
 
     /// What is to be stored, with the lane of each.
     fn rows(&self, answers: &[Option<Inserted>]) -> Vec<(&'a NewJob, i32)> {
-        let jobs = self.insert.jobs.iter().zip(&self.lanes).zip(answers);
+        let jobs = self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers);
         jobs.filter(|(_, answer)| answer.is_none())
             .filter_map(|((job, lane), _)| lane.map(|lane| (job, lane)))
             .collect()
     }
 
-    /// Writes the rows, and returns the lanes of which due jobs were leased at once.
+    /// Writes the rows, and returns the lanes of which due jobs were leased at once. Writes nothing and returns nothing if what is
+    /// remembered of lanes is out of date.
     async fn store(
         &mut self,
         session: &Session<'_>,
         rows: &[(&NewJob, i32)],
         now: Option<Timestamp>,
-    ) -> Result<HashSet<i32>, Trouble> {
+    ) -> Result<Option<HashSet<i32>>, Trouble> {
+        if self.lanes.is_ambiguous() {
+            return Ok(None);
+        }
         let (offset, now) = (session.offset(), now.map(Timestamp::as_millis));
         let columns = Columns::of(rows);
-        let mut lanes: Vec<i32> = rows.iter().map(|(_, lane)| *lane).collect();
-        lanes.dedup();
-        lanes.sort_unstable();
-        lanes.dedup();
+        let (lanes, names) = (&self.lanes.numbers, Names::of(&self.lanes.lanes));
         let (floor_lanes, floors) = session.shared.lanes.floors();
         let row = if let Some(direct) = self.insert.direct {
             let holder = Some(holder_uuid(direct.holder));
             let (timeout, grace) = (millis(direct.attempt_timeout), millis(direct.grace));
             let mut params: Vec<Param<'_>> = vec![&offset, &now, &holder, &timeout, &grace];
             params.extend(columns.params());
-            params.extend([&floor_lanes as Param<'_>, &floors, &lanes]);
+            params.extend([&floor_lanes as Param<'_>, &floors, lanes]);
+            params.extend(names.params());
             session.one(&INSERT, &params).await?
         } else {
             let mut params: Vec<Param<'_>> = vec![&offset, &now];
             params.extend(columns.params());
-            params.push(&lanes);
+            params.push(lanes);
+            params.extend(names.params());
             session.one(&INSERT_MANY, &params).await?
         };
         self.now = instant(row.try_get(0)?);
-        let gone: Vec<i32> = row.try_get(2)?;
-        self.forget(session, &gone);
-        Ok(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect())
-    }
-
-    /// Forgets lanes whose kind was deleted since they were looked up: their jobs were not stored.
-    fn forget(&mut self, session: &Session<'_>, gone: &[i32]) {
-        for (job, lane) in self.insert.jobs.iter().zip(&mut self.lanes) {
-            if lane.is_some_and(|lane| gone.contains(&lane)) {
-                session.shared.lanes.forget_kind(&job.kind);
-                *lane = None;
-            }
+        if !row.try_get::<_, bool>(2)? {
+            return Ok(None);
         }
+        Ok(Some(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect()))
     }
 
     /// Answers for what was stored, as the statement decided.
     fn created(&self, answers: &mut [Option<Inserted>], open: &HashSet<i32>) {
-        for ((job, lane), answer) in self.insert.jobs.iter().zip(&self.lanes).zip(answers) {
+        for ((job, lane), answer) in self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers) {
             if answer.is_some() {
                 continue;
             }
             let due = job.due.resolve(self.now);
-            *answer = Some(if lane.is_none() {
-                Inserted::Refused(Refusal::UnknownKind)
-            } else if self.is_too_late(job) {
+            *answer = Some(if self.is_too_late(job) {
                 Inserted::Refused(Refusal::DeadlineTooEarly)
             } else {
                 let leased = due <= self.now && lane.is_some_and(|lane| open.contains(&lane));
@@ -438,8 +468,8 @@ async fn find_states(
         .collect()
 }
 
-fn finish(answers: Vec<Option<Inserted>>) -> Result<Vec<Inserted>, Trouble> {
-    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Inserted::LeftOut)).collect())
+fn finish(answers: Vec<Option<Inserted>>) -> Vec<Inserted> {
+    answers.into_iter().map(|answer| answer.unwrap_or(Inserted::LeftOut)).collect()
 }
 
 fn lost_job(job: JobId) -> Trouble {

@@ -53,7 +53,7 @@ impl PostgresStore {
         let edited = edit_kind(&session, edit, by).await;
         let (answer, wrote) = session.end(edited).await?;
         if let (KindEdited::Done(_), KindEditWhat::Delete) = (&answer, &edit.what) {
-            self.shared.lanes.forget_kind(&edit.name);
+            self.shared.lanes.forget();
         }
         if wrote {
             self.wake();

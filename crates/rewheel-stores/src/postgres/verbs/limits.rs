@@ -7,7 +7,7 @@ use super::super::session::{Param, Session};
 use super::super::statements::{
     CLAIM_LIMITED_LOCK, CLAIM_LIMITED_MAKE, CLAIM_LIMITED_START, LIMIT_WAITS,
 };
-use super::claim::{Listing, Wish, look};
+use super::claim::{Listing, Taken, Wish, look};
 use rewheel_core::store::{
     Answer, Claim, FleetLimit, FleetSlots, Leased, LimitOf, LimitUse, LimitWait, LimitedClaim,
     LimitedClaimed, StoreError, Visit,
@@ -82,13 +82,14 @@ async fn claim_limited(
     }
     let (used, now) = limit_uses(session, claim.limits).await?;
     let slots = FleetSlots::new(claim, used, now);
-    let mut rounds = Rounds { store, session, claim, slots, now, jobs: Vec::new() };
+    let (jobs, has_set_aside) = (Vec::new(), false);
+    let mut rounds = Rounds { store, session, claim, slots, now, jobs, has_set_aside };
     rounds.claim().await?;
     rounds.probe().await?;
-    let Rounds { slots, now, mut jobs, .. } = rounds;
+    let Rounds { slots, now, mut jobs, has_set_aside, .. } = rounds;
     let (starts, at) = slots.starts();
-    let wrote =
-        if jobs.is_empty() && starts.is_empty() { Wrote::Nothing } else { Wrote::Something };
+    let is_nothing = jobs.is_empty() && starts.is_empty() && !has_set_aside;
+    let wrote = if is_nothing { Wrote::Nothing } else { Wrote::Something };
     if !starts.is_empty() {
         let names = Names::of(starts);
         let params: [Param<'_>; 3] = [&at.as_millis(), &names.scopes, &names.names];
@@ -121,6 +122,8 @@ struct Rounds<'r> {
     now: Timestamp,
     /// What was leased, each with the number of its visit.
     jobs: Vec<(usize, Job)>,
+    /// Whether jobs were set aside that cannot be read.
+    has_set_aside: bool,
 }
 
 impl<'r> Rounds<'r> {
@@ -163,8 +166,10 @@ impl<'r> Rounds<'r> {
         let limit = taken.iter().sum();
         let claim = self.plain(&visits, limit);
         let wish = Wish::new(self.store, self.session, &claim).await?;
-        let (jobs, now) = wish.take(self.session, Listing::Never).await?;
-        if let Some(now) = now {
+        let Taken { jobs, at, unreadable } = wish.take(self.session, Listing::Never).await?;
+        self.has_set_aside |= !unreadable.is_empty();
+        unreadable.set_aside(self.session).await?;
+        if let Some(now) = at {
             self.now = now;
             self.slots.leased_at(now);
         }

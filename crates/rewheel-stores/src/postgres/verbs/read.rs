@@ -10,6 +10,7 @@ use super::super::statements::{
     ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, TALLY,
     UNANNOUNCED,
 };
+use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::{Reading, Table, Tallies, cut, tables};
 use rewheel_core::store::{
@@ -28,7 +29,9 @@ pub(in super::super) async fn get(
     job: JobId,
 ) -> Result<Option<Job>, Trouble> {
     let rows = session.query(&GET, &[&uuid(job)]).await?;
-    Ok(read_jobs(session, &rows, Payload::Read).await?.pop())
+    let Some(row) = rows.first() else { return Ok(None) };
+    let lanes = lanes(session, &rows, 1).await?;
+    read_job(row, lane(&lanes, row, 1)?, Payload::Read).map(Some)
 }
 
 pub(in super::super) async fn live(
@@ -46,7 +49,8 @@ async fn read_jobs(
     payload: Payload,
 ) -> Result<Vec<Job>, Trouble> {
     let lanes = lanes(session, rows, 1).await?;
-    rows.iter().map(|row| read_job(row, lane(&lanes, row, 1)?, payload)).collect()
+    let read = |row| readable(lane(&lanes, row, 1).and_then(|lane| read_job(row, lane, payload)));
+    rows.iter().filter_map(|row| read(row).transpose()).collect()
 }
 
 pub(super) async fn lanes(
@@ -58,9 +62,7 @@ pub(super) async fn lanes(
     for row in rows {
         numbers.push(row.try_get::<_, i32>(column)?);
     }
-    numbers.sort_unstable();
-    numbers.dedup();
-    session.shared.lanes.names(session, numbers.into_iter()).await
+    super::super::lanes::names(session, numbers.into_iter()).await
 }
 
 pub(super) fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Result<Lane, Trouble> {
@@ -91,18 +93,23 @@ impl Scan {
     }
 
     async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, Trouble> {
-        let most = self.left.min(CHUNK);
-        if self.ended || most == 0 {
-            return Ok(Vec::new());
+        // Further, if none of the rows can be read.
+        loop {
+            let most = self.left.min(CHUNK);
+            if self.ended || most == 0 {
+                return Ok(Vec::new());
+            }
+            let rows = session.query(self.sql, &[&self.before, &number(most as u64)]).await?;
+            self.ended = rows.len() < most;
+            self.left -= rows.len();
+            if let Some(last) = rows.last() {
+                self.before = last.try_get(0)?;
+            }
+            let jobs = read_jobs(session, &rows, Payload::LeaveOut).await?;
+            if !jobs.is_empty() {
+                return Ok(jobs);
+            }
         }
-        let rows = session.query(self.sql, &[&self.before, &number(most as u64)]).await?;
-        self.ended = rows.len() < most;
-        self.left -= rows.len();
-        let jobs = read_jobs(session, &rows, Payload::LeaveOut).await?;
-        if let Some(last) = jobs.last() {
-            self.before = uuid(last.id);
-        }
-        Ok(jobs)
     }
 }
 
@@ -242,10 +249,12 @@ pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>,
     let rows = session.query(&TALLY, &[]).await?;
     let lanes = lanes(session, &rows, 0).await?;
     for row in &rows {
-        let state = row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?;
+        let state = row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"));
+        let Some(state) = readable(state)? else { continue };
+        let Some(lane) = readable(lane(&lanes, row, 0))? else { continue };
         let due = row.try_get::<_, Option<i64>>(3)?.map(instant);
         let jobs = unsigned(row.try_get(2)?);
-        tallies.add(&lane(&lanes, row, 0)?.kind, Some((state, jobs)), due);
+        tallies.add(&lane.kind, Some((state, jobs)), due);
     }
     Ok(tallies.into_vec())
 }
@@ -267,16 +276,17 @@ pub(in super::super) async fn unannounced(
 ) -> Result<Vec<DeadLetter>, Trouble> {
     let rows = session.query(&UNANNOUNCED, &[&number(limit as u64)]).await?;
     let lanes = lanes(session, &rows, 2).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(DeadLetter {
-                job: job_id(row.try_get(0)?),
-                version: version(row.try_get(1)?),
-                lane: lane(&lanes, row, 2)?,
-                attempt: small(row.try_get(3)?),
-                died: instant(row.try_get(4)?),
-                failure: failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?)?,
-            })
+    let read = |row: &Row| {
+        Ok(DeadLetter {
+            job: job_id(row.try_get(0)?),
+            version: version(row.try_get(1)?),
+            lane: lane(&lanes, row, 2)?,
+            attempt: small(row.try_get(3)?),
+            died: instant(row.try_get(4)?),
+            // Better told without its failure than not at all.
+            failure: readable(failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?))?
+                .flatten(),
         })
-        .collect()
+    };
+    rows.iter().filter_map(|row| readable(read(row)).transpose()).collect()
 }

@@ -1,13 +1,14 @@
 //! Takes back what became of jobs.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
+use super::super::error::Trouble;
 use super::super::place::Taken;
 use super::super::row::{fence, holder_uuid, instant, job_id, millis, uuid};
 use super::super::session::Session;
 use super::super::statements::{FIND_HOLDER, SETTLE_DROP, SETTLE_FIND, SETTLE_KEEP, SETTLE_SEEN};
 use super::audit::actor;
 use super::claim::columns;
+use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement};
 use rewheel_core::{
@@ -142,8 +143,8 @@ pub(in super::super) async fn settle_mixed(
         answers.push(answer);
     }
     writes.flush(session, settler.now, settler.named()).await?;
-    let answers =
-        settler.answer_rest(session, answers, settlements.iter().map(|s| s.lease)).await?;
+    let leases = settlements.iter().map(|settled| settled.lease);
+    let answers = settler.answer_rest(session, answers, leases, Asked::Settle).await?;
     Ok((answers, woke))
 }
 
@@ -160,7 +161,7 @@ async fn give_back(
     for lease in leases {
         answers.push(settler.take(*lease).map(|(live, number)| {
             let state = live.wanted.map_or(State::Scheduled, Wanted::state);
-            let by = Some((number, lease.fence));
+            let by = Some((given_back_by(number), lease.fence));
             if state.is_live() {
                 writes.let_go(live, state, None, by, None);
             } else {
@@ -172,7 +173,20 @@ async fn give_back(
         }));
     }
     writes.flush(session, settler.now, settler.named()).await?;
-    settler.answer_rest(session, answers, leases.iter().copied()).await
+    let asked = Asked::GiveBack;
+    settler.answer_rest(session, answers, leases.iter().copied(), asked).await
+}
+
+/// What a holder asks for: a result that comes after the job was given back does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Settle,
+    GiveBack,
+}
+
+/// How it is remembered which holder gave a job back: by its number, negated. One that settled it is remembered as it is.
+fn given_back_by(number: i32) -> i32 {
+    -number
 }
 
 /// Whoever settles.
@@ -186,6 +200,8 @@ struct Settler {
     now: Timestamp,
     held: HashMap<JobId, Live>,
     seen: HashMap<JobId, Seen>,
+    /// Jobs whose rows cannot be read: nothing was written to them.
+    unreadable: HashSet<JobId>,
 }
 
 /// Who settled a job last, and who has it now.
@@ -211,6 +227,7 @@ impl Settler {
             who: actor(id, row.try_get(3)?),
             held: HashMap::new(),
             seen: HashMap::new(),
+            unreadable: HashSet::new(),
         })
     }
 
@@ -227,11 +244,25 @@ impl Settler {
         let mut ids: Vec<Uuid> = leases.map(|lease| uuid(lease.job)).collect();
         ids.sort_unstable();
         ids.dedup();
+        let mut ours = Unreadable::default();
         for row in session.query(&SETTLE_FIND, &[&ids]).await? {
-            let live = Live::read(&row)?;
-            self.held.insert(live.id, live);
+            let id = job_id(row.try_get(0)?);
+            match Live::read(&row) {
+                Ok(live) => drop(self.held.insert(id, live)),
+                Err(trouble) => {
+                    self.unreadable.insert(id);
+                    let holder: Option<i32> = row.try_get(9)?;
+                    if row.try_get::<_, &str>(2)? == State::Leased.as_str() && holder == self.number
+                    {
+                        ours.check::<()>(id, Err(trouble))?;
+                    } else {
+                        trouble.of_row()?;
+                    }
+                }
+            }
         }
-        Ok(())
+        // The attempts are over, and what is to become of the jobs cannot be told.
+        ours.set_aside(session).await
     }
 
     /// Takes a job whose lease is the one that is named. The guard of every settle.
@@ -282,6 +313,7 @@ impl Settler {
         session: &Session<'_>,
         answers: Vec<Option<Settled>>,
         leases: impl Iterator<Item = Lease> + Clone,
+        asked: Asked,
     ) -> Result<Vec<Settled>, Trouble> {
         let rest = leases.clone().zip(&answers).filter(|(_, answer)| answer.is_none());
         let rest: Vec<Lease> = rest.map(|(lease, _)| lease).collect();
@@ -289,7 +321,7 @@ impl Settler {
         Ok(answers
             .into_iter()
             .zip(leases)
-            .map(|(answer, lease)| answer.unwrap_or_else(|| self.repeated(lease)))
+            .map(|(answer, lease)| answer.unwrap_or_else(|| self.repeated(lease, asked)))
             .collect())
     }
 
@@ -304,8 +336,13 @@ impl Settler {
             return Ok(());
         }
         for row in session.query(&SETTLE_SEEN, &[&ids]).await? {
+            let id = job_id(row.try_get(0)?);
+            let Ok(state) = row.try_get::<_, &str>(1)?.parse() else {
+                self.unreadable.insert(id);
+                continue;
+            };
             let seen = Seen {
-                state: row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?,
+                state,
                 by: row.try_get(2)?,
                 fence_settled: row.try_get::<_, Option<i64>>(3)?.map(fence),
                 holder: row.try_get(4)?,
@@ -313,20 +350,24 @@ impl Settler {
                 due: instant(row.try_get(6)?),
                 kept: row.try_get(7)?,
             };
-            self.seen.insert(job_id(row.try_get(0)?), seen);
+            self.seen.insert(id, seen);
         }
         Ok(())
     }
 
     /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
-    fn repeated(&self, lease: Lease) -> Settled {
+    fn repeated(&self, lease: Lease, asked: Asked) -> Settled {
+        if self.unreadable.contains(&lease.job) {
+            return Settled::Lost;
+        }
         let Some(seen) = self.seen.get(&lease.job) else {
             return Settled::AlreadyApplied(Outcome::Gone);
         };
-        if self.number.is_none()
-            || seen.by != self.number
-            || seen.fence_settled != Some(lease.fence)
-        {
+        let is_same = self.number.is_some_and(|number| {
+            let gave_back = asked == Asked::GiveBack && seen.by == Some(given_back_by(number));
+            seen.by == Some(number) || gave_back
+        });
+        if !is_same || seen.fence_settled != Some(lease.fence) {
             return Settled::Lost;
         }
         let is_ours = seen.kept && seen.holder == self.number && seen.fence == lease.fence.next();

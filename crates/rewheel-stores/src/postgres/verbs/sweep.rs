@@ -2,14 +2,15 @@
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
-use super::super::row::{count, holder_id, holder_uuid, instant, millis, number};
+use super::super::row::{count, holder_id, holder_uuid, instant, job_id, millis, number};
 use super::super::session::{Param, Session};
 use super::super::statements::{
     DEADLINES, DEADLINES_LOOK, FIND_HOLDER, SHELVE, SWEEP, SWEEP_LOOK, TAKEOVERS_MAX,
 };
 use super::audit::actor;
+use super::unreadable::Unreadable;
 use super::writes::{Live, Writes};
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{Answer, StoreError, Sweep};
 use rewheel_core::{Actor, Cause, Failure, Fate, HolderId, JobEvent, Keep, Lane, State, Timestamp};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,13 +25,8 @@ const SHELVED_AFTER: Duration = Duration::from_secs(2);
 const LISTS_AT_ONCE: u64 = 8;
 
 impl PostgresStore {
-    pub(in super::super) async fn sweep_batch(
-        &self,
-        by: HolderId,
-        limit: usize,
-        keep: Keep,
-    ) -> Answer<Vec<JobEvent>> {
-        let (listed, lost) = self.look_for_lost(by).await?;
+    pub(in super::super) async fn sweep_batch(&self, asked: &Sweep) -> Answer<Vec<JobEvent>> {
+        let (listed, lost) = self.look_for_lost(asked.by).await?;
         if listed {
             self.shelve(SHELVED_AFTER, None).await?;
         }
@@ -38,7 +34,7 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         let session = self.transaction().await?;
-        let events = sweep(&session, by, limit, keep).await;
+        let events = sweep(&session, asked).await;
         let events = session.end(events).await?;
         if !events.is_empty() {
             self.shared.lanes.lower();
@@ -97,24 +93,21 @@ impl PostgresStore {
     }
 }
 
-async fn sweep(
-    session: &Session<'_>,
-    by: HolderId,
-    limit: usize,
-    keep: Keep,
-) -> Result<Vec<JobEvent>, Trouble> {
+async fn sweep(session: &Session<'_>, asked: &Sweep) -> Result<Vec<JobEvent>, Trouble> {
+    let Sweep { by, limit, keep, watched } = *asked;
     let row = session.one(&FIND_HOLDER, &[&holder_uuid(by), &session.offset()]).await?;
     let now = instant(row.try_get(0)?);
     if !row.try_get::<_, Option<bool>>(2)?.unwrap_or(false) {
         return Err(StoreError::HolderDead(by).into());
     }
     let who = actor(by, row.try_get(3)?);
-    let rows = session.query(&SWEEP, &[&now.as_millis(), &count(limit as u64)]).await?;
-    let taken = read_taken(&rows)?;
+    let overdue = now.min(watched.until).as_millis();
+    let params: [Param<'_>; 3] = [&overdue, &count(limit as u64), &millis(watched.since)];
+    let rows = session.query(&SWEEP, &params).await?;
+    let (taken, lanes) = read_taken(session, &rows).await?;
     if taken.is_empty() {
         return Ok(Vec::new());
     }
-    let lanes = names(session, &taken).await?;
     let most = takeovers_max(session).await?;
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(taken.len());
@@ -154,8 +147,7 @@ async fn deadlines(
     let leased = now.as_millis().saturating_sub(millis(grace));
     let rows =
         session.query(&DEADLINES, &[&now.as_millis(), &leased, &count(limit as u64)]).await?;
-    let late = read_taken(&rows)?;
-    let lanes = names(session, &late).await?;
+    let (late, lanes) = read_taken(session, &rows).await?;
     let who = Actor::engine();
     let mut writes = Writes::default();
     let mut events = Vec::with_capacity(late.len());
@@ -177,18 +169,22 @@ async fn deadlines(
     Ok(events)
 }
 
-/// Locked jobs, each with whom it is taken from.
-fn read_taken(rows: &[Row]) -> Result<Vec<(Live, Option<HolderId>)>, Trouble> {
-    rows.iter()
-        .map(|row| Ok((Live::read(row)?, row.try_get::<_, Option<Uuid>>(11)?.map(holder_id))))
-        .collect()
-}
-
-async fn names(
+/// Locked jobs, each with whom it is taken from, and the lanes that they are in. Those that cannot be read are set aside.
+async fn read_taken(
     session: &Session<'_>,
-    taken: &[(Live, Option<HolderId>)],
-) -> Result<HashMap<i32, Lane>, Trouble> {
-    session.shared.lanes.names(session, taken.iter().map(|(live, _)| live.lane)).await
+    rows: &[Row],
+) -> Result<(Vec<(Live, Option<HolderId>)>, HashMap<i32, Lane>), Trouble> {
+    let lanes = super::read::lanes(session, rows, 1).await?;
+    let mut unreadable = Unreadable::default();
+    let mut taken = Vec::with_capacity(rows.len());
+    for row in rows {
+        let read = Live::read(row).and_then(|live| kind_of(&lanes, &live).map(|_| live.clone()));
+        if let Some(live) = unreadable.check(job_id(row.try_get(0)?), read)? {
+            taken.push((live, row.try_get::<_, Option<Uuid>>(11)?.map(holder_id)));
+        }
+    }
+    unreadable.set_aside(session).await?;
+    Ok((taken, lanes))
 }
 
 fn kind_of<'l>(lanes: &'l HashMap<i32, Lane>, live: &Live) -> Result<&'l Lane, Trouble> {

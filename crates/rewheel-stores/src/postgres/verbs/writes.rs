@@ -2,9 +2,7 @@
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::count;
-use super::super::row::{
-    counter, fence, holder_uuid, job_id, millis, small, tenant_text, texts, uuid, wanted,
-};
+use super::super::row::{counter, fence, holder_uuid, job_id, millis, small, texts, uuid, wanted};
 use super::super::session::{Param, Session};
 use super::super::statements::{
     DROP_JOBS, END_DEAD, END_FINISHED, END_KEYS, INSERT_ATTEMPTS, INSERT_LEDGER, KEEP_LEASE,
@@ -13,10 +11,9 @@ use super::super::statements::{
 use super::audit::{Noted, write_notes};
 use rewheel_core::store::Settlement;
 use rewheel_core::{
-    Actor, Cause, Failure, Fate, Fence, HolderId, JobId, Keep, Lane, Lease, Limits, State,
-    Timestamp, Wanted,
+    Actor, Cause, Failure, Fate, Fence, HolderId, JobId, Keep, Lease, Limits, State, Timestamp,
+    Wanted,
 };
-use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -353,20 +350,8 @@ async fn write_keys(
     if keys.is_empty() {
         return Ok(());
     }
-    let lanes: HashMap<i32, Lane> =
-        session.shared.lanes.names(session, keys.iter().map(|(lane, ..)| *lane)).await?;
-    let name =
-        |number: &i32| lanes.get(number).ok_or_else(|| unreadable("a lane that does not exist"));
-    let mut kinds = Vec::with_capacity(keys.len());
-    let mut tenants = Vec::with_capacity(keys.len());
-    for (lane, ..) in keys {
-        let lane = name(lane)?;
-        kinds.push(lane.kind.as_str());
-        tenants.push(tenant_text(lane.tenant.as_ref()));
-    }
-    let params: [Param<'_>; 6] = [
-        &kinds,
-        &tenants,
+    let params: [Param<'_>; 5] = [
+        &keys.iter().map(|(lane, ..)| *lane).collect::<Vec<_>>(),
         &keys.iter().map(|(_, key, ..)| key.as_str()).collect::<Vec<_>>(),
         &keys.iter().map(|(_, _, job, ..)| uuid(*job)).collect::<Vec<_>>(),
         &keys.iter().map(|(.., state, _)| state.as_str()).collect::<Vec<_>>(),

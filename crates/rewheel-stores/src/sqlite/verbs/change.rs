@@ -60,6 +60,9 @@ fn write(
 ) -> Result<(), Trouble> {
     let id = before.id.to_bytes();
     let deadline = after.deadline.map(Timestamp::as_millis);
+    if before.state() == State::Paused {
+        tx.execute(include_str!("../sql/delete_unreadable.sql"), [id])?;
+    }
     match (before.state(), after.state()) {
         (State::Dead, State::Scheduled) => {
             let values = (id, after.due.as_millis(), deadline);

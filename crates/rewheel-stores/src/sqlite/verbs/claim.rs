@@ -4,6 +4,7 @@ use super::super::error::Trouble;
 use super::super::row::{instant, millis, read_found, unsigned};
 use super::super::transaction::{Transaction, read_tenant, tenant_text};
 use super::super::writer::count;
+use super::unreadable::{Unreadable, readable};
 use rewheel_core::store::{Extension, LaneHead, Leased, StoreError, Visit};
 use rewheel_core::{
     Fence, HolderId, JobId, KindName, Lane, Lease, Limits, Priority, Shard, Status, Timestamp,
@@ -91,14 +92,17 @@ fn take(
     let Some(lane) = tx.lane(&visit.lane)? else { return Ok(()) };
     let now = tx.now;
     let mut places = Vec::with_capacity(limit.min(Limits::BATCH_MAX));
+    let mut unreadable = Unreadable::default();
     let values = (lane, now.plus(wish.horizon).as_millis(), now.as_millis(), count(limit as u64));
     {
         let statement = tx.sql(include_str!("../sql/claim.sql"))?;
         let mut statement = statement.get();
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
+            let read = read_found(row, &visit.lane);
+            let id = JobId::from_bytes(row.get(1)?);
+            let Some(mut job) = unreadable.check(id, read)? else { continue };
             places.push(Value::Integer(row.get(0)?));
-            let mut job = read_found(row, &visit.lane)?;
             let timeout = job.attempt_timeout.unwrap_or(visit.attempt_timeout);
             let overdue = job.due.max(now).plus(timeout).plus(visit.grace);
             job.status = Status::Leased { holder: wish.holder, overdue, wanted: None };
@@ -120,7 +124,7 @@ fn take(
         );
         tx.execute(include_str!("../sql/lease.sql"), values)?;
     }
-    Ok(())
+    unreadable.set_aside(tx)
 }
 
 pub(in super::super) fn lanes(
@@ -146,7 +150,9 @@ pub(in super::super) fn lanes(
         let left = count((limit - found.len()) as u64);
         let mut rows = statement.query((kind.as_str(), tenant, priority, shard, left))?;
         while let Some(row) = rows.next()? {
-            let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
+            let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?);
+            // The jobs of a lane that cannot be read wait; those of others go on.
+            let Some(tenant) = readable(tenant)? else { continue };
             let priority = Priority::new(row.get(2)?).unwrap_or_default();
             let shard = Shard::new(row.get(3)?);
             let due: Timestamp = instant(row.get(4)?);

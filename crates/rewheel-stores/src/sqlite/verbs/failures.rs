@@ -4,6 +4,7 @@ use super::super::error::Trouble;
 use super::super::row::{failure, instant};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
+use super::unreadable::readable;
 use rewheel_core::store::{FailureScan, Failures};
 use rewheel_core::{FailedJob, JobId};
 
@@ -27,11 +28,12 @@ pub(in super::super) fn failures(
                 break;
             }
             looked_at += 1;
-            let lane = tx.lane_of(row.get(1)?)?;
+            let Some(lane) = readable(tx.lane_of(row.get(1)?))? else { continue };
             if !scan.wants(&lane) {
                 continue;
             }
-            let Some(failure) = failure(row.get(3)?, row.get(4)?, row.get(5)?)? else { continue };
+            let failure = readable(failure(row.get(3)?, row.get(4)?, row.get(5)?))?;
+            let Some(failure) = failure.flatten() else { continue };
             bytes += failure.message().len();
             failures.jobs.push(FailedJob {
                 id: JobId::from_bytes(row.get(0)?),

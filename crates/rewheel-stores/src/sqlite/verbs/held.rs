@@ -4,8 +4,10 @@ use super::super::error::Trouble;
 use super::super::row::{unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::ending::{Live, end_key};
+use super::unreadable::Unreadable;
 use rewheel_core::store::Settlement;
 use rewheel_core::{Fence, JobId, Keep, Lease, State, Wanted};
+use rusqlite::Row;
 use rusqlite::types::Value;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,23 +24,18 @@ impl Held {
         let ids: Vec<Value> =
             leases.map(|lease| Value::Blob(lease.job.to_bytes().to_vec())).collect();
         let mut held = HashMap::with_capacity(ids.len());
+        let mut unreadable = Unreadable::default();
         let statement = tx.sql(include_str!("../sql/settle_find.sql"))?;
         let mut statement = statement.get();
         let mut rows = statement.query((Rc::new(ids), holder))?;
         while let Some(row) = rows.next()? {
             let id = JobId::from_bytes(row.get(0)?);
-            let live = Live {
-                seq: row.get(2)?,
-                id,
-                lane: row.get(3)?,
-                attempt: row.get(5)?,
-                key: row.get(6)?,
-                fence: Fence::new(unsigned(row.get(1)?)),
-                takeovers: row.get(7)?,
-                takeovers_counted: row.get(8)?,
-            };
-            held.insert(id, (live, wanted(row.get(4)?)?));
+            if let Some(read) = unreadable.check(id, read_held(row, id))? {
+                held.insert(id, read);
+            }
         }
+        // The attempts are over, and what is to become of the jobs cannot be told.
+        unreadable.set_aside(tx)?;
         Ok(Held(held))
     }
 
@@ -49,6 +46,20 @@ impl Held {
         }
         self.0.remove(&lease.job)
     }
+}
+
+fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), Trouble> {
+    let live = Live {
+        seq: row.get(2)?,
+        id,
+        lane: row.get(3)?,
+        attempt: row.get(5)?,
+        key: row.get(6)?,
+        fence: Fence::new(unsigned(row.get(1)?)),
+        takeovers: row.get(7)?,
+        takeovers_counted: row.get(8)?,
+    };
+    Ok((live, wanted(row.get(4)?)?))
 }
 
 /// Jobs that succeeded, and are still in the hot table.

@@ -4,6 +4,7 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
+use super::unreadable::readable;
 use crate::audit::facts;
 use crate::pages::{Reading, Table, Tallies, cut, tables};
 use rewheel_core::store::{
@@ -46,7 +47,7 @@ pub(in super::super) fn live(
     let mut rows = statement.query([Rc::new(ids)])?;
     let mut live = Vec::with_capacity(jobs.len());
     while let Some(row) = rows.next()? {
-        live.push(read_job(tx, row, Payload::LeaveOut)?);
+        live.extend(readable(read_job(tx, row, Payload::LeaveOut))?);
     }
     Ok(live)
 }
@@ -84,7 +85,8 @@ pub(in super::super) fn list(
         let mut rows = statement.query((before, number((scan_max as u64).saturating_add(1))))?;
         let mut reading = Reading::new(limit, scan_max);
         while let Some(row) = rows.next()? {
-            let job = read_job(tx, row, Payload::LeaveOut)?;
+            let read = readable(read_job(tx, row, Payload::LeaveOut))?;
+            let Some(job) = read else { continue };
             if !reading.goes_on(job.id) {
                 break;
             }
@@ -117,7 +119,8 @@ pub(in super::super) fn count(
                 return Ok(Count::AtLeast(matched));
             }
             scanned += 1;
-            matched += u64::from(filter.matches(&read_job(tx, row, Payload::LeaveOut)?));
+            let read = readable(read_job(tx, row, Payload::LeaveOut))?;
+            matched += u64::from(read.is_some_and(|job| filter.matches(&job)));
         }
     }
     Ok(Count::Exactly(matched))
@@ -197,7 +200,7 @@ pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>
     let mut statement = statement.get();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let lane = tx.lane_of(row.get(0)?)?;
+        let Some(lane) = readable(tx.lane_of(row.get(0)?))? else { continue };
         let state: State = row.get::<_, String>(1)?.parse().map_err(|_| unreadable("a state"))?;
         let due = row.get::<_, Option<i64>>(3)?.map(instant);
         tallies.add(&lane.kind, Some((state, unsigned(row.get(2)?))), due);
@@ -222,7 +225,12 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Tro
         name: "file",
         message: format!("damaged: {wrong}; stop the server, and bring back a copy from before"),
     };
-    Ok(wrong.map(risk).into_iter().collect())
+    let mut risks: Vec<Risk> = wrong.map(risk).into_iter().collect();
+    // A file that is damaged may have no tables to ask.
+    if risks.is_empty() {
+        risks.extend(super::unreadable::unreadable(tx)?);
+    }
+    Ok(risks)
 }
 
 pub(in super::super) fn books(tx: &Transaction<'_, '_>) -> Result<Books, Trouble> {
@@ -247,13 +255,15 @@ pub(in super::super) fn unannounced(
     let mut rows = statement.query([number(limit as u64)])?;
     let mut letters = Vec::new();
     while let Some(row) = rows.next()? {
+        let Some(lane) = readable(tx.lane_of(row.get(2)?))? else { continue };
         letters.push(DeadLetter {
             job: JobId::from_bytes(row.get(0)?),
             version: Version::new(unsigned(row.get(1)?)),
-            lane: tx.lane_of(row.get(2)?)?,
+            lane,
             attempt: row.get(3)?,
             died: instant(row.get(4)?),
-            failure: failure(row.get(5)?, row.get(6)?, row.get(7)?)?,
+            // Better told without its failure than not at all.
+            failure: readable(failure(row.get(5)?, row.get(6)?, row.get(7)?))?.flatten(),
         });
     }
     Ok(letters)

@@ -21,7 +21,7 @@ pub(in super::super) fn settle(
 ) -> Result<Vec<Settled>, Trouble> {
     let leases = || settlements.iter().map(|settlement| settlement.lease);
     let Some(mut settler) = Settler::find(tx, holder, leases())? else {
-        return missing(tx, leases());
+        return missing(tx, leases(), Asked::Settle);
     };
     let mut answers = Vec::with_capacity(settlements.len());
     for settlement in settlements {
@@ -38,19 +38,19 @@ pub(in super::super) fn give_back(
     keep: Keep,
 ) -> Result<Vec<Settled>, Trouble> {
     let Some(mut settler) = Settler::find(tx, holder, leases.iter().copied())? else {
-        return missing(tx, leases.iter().copied());
+        return missing(tx, leases.iter().copied(), Asked::GiveBack);
     };
     let mut answers = Vec::with_capacity(leases.len());
     for lease in leases {
         let Some((live, wanted)) = settler.held.take(*lease) else {
-            answers.push(settler.repeated(tx, *lease)?);
+            answers.push(settler.repeated(tx, *lease, Asked::GiveBack)?);
             continue;
         };
         let state = wanted.map_or(State::Scheduled, Wanted::state);
         if state.is_live() {
-            settler.let_go(tx, &live, state, None, None)?;
+            settler.let_go(tx, &live, state, given_back_by(settler.number), None, None)?;
         } else {
-            let settled_by = Some(settler.number);
+            let settled_by = Some(given_back_by(settler.number));
             end(tx, &live, &Ending { state, failure: None, settled_by, keep })?;
             let fate = live.fate(Cause::GiveBack, State::Leased, state);
             settler.note(tx, &live, Fate { wanted, ..fate })?;
@@ -66,8 +66,21 @@ pub(in super::super) fn give_back(
 fn missing(
     tx: &Transaction<'_, '_>,
     leases: impl Iterator<Item = Lease>,
+    asked: Asked,
 ) -> Result<Vec<Settled>, Trouble> {
-    leases.map(|lease| repeated(tx, None, lease)).collect()
+    leases.map(|lease| repeated(tx, None, lease, asked)).collect()
+}
+
+/// What a holder asks for: a result that comes after the job was given back does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Settle,
+    GiveBack,
+}
+
+/// How it is remembered which holder gave a job back: by its number, negated. One that settled it is remembered as it is.
+fn given_back_by(number: i64) -> i64 {
+    -number
 }
 
 /// Whoever settles.
@@ -101,7 +114,7 @@ impl Settler {
         settled: &Settlement,
     ) -> Result<Settled, Trouble> {
         let Some((mut live, wanted)) = self.held.take(settled.lease) else {
-            return self.repeated(tx, settled.lease);
+            return self.repeated(tx, settled.lease, Asked::Settle);
         };
         let decision = &settled.decision;
         self.record(tx, settled, live.attempt + 1)?;
@@ -116,7 +129,7 @@ impl Settler {
             // A lease of the dead would be nobody's: the job goes back instead.
             state @ (State::Leased | State::Scheduled | State::Paused) => {
                 let state = if state == State::Leased { State::Scheduled } else { state };
-                self.let_go(tx, &live, state, Some(decision), failure)?;
+                self.let_go(tx, &live, state, self.number, Some(decision), failure)?;
                 tx.woke |= state == State::Scheduled;
                 Outcome::LetGo(state)
             }
@@ -171,6 +184,7 @@ impl Settler {
         tx: &Transaction<'_, '_>,
         live: &Live,
         state: State,
+        by: i64,
         decision: Option<&Decision>,
         failure: Option<&Failure>,
     ) -> Result<(), Trouble> {
@@ -182,7 +196,7 @@ impl Settler {
             &live.attempt,
             &due.map(Timestamp::as_millis),
             &because,
-            &self.number,
+            &by,
             &category,
             &code,
             &message,
@@ -221,10 +235,15 @@ impl Settler {
         Ok(())
     }
 
-    fn repeated(&mut self, tx: &mut Transaction<'_, '_>, lease: Lease) -> Result<Settled, Trouble> {
+    fn repeated(
+        &mut self,
+        tx: &mut Transaction<'_, '_>,
+        lease: Lease,
+        asked: Asked,
+    ) -> Result<Settled, Trouble> {
         // It may be a repetition within this very batch.
         self.successes.write(tx)?;
-        repeated(tx, Some(self.number), lease)
+        repeated(tx, Some(self.number), lease, asked)
     }
 }
 
@@ -233,11 +252,16 @@ fn repeated(
     tx: &Transaction<'_, '_>,
     holder: Option<i64>,
     lease: Lease,
+    asked: Asked,
 ) -> Result<Settled, Trouble> {
     let Some(seen) = find_seen(tx, lease.job)? else {
         return Ok(Settled::AlreadyApplied(Outcome::Gone));
     };
-    if holder.is_none() || seen.by != holder || seen.fence_settled != Some(lease.fence) {
+    let is_same = holder.is_some_and(|number| {
+        let gave_back = asked == Asked::GiveBack && seen.by == Some(given_back_by(number));
+        seen.by == Some(number) || gave_back
+    });
+    if !is_same || seen.fence_settled != Some(lease.fence) {
         return Ok(Settled::Lost);
     }
     let is_ours = seen.kept && seen.holder == holder && seen.fence == lease.fence.next();

@@ -1,29 +1,34 @@
 //! Frees what the dead had, ends what is too late.
 
-use super::super::error::Trouble;
+use super::super::error::{Trouble, unreadable};
 use super::super::row::{column, millis, unsigned, wanted};
 use super::super::transaction::Transaction;
 use super::super::writer::count;
 use super::audit::Auditor;
 use super::ending::{Ending, Live, end};
-use rewheel_core::store::StoreError;
+use super::unreadable::Unreadable;
+use rewheel_core::store::{StoreError, Sweep};
 use rewheel_core::{Cause, Failure, Fate, Fence, HolderId, JobEvent, JobId, Keep, State, Wanted};
+use rusqlite::Row;
 use std::time::Duration;
 
 pub(in super::super) fn sweep(
     tx: &mut Transaction<'_, '_>,
-    by: HolderId,
-    limit: usize,
-    keep: Keep,
+    sweep: &Sweep,
 ) -> Result<Vec<JobEvent>, Trouble> {
+    let Sweep { by, limit, keep, watched } = *sweep;
     if tx.alive(by)?.is_none() {
         return Err(StoreError::HolderDead(by).into());
     }
     let mut events = Vec::new();
     let mut auditor = Auditor::of_holder(by);
     for (number, holder, alive) in holding(tx)? {
-        let until = if alive { tx.now.as_millis() } else { i64::MAX };
-        for taken in find_taken(tx, number, until, limit - events.len())? {
+        let (until, hold_max) = if alive {
+            (tx.now.min(watched.until).as_millis(), millis(watched.since))
+        } else {
+            (i64::MAX, i64::MAX)
+        };
+        for taken in find_taken(tx, number, (until, hold_max), limit - events.len())? {
             events.push(free(tx, taken, holder, &mut auditor, keep)?);
         }
         if events.len() >= limit {
@@ -55,30 +60,40 @@ struct Taken {
 }
 
 fn find_taken(
-    tx: &Transaction<'_, '_>,
+    tx: &mut Transaction<'_, '_>,
     number: i64,
-    until: i64,
+    (until, hold_max): (i64, i64),
     limit: usize,
 ) -> Result<Vec<Taken>, Trouble> {
-    let statement = tx.sql(include_str!("../sql/sweep.sql"))?;
-    let mut statement = statement.get();
-    let mut rows = statement.query((number, until, count(limit as u64)))?;
-    let mut taken = Vec::new();
-    while let Some(row) = rows.next()? {
-        let live = Live {
-            seq: row.get(0)?,
-            id: JobId::from_bytes(row.get(1)?),
-            lane: row.get(2)?,
-            attempt: row.get(4)?,
-            takeovers: row.get(5)?,
-            takeovers_counted: row.get(6)?,
-            key: row.get(8)?,
-            fence: Fence::new(unsigned(row.get(9)?)),
-        };
-        let started = row.get::<_, Option<bool>>(7)?.unwrap_or(false);
-        taken.push(Taken { live, wanted: wanted(row.get(3)?)?, started });
+    let (mut taken, mut unreadable) = (Vec::new(), Unreadable::default());
+    {
+        let statement = tx.sql(include_str!("../sql/sweep.sql"))?;
+        let mut statement = statement.get();
+        let mut rows = statement.query((number, until, count(limit as u64), hold_max))?;
+        while let Some(row) = rows.next()? {
+            let read = read_taken(tx, row);
+            taken.extend(unreadable.check(JobId::from_bytes(row.get(1)?), read)?);
+        }
     }
+    unreadable.set_aside(tx)?;
     Ok(taken)
+}
+
+fn read_taken(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Taken, Trouble> {
+    let live = Live {
+        seq: row.get(0)?,
+        id: JobId::from_bytes(row.get(1)?),
+        lane: row.get(2)?,
+        attempt: row.get(4)?,
+        takeovers: row.get(5)?,
+        takeovers_counted: row.get(6)?,
+        key: row.get(8)?,
+        fence: Fence::new(unsigned(row.get(9)?)),
+    };
+    // What is written of it needs the name.
+    tx.lane_of(live.lane)?;
+    let started = row.get::<_, Option<bool>>(7)?.unwrap_or(false);
+    Ok(Taken { live, wanted: wanted(row.get(3)?)?, started })
 }
 
 fn free(
@@ -127,37 +142,22 @@ pub(in super::super) fn deadlines(
     limit: usize,
 ) -> Result<Vec<JobEvent>, Trouble> {
     let now = tx.now.as_millis();
-    let mut found = Vec::new();
+    let (mut found, mut unreadable) = (Vec::new(), Unreadable::default());
     {
         let statement = tx.sql(include_str!("../sql/deadlines.sql"))?;
         let mut statement = statement.get();
         let mut rows =
             statement.query((now, now.saturating_sub(millis(grace)), count(limit as u64)))?;
         while let Some(row) = rows.next()? {
-            let live = Live {
-                seq: row.get(0)?,
-                id: JobId::from_bytes(row.get(1)?),
-                lane: row.get(2)?,
-                attempt: row.get(4)?,
-                takeovers: row.get(5)?,
-                takeovers_counted: row.get(6)?,
-                key: None,
-                fence: Fence::new(unsigned(row.get(8)?)),
-            };
-            let state: String = row.get(3)?;
-            let holder = row.get::<_, Option<[u8; 16]>>(7)?.map(HolderId::from_bytes);
-            found.push((
-                live,
-                state.parse().unwrap_or(State::Scheduled),
-                holder,
-                wanted(row.get(9)?)?,
-            ));
+            let read = read_late(tx, row);
+            found.extend(unreadable.check(JobId::from_bytes(row.get(1)?), read)?);
         }
     }
+    unreadable.set_aside(tx)?;
     let failure = Failure::of_deadline();
     let mut auditor = Auditor::of_engine();
     let mut events = Vec::with_capacity(found.len());
-    for (live, from, holder, wanted) in found {
+    for Late { live, from, holder, wanted } in found {
         let to = State::Dead;
         let ending =
             Ending { state: to, failure: Some(&failure), settled_by: None, keep: Keep::default() };
@@ -169,4 +169,33 @@ pub(in super::super) fn deadlines(
         events.push(JobEvent { job, kind, from, to, cause, holder, at });
     }
     Ok(events)
+}
+
+/// A job whose deadline has passed.
+struct Late {
+    live: Live,
+    from: State,
+    holder: Option<HolderId>,
+    wanted: Option<Wanted>,
+}
+
+fn read_late(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Late, Trouble> {
+    let live = Live {
+        seq: row.get(0)?,
+        id: JobId::from_bytes(row.get(1)?),
+        lane: row.get(2)?,
+        attempt: row.get(4)?,
+        takeovers: row.get(5)?,
+        takeovers_counted: row.get(6)?,
+        key: None,
+        fence: Fence::new(unsigned(row.get(8)?)),
+    };
+    // What is written of it needs the name.
+    tx.lane_of(live.lane)?;
+    Ok(Late {
+        live,
+        from: row.get::<_, String>(3)?.parse().map_err(|_| unreadable("a state"))?,
+        holder: row.get::<_, Option<[u8; 16]>>(7)?.map(HolderId::from_bytes),
+        wanted: wanted(row.get(9)?)?,
+    })
 }

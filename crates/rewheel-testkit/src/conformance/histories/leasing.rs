@@ -3,9 +3,9 @@
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, seconds};
 use rewheel_core::store::{
-    Burial, Changed, Direct, Edit, Insert, Inserted, Outcome, Settled, StoreError, What,
+    Burial, Changed, Direct, Edit, Insert, Inserted, Leased, Outcome, Settled, StoreError, What,
 };
-use rewheel_core::{HolderId, Keep, KindChange, Lease, Limits, NewJob, State, Vigil, When};
+use rewheel_core::{HolderId, JobId, Keep, KindChange, Lease, Limits, NewJob, State, Vigil, When};
 use std::time::Duration;
 
 async fn insert_direct(subject: &Subject, holder: HolderId, job: &NewJob) -> Option<Lease> {
@@ -99,26 +99,38 @@ pub async fn a_fence_that_two_holders_name(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
 
-/// A poison job kills each node that holds it beside a thousand others. Only recorded starts count,
-/// and starts are recorded for suspects only: the others reach no cap.
+/// A poison job kills each node that holds it beside a thousand others. After the first crash all of
+/// them are suspects, and some of those run beside the poison. Only a start that was recorded under
+/// the lease that ended counts, once: the others reach no cap.
 pub async fn a_poison_job_beside_a_thousand(subject: &Subject) {
     let by = subject.holder().await;
     let poison = subject.submit("charge").await;
-    subject.insert(&subject.jobs("charge", 999)).await;
-    for crash in 0..4 {
+    let others = subject.jobs("charge", 999);
+    subject.insert(&others).await;
+    // A third never starts. Nor does any other with the run that could reach the cap.
+    let (never, suspects) = others.split_at(333);
+    let (second, third) = suspects.split_at(333);
+    for (crash, beside) in [&[], second, third, &[]].into_iter().enumerate() {
         let node = subject.holder().await;
         let claimed = subject.claim(node, &["charge"], 1_000).await;
         assert_eq!(claimed.len(), 1_000);
-        let suspect = claimed.iter().find(|leased| leased.job.id == poison).unwrap();
-        assert_eq!(suspect.job.is_suspect(), crash > 0);
-        if suspect.job.is_suspect() {
-            subject.start(node, suspect.lease()).await;
-        }
+        assert!(claimed.iter().all(|leased| leased.job.is_suspect() == (crash > 0)));
+        let starts = |job| crash > 0 && (job == poison || beside.iter().any(|new| new.id == job));
+        let started = claimed.iter().filter(|leased| starts(leased.job.id));
+        let started: Vec<Lease> = started.map(Leased::lease).collect();
+        let recorded = subject.store.start(node, &started).await.unwrap();
+        assert!(recorded.into_iter().all(|recorded| recorded));
         assert_eq!(subject.take_over(by, node).await.len(), 1_000);
     }
     let books = subject.store.books().await.unwrap();
     assert_eq!((books.live, books.dead, books.missing()), (999, 1, 0));
-    assert_eq!(subject.get(poison).await.state(), State::Dead);
+    let dead = subject.get(poison).await;
+    assert_eq!((dead.state(), dead.takeovers, dead.takeovers_counted), (State::Dead, 4, 3));
+    let ids: Vec<JobId> = others.iter().map(|job| job.id).collect();
+    for job in subject.store.live(&ids).await.unwrap() {
+        let counted = u32::from(never.iter().all(|new| new.id != job.id));
+        assert_eq!((job.takeovers, job.takeovers_counted), (4, counted));
+    }
 }
 
 /// The store is away, all leases run out, and the first node back finds its peers silent. Running

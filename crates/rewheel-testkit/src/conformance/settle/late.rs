@@ -2,7 +2,7 @@
 
 use super::{claim_one, let_go};
 use crate::{Subject, seconds};
-use rewheel_core::store::{Outcome, Settled, Settlement, What};
+use rewheel_core::store::{Outcome, Settled, Settlement, Sweep, What};
 use rewheel_core::{Fence, HolderId, Job, Lease, State, Status, Timestamp};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub async fn is_lost_after_being_overdue(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(3_600));
     let keep = rewheel_core::Keep::default();
-    assert_eq!(subject.store.sweep(holder, 10, keep).await.unwrap().len(), 1);
+    assert_eq!(subject.store.sweep(&Sweep::new(holder, 10, keep)).await.unwrap().len(), 1);
     check_lost(subject, holder, lease).await;
     let new = claim_one(subject, holder, lease.job).await;
     check_lost(subject, holder, lease).await;

@@ -1,0 +1,88 @@
+//! Sets jobs aside whose rows cannot be read, so that they block no others.
+
+use super::super::PostgresStore;
+use super::super::error::Trouble;
+use super::super::row::uuid;
+use super::super::session::Session;
+use super::super::statements::{SET_ASIDE, UNREADABLE};
+use crate::unreadable::unreadable_jobs;
+use rewheel_core::JobId;
+use rewheel_core::store::Risk;
+use uuid::Uuid;
+
+/// Jobs that could not be read, and why.
+#[derive(Debug, Default)]
+pub(super) struct Unreadable(Vec<(JobId, String)>);
+
+impl Unreadable {
+    /// Returns what was read. Takes note of a row that cannot be; any other trouble is passed on.
+    pub(super) fn check<T>(
+        &mut self,
+        job: JobId,
+        read: Result<T, Trouble>,
+    ) -> Result<Option<T>, Trouble> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(trouble) => {
+                self.0.push((job, trouble.of_row()?));
+                Ok(None)
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Pauses them, in the caller's transaction.
+    pub(super) async fn set_aside(&self, session: &Session<'_>) -> Result<(), Trouble> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let jobs: Vec<Uuid> = self.0.iter().map(|(job, _)| uuid(*job)).collect();
+        let reasons: Vec<&str> = self.0.iter().map(|(_, reason)| reason.as_str()).collect();
+        session.execute(&SET_ASIDE, &[&session.offset(), &jobs, &reasons]).await?;
+        for (job, reason) in &self.0 {
+            tracing::error!(%job, reason, "job paused: its row cannot be read");
+        }
+        Ok(())
+    }
+}
+
+impl PostgresStore {
+    /// Pauses jobs that were claimed and cannot be read. If that fails they stay leased, are taken over when they are overdue,
+    /// and come here again.
+    pub(super) async fn set_aside(&self, unreadable: &Unreadable) {
+        if unreadable.is_empty() {
+            return;
+        }
+        let set_aside = async {
+            let session = self.transaction().await?;
+            let done = unreadable.set_aside(&session).await;
+            session.end(done).await
+        };
+        if let Err(error) = set_aside.await {
+            tracing::error!(%error, "jobs whose rows cannot be read stay leased until they are overdue");
+        }
+    }
+}
+
+/// Passes over a row of a list that cannot be read: the sweep or the claim that meets it sets it aside.
+pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(trouble) => {
+            let reason = trouble.of_row()?;
+            tracing::warn!(reason, "row left out: it cannot be read");
+            Ok(None)
+        }
+    }
+}
+
+pub(in super::super) async fn unreadable(session: &Session<'_>) -> Result<Option<Risk>, Trouble> {
+    let row = session.one(&UNREADABLE, &[]).await?;
+    let first: Option<(String, String)> = row.try_get::<_, Option<String>>(1)?.zip(row.try_get(2)?);
+    Ok(first.zip(row.try_get(0)?).map(|((job, reason), count): (_, i64)| {
+        unreadable_jobs(count.unsigned_abs(), &job, &reason)
+    }))
+}

@@ -1,0 +1,12 @@
+//! Says what to do about jobs whose rows could not be read.
+
+use rewheel_core::store::Risk;
+
+/// The risk that jobs wait which nothing runs.
+pub(crate) fn unreadable_jobs(count: u64, first: &str, reason: &str) -> Risk {
+    let message = format!(
+        "{count} jobs are paused because their rows cannot be read, the first is {first} ({reason}): if a newer \
+         Rewheel wrote them, upgrade this one; else mend the rows; then resume the jobs"
+    );
+    Risk { name: "unreadable_jobs", message }
+}
