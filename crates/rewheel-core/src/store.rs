@@ -24,6 +24,7 @@ mod sweep;
 mod change;
 mod filter;
 mod books;
+mod sample;
 mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
@@ -38,6 +39,7 @@ pub use self::filter::{
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::reserve::Reserve;
+pub use self::sample::{Sample, SampleStore, SampleTurn};
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
 pub use self::sweep::{Burial, DeadLetter, Renewed, WantedJob};
 
@@ -276,7 +278,15 @@ pub trait ReadStore: Send + Sync {
 /// A place that keeps jobs: every trait above, and what it can do.
 #[async_trait]
 pub trait Store:
-    SubmitStore + WorkStore + LeaseStore + KindStore + TokenStore + OperateStore + ReadStore + Debug
+    SubmitStore
+    + WorkStore
+    + LeaseStore
+    + KindStore
+    + TokenStore
+    + OperateStore
+    + ReadStore
+    + SampleStore
+    + Debug
 {
     /// Returns what it can do.
     fn capabilities(&self) -> Capabilities;

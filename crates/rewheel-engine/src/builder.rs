@@ -8,6 +8,7 @@ use crate::gather;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
+use crate::job_counts;
 use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;
@@ -314,6 +315,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         restarting("housekeeping", |shared, stop| Box::pin(Housekeeping::new(shared).run(stop))),
         restarting("retention", |shared, stop| Box::pin(Retention::new(shared).run(stop))),
         restarting("parking", |shared, stop| Box::pin(Parking::new(shared).run(stop))),
+        restarting("sampling", |shared, stop| Box::pin(job_counts::sample(shared, stop))),
         // The last one: a shutdown waits for it.
         restarting("claim", |shared, _| Box::pin(Claims::new(shared).run())),
     ]);

@@ -35,6 +35,7 @@ mod budget;
 mod tenants;
 mod shards;
 mod counts;
+mod job_counts;
 pub mod meters;
 pub mod trace;
 mod events;
@@ -57,6 +58,7 @@ pub use self::checkpoint::CheckpointError;
 pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
 pub use self::events::{JobHappened, Listener, Missed};
+pub use self::job_counts::JobCounts;
 pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };

@@ -5,6 +5,7 @@ use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::events::Log;
 use crate::gather::Gather;
+use crate::job_counts::JobCountsCache;
 use crate::kinds::KindEntry;
 use crate::meters::{Meters, StoreMeters};
 use crate::notify::Desk;
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) has_rates: AtomicBool,
     /// How many kinds this engine runs.
     pub(crate) runnable_count: AtomicUsize,
+    /// Job counts that requests share.
+    pub(crate) job_counts: JobCountsCache,
     /// Wakes the loop that parks: something was seen.
     pub(crate) park: Notify,
     probed: Mutex<VecDeque<Probed>>,
@@ -203,6 +206,7 @@ impl Shared {
             living: AtomicUsize::new(1),
             has_rates: AtomicBool::new(false),
             runnable_count: AtomicUsize::new(0),
+            job_counts: JobCountsCache::default(),
             park: Notify::new(),
             probed: Mutex::default(),
             to_dispatch,

@@ -109,6 +109,9 @@ pub enum Verb {
     Audit,
     Tally,
     Books,
+    SampleNow,
+    Sample,
+    TakeSample,
 }
 
 impl FaultyStore {

@@ -6,7 +6,8 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
     Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Sent, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Watch, WorkStore,
+    Sample, SampleStore, Sent, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Watch,
+    WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -230,6 +231,21 @@ impl ReadStore for GuardedStore {
 
     async fn books(&self) -> Answer<Books> {
         self.call("books", &self.usual, |_| self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl SampleStore for GuardedStore {
+    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+        self.call("sample_now", &self.usual, |_| self.inner.sample_now(rows_max)).await
+    }
+
+    async fn sample(&self) -> Answer<Option<Sample>> {
+        self.call("sample", &self.usual, |_| self.inner.sample()).await
+    }
+
+    async fn take_sample(&self) -> Answer<bool> {
+        self.call("take_sample", &self.long, |_| self.inner.take_sample()).await
     }
 }
 

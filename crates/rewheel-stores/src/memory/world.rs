@@ -1,6 +1,6 @@
 //! The tables of a memory store.
 
-use rewheel_core::store::{AttemptRecord, StoreError};
+use rewheel_core::store::{AttemptRecord, Sample, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
     KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId, Wanted,
@@ -24,6 +24,8 @@ pub(super) struct World {
     /// The retries that each kind has earned.
     pub(super) budgets: BTreeMap<KindName, RetryPool>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
+    /// The latest job counts.
+    pub(super) sample: Option<Sample>,
     pub(super) audit: Vec<AuditEntry>,
     /// The number of the latest audit entry.
     pub(super) audit_seq: u64,

@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
-use super::verbs::{budgets, claim, failures, kinds, lease, prune, read, reserve, risks};
+use super::verbs::{budgets, claim, failures, kinds, lease, prune, read, reserve, risks, sample};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
@@ -259,8 +259,8 @@ impl ReadStore for PostgresStore {
     }
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
-        let session = self.read().await?;
-        let tallies = read::tally(&session).await;
+        let session = self.long_snapshot().await?;
+        let tallies = sample::tally(&session).await;
         session.end(tallies).await
     }
 

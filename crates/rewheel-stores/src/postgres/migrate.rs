@@ -19,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("idempotency", include_str!("migrations/0008_idempotency.sql")),
     ("owners", include_str!("migrations/0009_owners.sql")),
     ("kind_versions", include_str!("migrations/0010_kind_versions.sql")),
+    ("scale", include_str!("migrations/0013_scale.sql")),
 ];
 
 /// How long a migration waits for the lock of a table. Everything that needs the table after it, heartbeats included, waits

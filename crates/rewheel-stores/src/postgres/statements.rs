@@ -24,6 +24,7 @@ statements! {
     ATTEMPTS = "sql/attempts.sql" (UUID, INT8);
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
+    BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
     CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
@@ -44,6 +45,7 @@ statements! {
     END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_KEYS = "sql/end_keys.sql" (TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    END_SAMPLE = "sql/end_sample.sql" (INT8, INT8, TEXT);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
     FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
@@ -82,6 +84,7 @@ statements! {
     KEYED_JOBS = "sql/keyed_jobs.sql" (TEXT, INT8, TEXT_ARRAY, TEXT, INT8);
     KIND_IS_USED = "sql/kind_is_used.sql" (TEXT);
     KINDS = "sql/kinds.sql" ();
+    KIND_NAMES = "sql/kind_names.sql" ();
     LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
@@ -126,7 +129,10 @@ statements! {
     SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
+    SAMPLE = "sql/sample.sql" (INT8);
+    SAMPLE_NOW = "sql/sample_now.sql" (INT8, INT8);
     TALLY = "sql/tally.sql" ();
+    TALLY_DUE = "sql/tally_due.sql" (TEXT_ARRAY);
     TOKENS = "sql/tokens.sql" (INT8);
     TRIM_ATTEMPTS = "sql/trim_attempts.sql" (UUID_ARRAY, INT8, INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);

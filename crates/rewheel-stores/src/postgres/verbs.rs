@@ -13,6 +13,7 @@ mod keyed;
 pub(super) mod failures;
 pub(super) mod reserve;
 pub(super) mod risks;
+pub(super) mod sample;
 pub(super) mod settle;
 pub(super) mod sweep;
 mod tokens;

@@ -3,7 +3,8 @@
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lease, prune, read, reserve, settle, sweep,
+    budgets, change, claim, failures, insert, kinds, lease, prune, read, reserve, sample, settle,
+    sweep,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
@@ -243,7 +244,7 @@ impl ReadStore for SqliteStore {
     }
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
-        self.read(read::tally).await
+        self.read(|tx| sample::tally(tx)).await
     }
 
     async fn books(&self) -> Answer<Books> {

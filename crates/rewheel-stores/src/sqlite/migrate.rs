@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_idempotency.sql"),
     include_str!("migrations/0009_owners.sql"),
     include_str!("migrations/0010_kind_versions.sql"),
+    include_str!("migrations/0013_scale.sql"),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find

@@ -15,6 +15,7 @@ mod audit;
 pub(super) mod budgets;
 pub(super) mod change;
 pub(super) mod read;
+pub(super) mod sample;
 mod keyed;
 pub(super) mod failures;
 pub(super) mod prune;

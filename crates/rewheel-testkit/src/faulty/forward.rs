@@ -6,7 +6,8 @@ use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
     Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Wakes, Watch, WorkStore,
+    Sample, SampleStore, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Wakes, Watch,
+    WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -228,6 +229,21 @@ impl ReadStore for FaultyStore {
 
     async fn books(&self) -> Answer<Books> {
         self.through(Verb::Books, self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl SampleStore for FaultyStore {
+    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+        self.through(Verb::SampleNow, self.inner.sample_now(rows_max)).await
+    }
+
+    async fn sample(&self) -> Answer<Option<Sample>> {
+        self.through(Verb::Sample, self.inner.sample()).await
+    }
+
+    async fn take_sample(&self) -> Answer<bool> {
+        self.through(Verb::TakeSample, self.inner.take_sample()).await
     }
 }
 

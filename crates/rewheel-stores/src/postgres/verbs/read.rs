@@ -7,14 +7,12 @@ use super::super::row::{
 };
 use super::super::session::Session;
 use super::super::statements::{
-    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, TALLY,
+    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
     UNANNOUNCED,
 };
 use crate::audit::facts;
-use crate::pages::{Reading, Table, Tallies, cut, tables};
-use rewheel_core::store::{
-    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Tally,
-};
+use crate::pages::{Reading, Table, cut, tables};
+use rewheel_core::store::{AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest};
 use rewheel_core::{Actor, AuditEntry, Facts, Job, JobId, KindName, Lane, Limits};
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -232,22 +230,6 @@ fn read_entry(row: &Row) -> Result<AuditEntry, Trouble> {
         before: says(row.try_get(6)?)?,
         after: says(row.try_get(7)?)?,
     })
-}
-
-pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>, Trouble> {
-    let mut tallies = Tallies::default();
-    for kind in super::kinds::kinds(session).await? {
-        tallies.add(&kind.name, None, None);
-    }
-    let rows = session.query(&TALLY, &[]).await?;
-    let lanes = lanes(session, &rows, 0).await?;
-    for row in &rows {
-        let state = row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"))?;
-        let due = row.try_get::<_, Option<i64>>(3)?.map(instant);
-        let jobs = unsigned(row.try_get(2)?);
-        tallies.add(&lane(&lanes, row, 0)?.kind, Some((state, jobs)), due);
-    }
-    Ok(tallies.into_vec())
 }
 
 pub(in super::super) async fn books(session: &Session<'_>) -> Result<Books, Trouble> {

@@ -5,12 +5,12 @@ use super::super::row::{Payload, duration, failure, instant, read_job, unsigned}
 use super::super::transaction::Transaction;
 use super::super::writer::count as number;
 use crate::audit::facts;
-use crate::pages::{Reading, Table, Tallies, cut, tables};
+use crate::pages::{Reading, Table, cut, tables};
 use rewheel_core::store::{
-    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk, Tally,
+    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Version,
+    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, Version,
 };
 use rusqlite::ErrorCode;
 use rusqlite::types::Value;
@@ -188,21 +188,6 @@ pub(in super::super) fn audit(
 
 fn entry(document: &str) -> Result<Facts, Trouble> {
     facts(document).ok_or_else(|| unreadable("an audit entry"))
-}
-
-pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>, Trouble> {
-    let mut tallies = Tallies::default();
-    super::kinds::kinds(tx)?.iter().for_each(|kind| tallies.add(&kind.name, None, None));
-    let statement = tx.sql(include_str!("../sql/tally.sql"))?;
-    let mut statement = statement.get();
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let lane = tx.lane_of(row.get(0)?)?;
-        let state: State = row.get::<_, String>(1)?.parse().map_err(|_| unreadable("a state"))?;
-        let due = row.get::<_, Option<i64>>(3)?.map(instant);
-        tallies.add(&lane.kind, Some((state, unsigned(row.get(2)?))), due);
-    }
-    Ok(tallies.into_vec())
 }
 
 pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Trouble> {
