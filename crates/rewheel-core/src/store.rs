@@ -240,6 +240,10 @@ pub trait ReadStore: Send + Sync {
     /// Returns one job, with its payload.
     async fn get(&self, job: JobId) -> Answer<Option<Job>>;
 
+    /// Returns those of these jobs that exist, in whatever state, without payloads, each once, in any order: a few statements
+    /// for a batch.
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
+
     /// Returns those of these jobs that are live (scheduled, leased or paused), without payloads, each once, in any order: one statement
     /// for a batch.
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;

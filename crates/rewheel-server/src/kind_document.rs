@@ -25,8 +25,9 @@ pub struct KindDocument {
     breaker: Breaker,
     jobs: Jobs,
     oldest_due: Option<String>,
-    /// When the jobs were counted.
-    as_of: String,
+    /// When the jobs were counted, if that was not just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
     /// Whether jobs may have changed state since then.
     approximate: bool,
 }
@@ -100,7 +101,7 @@ impl KindDocument {
                 dead: count(State::Dead),
             },
             oldest_due: tally.and_then(|tally| tally.oldest_due).map(rfc3339::text),
-            as_of: rfc3339::text(counts.as_of),
+            as_of: counts.approximate.then(|| rfc3339::text(counts.as_of)),
             approximate: counts.approximate,
         }
     }

@@ -101,6 +101,7 @@ pub enum Verb {
     Prune,
     Now,
     Get,
+    Find,
     Live,
     List,
     Count,

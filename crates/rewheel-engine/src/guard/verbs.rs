@@ -196,6 +196,10 @@ impl ReadStore for GuardedStore {
         self.call("get", &self.usual, |_| self.inner.get(job)).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.call("find", &self.usual, |_| self.inner.find(jobs)).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         self.call("live", &self.usual, |_| self.inner.live(jobs)).await
     }

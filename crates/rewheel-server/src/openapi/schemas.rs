@@ -298,7 +298,7 @@ fn kind_document() -> Value {
         .has("breaker", breaker.open("Whether the dependency of a kind is asked."))
         .has("jobs", by_state())
         .has("oldest_due", or_null(time()))
-        .has("as_of", about(time(), COUNTED))
+        .may("as_of", about(time(), COUNTED))
         .has("approximate", about(flag(), APPROXIMATE))
         .open("A sort of work.")
 }

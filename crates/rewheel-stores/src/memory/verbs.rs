@@ -190,12 +190,18 @@ impl ReadStore for MemoryStore {
         self.run(|world, _| Ok(world.jobs.get(&job).map(Row::whole)))
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         self.run(|world, _| {
             let ids: BTreeSet<&JobId> = jobs.iter().collect();
             let rows = ids.into_iter().filter_map(|id| world.jobs.get(id));
-            Ok(rows.map(|row| row.job.clone()).filter(|job| job.state().is_live()).collect())
+            Ok(rows.map(|row| row.job.clone()).collect())
         })
+    }
+
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let mut found = self.find(jobs).await?;
+        found.retain(|job| job.state().is_live());
+        Ok(found)
     }
 
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {

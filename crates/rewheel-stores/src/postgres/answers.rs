@@ -217,6 +217,12 @@ impl ReadStore for PostgresStore {
         session.end(job).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let session = self.read().await?;
+        let found = read::find(&session, jobs).await;
+        session.end(found).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         let session = self.read().await?;
         let live = read::live(&session, jobs).await;

@@ -27,8 +27,9 @@ statements! {
     BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
-    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
+    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
+    CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY);
@@ -36,7 +37,7 @@ statements! {
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8);
     DELETE_KIND = "sql/delete_kind.sql" (TEXT);
-    DROP_DEAD = "sql/drop_dead.sql" (UUID);
+    DROP_DEAD = "sql/drop_dead.sql" (UUID_ARRAY);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
     EDIT_DEAD = "sql/edit_dead.sql" (UUID, INT4, INT8, TEXT, INT8, INT8, BYTEA);
     EDIT_LIVE = "sql/edit_live.sql" (UUID, INT4, TEXT, INT8, TEXT, INT8, INT8, TEXT, BYTEA);
@@ -49,6 +50,8 @@ statements! {
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
     FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
+    FIND = "sql/find.sql" (UUID_ARRAY);
+    FIND_FINISHED = "sql/find_finished.sql" (UUID_ARRAY);
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
@@ -93,6 +96,8 @@ statements! {
     LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
     LIST_LIVE = "sql/list_live.sql" (UUID, INT8);
+    LOCK_DEADS = "sql/lock_deads.sql" (UUID_ARRAY);
+    LOCK_LIVES = "sql/lock_lives.sql" (UUID_ARRAY);
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
     LOCK_JOBS = "sql/lock_jobs.sql" ();
     LOCK_TIMEOUT = "sql/lock_timeout.sql" ();
@@ -111,7 +116,7 @@ statements! {
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
     PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8, INT8);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
-    REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
+    REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RESERVE = "sql/reserve.sql" (TEXT, INT8);
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);

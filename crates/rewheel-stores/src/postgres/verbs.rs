@@ -3,6 +3,7 @@
 mod audit;
 pub(super) mod budgets;
 pub(super) mod change;
+mod edit;
 pub(super) mod claim;
 pub(super) mod insert;
 pub(super) mod kinds;

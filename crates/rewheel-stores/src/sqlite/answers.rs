@@ -210,6 +210,11 @@ impl ReadStore for SqliteStore {
         self.read(move |tx| read::get(tx, job, Payload::Read)).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let jobs = jobs.to_vec();
+        self.read(move |tx| read::find(tx, &jobs)).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         let jobs = jobs.to_vec();
         self.read(move |tx| read::live(tx, &jobs)).await

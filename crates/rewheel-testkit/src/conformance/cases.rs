@@ -416,6 +416,7 @@ macro_rules! store_conformance {
             scale {
                 a_sample_is_what_a_tally_counts, a_sample_is_taken_by_one_node_at_a_time,
                 a_small_store_is_counted_now, a_large_claim_is_tallied_as_leased,
+                finds_jobs_in_every_state, changes_many_jobs_in_every_state,
             }
             announce {
                 tells_a_dead_letter_until_it_was_announced, announcing_again_changes_nothing,

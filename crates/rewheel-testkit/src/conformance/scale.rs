@@ -2,8 +2,8 @@
 
 use crate::subject::{Subject, seconds};
 use crate::threads::at_once;
-use rewheel_core::store::Sample;
-use rewheel_core::{State, When};
+use rewheel_core::store::{Change, Changed, Sample, What};
+use rewheel_core::{Actor, Job, JobId, Keep, State, When};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,4 +65,68 @@ pub async fn a_large_claim_is_tallied_as_leased(subject: &Subject) {
     let count = |state: State| tallies[0].jobs[&state];
     assert_eq!((count(State::Scheduled), count(State::Leased)), (1, 299));
     assert_eq!(tallies[0].oldest_due, Some(subject.get(later).await.due));
+}
+
+const STATES: [State; 7] = [
+    State::Scheduled,
+    State::Leased,
+    State::Paused,
+    State::Dead,
+    State::Succeeded,
+    State::Failed,
+    State::Cancelled,
+];
+
+/// Jobs are found by their ids, many at once, wherever they are.
+pub async fn finds_jobs_in_every_state(subject: &Subject) {
+    let mut expected = Vec::new();
+    for state in STATES {
+        let job = subject.job_in(state.as_str(), state).await;
+        expected.push(Job { payload: None, ..subject.get(job).await });
+    }
+    let mut ids: Vec<JobId> = expected.iter().map(|job| job.id).collect();
+    ids.extend([subject.id(), ids[3]]);
+    let mut found = subject.store.find(&ids).await.unwrap();
+    found.sort_by_key(|job| job.id);
+    expected.sort_by_key(|job| job.id);
+    assert_eq!(found, expected);
+    assert_eq!(subject.store.find(&[]).await.unwrap(), []);
+}
+
+/// A batch of changes does to each job what the change alone would do, in whatever state it is, and twice where it is asked
+/// twice. Each that was changed has its line in the audit log.
+pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
+    let whats = [What::Pause, What::Cancel, What::Retry, What::Redrive { deadline: None }];
+    for what in whats.into_iter().chain([What::Resume]) {
+        let (mut alone, mut together) = (Vec::new(), Vec::new());
+        for state in STATES {
+            // A kind of its own for each: to lease one would lease the others.
+            let kind = |of: &str| format!("{of}-{}-{state}", what.as_str());
+            alone.push(subject.job_in(&kind("one"), state).await);
+            together.push(subject.job_in(&kind("other"), state).await);
+        }
+        let mut changes: Vec<Change> =
+            together.iter().rev().map(|job| Change::new(*job, what.clone())).collect();
+        changes.push(Change::new(subject.id(), what.clone()));
+        changes.push(Change::new(together[0], What::Cancel));
+        let by = Actor::new("suite");
+        let answers = subject.store.change(&changes, &by, Keep::default()).await.unwrap();
+        for (place, job) in alone.iter().enumerate() {
+            let (expected, got) = (subject.change(*job, what.clone()).await, answers[6 - place]);
+            let same = std::mem::discriminant(&expected) == std::mem::discriminant(&got);
+            assert!(same, "{what:?} of {:?}: {got:?}, alone {expected:?}", STATES[place]);
+            if place > 0 {
+                let (one, other) = (subject.get(*job).await, subject.get(together[place]).await);
+                assert_eq!(one.state(), other.state(), "{what:?} of {:?}", STATES[place]);
+                assert_eq!(one.status.wanted(), other.status.wanted());
+            }
+            let logged = async |job| subject.store.audit(Some(job), None, 10).await.unwrap();
+            let (one, other) = (logged(*job).await, logged(together[place]).await);
+            let more = usize::from(place == 0 && what != What::Cancel);
+            assert_eq!(one.len() + more, other.len(), "{what:?} of {:?}", STATES[place]);
+        }
+        assert_eq!(answers[7], Changed::NotFound);
+        assert_eq!(subject.get(together[0]).await.state(), State::Cancelled, "{what:?}");
+    }
+    subject.balance().await;
 }

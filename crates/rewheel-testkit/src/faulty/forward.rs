@@ -194,6 +194,10 @@ impl ReadStore for FaultyStore {
         self.through(Verb::Get, self.inner.get(job)).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.through(Verb::Find, self.inner.find(jobs)).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         self.through(Verb::Live, self.inner.live(jobs)).await
     }

@@ -7,7 +7,7 @@ use super::super::row::{
 };
 use super::super::session::Session;
 use super::super::statements::{
-    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
+    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, FIND, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
     UNANNOUNCED,
 };
 use crate::audit::facts;
@@ -27,6 +27,15 @@ pub(in super::super) async fn get(
 ) -> Result<Option<Job>, Trouble> {
     let rows = session.query(&GET, &[&uuid(job)]).await?;
     Ok(read_jobs(session, &rows, Payload::Read).await?.pop())
+}
+
+pub(in super::super) async fn find(
+    session: &Session<'_>,
+    jobs: &[JobId],
+) -> Result<Vec<Job>, Trouble> {
+    let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+    let rows = session.query(&FIND, &[&ids]).await?;
+    read_jobs(session, &rows, Payload::LeaveOut).await
 }
 
 pub(in super::super) async fn live(

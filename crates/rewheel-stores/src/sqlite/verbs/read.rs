@@ -14,6 +14,7 @@ use rewheel_core::{
 };
 use rusqlite::ErrorCode;
 use rusqlite::types::Value;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 pub(in super::super) fn get(
@@ -34,6 +35,17 @@ pub(in super::super) fn get(
         }
     }
     Ok(None)
+}
+
+pub(in super::super) fn find(
+    tx: &mut Transaction<'_, '_>,
+    jobs: &[JobId],
+) -> Result<Vec<Job>, Trouble> {
+    let mut found = Vec::with_capacity(jobs.len());
+    for job in jobs.iter().collect::<BTreeSet<_>>() {
+        found.extend(get(tx, *job, Payload::LeaveOut)?);
+    }
+    Ok(found)
 }
 
 pub(in super::super) fn live(
