@@ -454,7 +454,7 @@ async fn an_operation_takes_a_few_calls_for_many_jobs() -> Tested {
     let (store, shop) = (store(), Shop::default());
     let engine = engine(&shared(&store), "one", &shop).await;
     die(&store, &engine, "charge", JOBS as usize).await?;
-    engine.shutdown(seconds(1)).await?;
+    engine.shutdown(seconds(1)).await;
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let far = FaultyStore::in_weather(shared(&store), move |verb| {
