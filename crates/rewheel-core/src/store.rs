@@ -25,6 +25,7 @@ mod change;
 mod filter;
 mod books;
 mod sample;
+mod kinds_since;
 mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
@@ -38,6 +39,7 @@ pub use self::filter::{
 };
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
+pub use self::kinds_since::KindsSince;
 pub use self::reserve::Reserve;
 pub use self::sample::{Sample, SampleStore, SampleTurn};
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
@@ -171,6 +173,10 @@ pub trait KindStore: Send + Sync {
 
     /// Returns every kind, by name.
     async fn kinds(&self) -> Answer<Vec<Kind>>;
+
+    /// Returns the kinds that changed since an earlier reading, which said `since`; all of them for zero, and after a kind was
+    /// deleted. Misses no change that commits late. Costs as much as the changed kinds, however many there are.
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince>;
 
     /// Pauses, parks or probes a kind.
     async fn change_kind(

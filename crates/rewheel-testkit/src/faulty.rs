@@ -88,6 +88,7 @@ pub enum Verb {
     Sweep,
     PutKinds,
     Kinds,
+    KindsSince,
     ChangeKind,
     EditKind,
     Grant,

@@ -4,10 +4,10 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Sample, SampleStore, Sent, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Watch,
-    WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
+    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
+    Reserve, Risk, Sample, SampleStore, Sent, Settled, Settlement, Store, SubmitStore, Tally,
+    TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -122,6 +122,10 @@ impl KindStore for GuardedStore {
 
     async fn kinds(&self) -> Answer<Vec<Kind>> {
         self.call("kinds", &self.usual, |_| self.inner.kinds()).await
+    }
+
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.call("kinds_since", &self.usual, |_| self.inner.kinds_since(since)).await
     }
 
     async fn change_kind(

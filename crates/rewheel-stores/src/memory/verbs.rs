@@ -6,9 +6,9 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
+    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
+    Reserve, Risk, Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -132,6 +132,10 @@ impl KindStore for MemoryStore {
 
     async fn kinds(&self) -> Answer<Vec<Kind>> {
         self.run(|world, _| Ok(world.kinds.values().map(|row| row.kind.clone()).collect()))
+    }
+
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.run(|world, _| Ok(world.kinds_since(since)))
     }
 
     async fn change_kind(

@@ -21,6 +21,8 @@ pub(super) struct World {
     pub(super) live: HashMap<Tenant, u64>,
     pub(super) holders: BTreeMap<HolderId, Holder>,
     pub(super) kinds: BTreeMap<KindName, KindRow>,
+    /// The numbers of the latest change of any kind, and of the latest that deleted one.
+    pub(super) kind_changes: (u64, u64),
     /// The retries that each kind has earned.
     pub(super) budgets: BTreeMap<KindName, RetryPool>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
@@ -96,6 +98,8 @@ pub(super) struct KindRow {
     pub(super) kind: Kind,
     /// The job that the prober got for its right to probe.
     pub(super) probe: Option<JobId>,
+    /// The number of its latest change.
+    pub(super) changed: u64,
 }
 
 /// A line of the ledger.

@@ -7,9 +7,9 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
+    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
+    Reserve, Risk, Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -153,6 +153,16 @@ impl KindStore for PostgresStore {
         let kinds = session.end(kinds).await?;
         self.shared.lanes.keep_kinds(&kinds);
         Ok(kinds)
+    }
+
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        let session = self.read().await?;
+        let read = kinds::kinds_since(&session, since).await;
+        let read = session.end(read).await?;
+        if read.all {
+            self.shared.lanes.keep_kinds(&read.kinds);
+        }
+        Ok(read)
     }
 
     async fn change_kind(

@@ -54,6 +54,7 @@ statements! {
     FIND_FINISHED = "sql/find_finished.sql" (UUID_ARRAY);
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    FIND_KIND_ROWS = "sql/find_kind_rows.sql" (TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
     FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
@@ -87,6 +88,7 @@ statements! {
     KEYED_JOBS = "sql/keyed_jobs.sql" (TEXT, INT8, TEXT_ARRAY, TEXT, INT8);
     KIND_IS_USED = "sql/kind_is_used.sql" (TEXT);
     KINDS = "sql/kinds.sql" ();
+    KINDS_SINCE = "sql/kinds_since.sql" (INT8);
     KIND_NAMES = "sql/kind_names.sql" ();
     LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
     LEAVE = "sql/leave.sql" (UUID, INT8);
@@ -101,6 +103,7 @@ statements! {
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
     LOCK_JOBS = "sql/lock_jobs.sql" ();
     LOCK_TIMEOUT = "sql/lock_timeout.sql" ();
+    LOCK_KINDS = "sql/lock_kinds.sql" (TEXT_ARRAY);
     LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8);
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
@@ -114,7 +117,7 @@ statements! {
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
-    PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8, INT8);
+    PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
     REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);

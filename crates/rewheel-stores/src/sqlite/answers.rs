@@ -11,9 +11,9 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
+    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
+    Reserve, Risk, Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -151,6 +151,10 @@ impl KindStore for SqliteStore {
 
     async fn kinds(&self) -> Answer<Vec<Kind>> {
         self.read(|tx| kinds::kinds(tx)).await
+    }
+
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.read(move |tx| kinds::kinds_since(tx, since)).await
     }
 
     async fn change_kind(

@@ -3,7 +3,7 @@
 use crate::proxy::Proxy;
 use crate::support::{Node, address, url_by};
 use rewheel_core::store::{Change, Changed, Settlement, What};
-use rewheel_core::{Actor, JobId, Keep, State};
+use rewheel_core::{Actor, JobId, Keep, KindName, NewKind, State};
 use rewheel_testkit::Schema;
 
 /// Jobs of a batch of an operation.
@@ -55,4 +55,48 @@ async fn a_batch_of_changes_takes_a_few_round_trips() {
     assert_eq!(node.subject.store.find(&jobs).await.expect("jobs").len(), JOBS);
     assert!(proxy.asked() - before <= 5);
     node.balance().await;
+}
+
+/// A node that starts with thousands of kinds writes them with a few statements, and reads them with one where nothing changed.
+#[tokio::test]
+async fn a_batch_of_kinds_takes_a_few_round_trips() {
+    let schema = Schema::fresh();
+    let (proxy, node) = node(&schema).await;
+    let kind = |n: usize| NewKind {
+        name: KindName::parse(&format!("kind-{n}")).expect("a name"),
+        settings: "{}".to_owned(),
+        takeovers_max: 3,
+    };
+    let kinds: Vec<NewKind> = (0..1_000).map(kind).collect();
+    let by = Actor::new("suite");
+    for most in [20, 5] {
+        let before = proxy.asked();
+        node.subject.store.put_kinds(&kinds, &by).await.expect("written");
+        let asked = proxy.asked() - before;
+        assert!(asked <= most, "{asked} round trips");
+    }
+    assert_eq!(node.subject.store.kinds().await.expect("kinds").len(), 1_000);
+    assert_eq!(node.subject.store.audit(None, None, 1_000).await.expect("entries").len(), 1_000);
+}
+
+/// A change of a kind whose transaction commits after a later one was read is not missed.
+#[tokio::test]
+async fn a_kind_that_changes_late_is_read() {
+    let schema = Schema::fresh();
+    let node = Node::of(&schema).await;
+    node.kinds(&["late", "other"]).await;
+    let slow = schema.connect().await;
+    let update = format!(
+        "BEGIN; UPDATE {name}.kinds SET paused = true, changed = {name}.change_number() WHERE name = 'late'",
+        name = schema.name()
+    );
+    slow.batch_execute(&update).await.expect("a change");
+    let store = &node.subject.store;
+    let first = store.kinds_since(0).await.expect("kinds");
+    node.kinds(&["another"]).await;
+    let second = store.kinds_since(first.at).await.expect("kinds");
+    assert!(second.kinds.iter().all(|kind| kind.name.as_str() != "late" || !kind.paused));
+    slow.batch_execute("COMMIT").await.expect("it commits");
+    let third = store.kinds_since(second.at).await.expect("kinds");
+    assert!(third.kinds.iter().any(|kind| kind.name.as_str() == "late" && kind.paused));
 }

@@ -416,7 +416,7 @@ macro_rules! store_conformance {
             scale {
                 a_sample_is_what_a_tally_counts, a_sample_is_taken_by_one_node_at_a_time,
                 a_small_store_is_counted_now, a_large_claim_is_tallied_as_leased,
-                finds_jobs_in_every_state, changes_many_jobs_in_every_state,
+                finds_jobs_in_every_state, changes_many_jobs_in_every_state, reads_the_kinds_that_changed,
             }
             announce {
                 tells_a_dead_letter_until_it_was_announced, announcing_again_changes_nothing,
@@ -431,8 +431,7 @@ macro_rules! store_conformance {
                 what_is_given_back_wakes,
                 a_retry_that_is_let_go_wakes,
                 a_sweep_wakes,
-                what_people_let_run_wakes,
-                what_people_want_wakes,
+                what_people_let_run_wakes, what_people_want_wakes,
                 a_change_of_a_kind_wakes,
                 every_watcher_is_woken,
                 many_changes_wake_a_few_times,

@@ -3,7 +3,9 @@
 use crate::subject::{Subject, seconds};
 use crate::threads::at_once;
 use rewheel_core::store::{Change, Changed, Sample, What};
-use rewheel_core::{Actor, Job, JobId, Keep, State, When};
+use rewheel_core::{
+    Actor, Job, JobId, Keep, Kind, KindChange, KindEdit, KindEditWhat, KindName, State, When,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,4 +131,49 @@ pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
         assert_eq!(subject.get(together[0]).await.state(), State::Cancelled, "{what:?}");
     }
     subject.balance().await;
+}
+
+/// Reads the kinds until nothing is left that may have changed, and returns what to ask with next. A store may tell of a change
+/// twice, while a transaction is open somewhere.
+async fn settled(subject: &Subject, mut at: u64) -> u64 {
+    for _ in 0..100_000 {
+        let read = subject.store.kinds_since(at).await.unwrap();
+        if read.kinds.is_empty() {
+            return at;
+        }
+        at = read.at;
+    }
+    panic!("a transaction stays open");
+}
+
+/// Kinds are read once; then only what changed of them, and all of them again after one was deleted.
+pub async fn reads_the_kinds_that_changed(subject: &Subject) {
+    let names: Vec<String> = (0..20).map(|n| format!("kind-{n:02}")).collect();
+    subject.kinds(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let all = subject.store.kinds_since(0).await.unwrap();
+    assert!(all.all);
+    assert_eq!(all.kinds, subject.store.kinds().await.unwrap());
+    let at = settled(subject, all.at).await;
+
+    let by = Actor::new("suite");
+    let name = |n: usize| KindName::parse(&names[n]).unwrap();
+    // The same settings again are no change.
+    subject.kinds(&[names[3].as_str()]).await;
+    subject.store.change_kind(&name(7), &KindChange::Pause, &by).await.unwrap();
+    let read = subject.store.kinds_since(at).await.unwrap();
+    let told = |kinds: &[Kind]| kinds.iter().map(|kind| kind.name.to_string()).collect::<Vec<_>>();
+    assert_eq!((read.all, told(&read.kinds)), (false, vec![names[7].clone()]));
+    assert!(read.kinds[0].paused);
+    let at = settled(subject, read.at).await;
+
+    subject.kinds(&["another"]).await;
+    let read = subject.store.kinds_since(at).await.unwrap();
+    assert_eq!((read.all, told(&read.kinds)), (false, vec!["another".to_owned()]));
+    let delete = KindEdit { name: name(5), what: KindEditWhat::Delete, if_version: None };
+    subject.store.edit_kind(&delete, &by).await.unwrap();
+    let read = subject.store.kinds_since(read.at).await.unwrap();
+    assert!(read.all);
+    assert_eq!(read.kinds, subject.store.kinds().await.unwrap());
+    assert_eq!(read.kinds.len(), 20);
+    settled(subject, read.at).await;
 }

@@ -4,10 +4,10 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, LaneHead, LeaseStore,
-    Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk,
-    Sample, SampleStore, Settled, Settlement, Store, SubmitStore, Tally, TokenStore, Wakes, Watch,
-    WorkStore,
+    Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
+    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
+    Reserve, Risk, Sample, SampleStore, Settled, Settlement, Store, SubmitStore, Tally, TokenStore,
+    Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -124,6 +124,10 @@ impl KindStore for FaultyStore {
 
     async fn kinds(&self) -> Answer<Vec<Kind>> {
         self.through(Verb::Kinds, self.inner.kinds()).await
+    }
+
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.through(Verb::KindsSince, self.inner.kinds_since(since)).await
     }
 
     async fn change_kind(

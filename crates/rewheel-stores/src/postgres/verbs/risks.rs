@@ -9,7 +9,7 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Without one of these something is found by reading everything.
-const INDEXES: [&str; 13] = [
+const INDEXES: [&str; 14] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
@@ -22,6 +22,7 @@ const INDEXES: [&str; 13] = [
     "keys_expires",
     "audit_job",
     "idempotency_ends",
+    "kinds_changed",
     "lanes_tenant",
 ];
 

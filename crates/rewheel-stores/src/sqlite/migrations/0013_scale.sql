@@ -8,3 +8,13 @@ CREATE TABLE samples (
     tallies  TEXT
 ) STRICT;
 INSERT INTO samples (one) VALUES (1);
+
+-- Which kinds changed since somebody read them: each change has a number.
+ALTER TABLE kinds ADD COLUMN changed INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX kinds_changed ON kinds (changed);
+CREATE TABLE kind_changes (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),   -- a single row
+    latest  INTEGER NOT NULL,
+    deleted INTEGER NOT NULL                       -- the latest change that deleted a kind
+) STRICT;
+INSERT INTO kind_changes VALUES (1, 1, 0);
