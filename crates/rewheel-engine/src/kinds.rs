@@ -170,8 +170,9 @@ impl Shared {
     /// Reads the kinds from the store.
     pub(crate) async fn read_kinds(&self) -> Answer<()> {
         let asked = self.clock.now();
-        let kinds = self.store.kinds().await?;
-        self.learn(&kinds, asked);
+        if let Some(kinds) = self.kinds_read.refresh(&*self.store).await? {
+            self.learn(&kinds, asked);
+        }
         Ok(())
     }
 

@@ -48,6 +48,7 @@ mod guard;
 pub mod notify;
 mod shared;
 mod kinds;
+mod kinds_read;
 mod builder;
 mod engine;
 

@@ -7,6 +7,7 @@ use crate::events::Log;
 use crate::gather::Gather;
 use crate::job_counts::JobCountsCache;
 use crate::kinds::KindEntry;
+use crate::kinds_read::KindsRead;
 use crate::meters::{Meters, StoreMeters};
 use crate::notify::Desk;
 use crate::park::{Evidence, Probed, Queued, Running};
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) has_rates: AtomicBool,
     /// How many kinds this engine runs.
     pub(crate) runnable_count: AtomicUsize,
+    pub(crate) kinds_read: KindsRead,
     /// Job counts that requests share.
     pub(crate) job_counts: JobCountsCache,
     /// Wakes the loop that parks: something was seen.
@@ -206,6 +208,7 @@ impl Shared {
             living: AtomicUsize::new(1),
             has_rates: AtomicBool::new(false),
             runnable_count: AtomicUsize::new(0),
+            kinds_read: KindsRead::default(),
             job_counts: JobCountsCache::default(),
             park: Notify::new(),
             probed: Mutex::default(),
