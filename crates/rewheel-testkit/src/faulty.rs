@@ -72,6 +72,7 @@ pub enum Verb {
     Insert,
     Reserve,
     Lanes,
+    LanesDue,
     Claim,
     Start,
     Checkpoint,

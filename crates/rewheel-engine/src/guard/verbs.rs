@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
-    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
-    Reserve, Risk, Sample, SampleStore, Sent, Settled, Settlement, Store, SubmitStore, Tally,
-    TokenStore, Watch, WorkStore,
+    LanesDue, LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore,
+    Renewed, Reserve, Risk, Sample, SampleStore, Sent, Settled, Settlement, Store, SubmitStore,
+    Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -40,6 +40,15 @@ impl WorkStore for GuardedStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.call("lanes", &self.usual, |_| self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        self.call("lanes_due", &self.usual, |_| self.inner.lanes_due(kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

@@ -3,8 +3,8 @@
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lease, prune, read, reserve, sample, settle,
-    sweep,
+    budgets, change, claim, failures, insert, kinds, lanes, lease, prune, read, reserve, sample,
+    settle, sweep,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
@@ -12,13 +12,15 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
-    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
-    Reserve, Risk, Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch, WorkStore,
+    LanesDue, LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore,
+    Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore, Tally, Wakes, Watch,
+    WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
+use std::collections::HashSet;
 use std::time::Duration;
 
 #[async_trait]
@@ -49,6 +51,16 @@ impl WorkStore for SqliteStore {
     ) -> Answer<Vec<LaneHead>> {
         let (mut kinds, after) = (kinds.to_vec(), after.cloned());
         self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        let kinds: HashSet<KindName> = kinds.iter().cloned().collect();
+        self.look(move |tx| lanes::lanes_due(tx, &kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

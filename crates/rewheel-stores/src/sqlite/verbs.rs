@@ -4,6 +4,7 @@ pub(super) mod insert;
 pub(super) mod reserve;
 mod rows;
 pub(super) mod claim;
+pub(super) mod lanes;
 pub(super) mod settle;
 mod held;
 pub(super) mod ending;

@@ -138,7 +138,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
     let name = schema.name();
     // As the release before this one left it.
     let before = format!(
-        "ALTER TABLE {name}.kinds DROP COLUMN version; DROP TABLE {name}.samples, {name}.kind_changes; \
+        "ALTER TABLE {name}.kinds DROP COLUMN version; DROP TABLE {name}.samples, {name}.kind_changes; DROP INDEX {name}.jobs_soon; \
          ALTER TABLE {name}.kinds DROP COLUMN changed; DROP FUNCTION {name}.change_number(); \
          DELETE FROM {name}.migrations WHERE version >= 10"
     );

@@ -417,6 +417,7 @@ macro_rules! store_conformance {
                 a_sample_is_what_a_tally_counts, a_sample_is_taken_by_one_node_at_a_time,
                 a_small_store_is_counted_now, a_large_claim_is_tallied_as_leased,
                 finds_jobs_in_every_state, changes_many_jobs_in_every_state, reads_the_kinds_that_changed,
+                finds_lanes_that_are_due, says_that_more_lanes_may_be_due,
             }
             announce {
                 tells_a_dead_letter_until_it_was_announced, announcing_again_changes_nothing,
@@ -426,8 +427,7 @@ macro_rules! store_conformance {
                 an_edit_is_no_second_death,
             }
             watch {
-                an_insert_wakes_one_who_waits,
-                an_insert_wakes_one_who_waits_later,
+                an_insert_wakes_one_who_waits, an_insert_wakes_one_who_waits_later,
                 what_is_given_back_wakes,
                 a_retry_that_is_let_go_wakes,
                 a_sweep_wakes,

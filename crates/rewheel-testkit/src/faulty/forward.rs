@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, Insert, Inserted, KindStore, KindsSince, LaneHead,
-    LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore, Renewed,
-    Reserve, Risk, Sample, SampleStore, Settled, Settlement, Store, SubmitStore, Tally, TokenStore,
-    Wakes, Watch, WorkStore,
+    LanesDue, LeaseStore, Leased, OperateStore, Page, PageRequest, Prune, Pruned, ReadStore,
+    Renewed, Reserve, Risk, Sample, SampleStore, Settled, Settlement, Store, SubmitStore, Tally,
+    TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -38,6 +38,15 @@ impl WorkStore for FaultyStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.through(Verb::Lanes, self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        self.through(Verb::LanesDue, self.inner.lanes_due(kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
