@@ -42,6 +42,9 @@ pub(crate) struct BenchArgs {
     /// For scale: register this many remote workers
     #[arg(long, default_value_t = 1_000)]
     pub(crate) workers: usize,
+    /// For scale: watch idle engines for this long
+    #[arg(long, default_value = "20s", value_parser = parse_duration)]
+    pub(crate) idle: Duration,
     /// Give each job a payload of this size
     #[arg(long, default_value_t = 200)]
     pub(crate) payload_bytes: usize,

@@ -27,9 +27,6 @@ const NOISE_MS: f64 = 1.0;
 const SMALLER: usize = 100;
 const FEWER: usize = 10;
 
-/// How long idle nodes are watched.
-const IDLE: Duration = Duration::from_secs(20);
-
 /// How often each call is measured.
 const CALLS: usize = 20;
 
@@ -106,8 +103,8 @@ pub(super) async fn run(args: &BenchArgs, place: &Place) -> Result<Scale> {
         );
     }
     let small = large.small();
-    let before = measured(place, "small", small).await?;
-    let after = measured(place, "large", large).await?;
+    let before = measured(place, "small", small, args.idle).await?;
+    let after = measured(place, "large", large, args.idle).await?;
     let kinds = large.kinds as f64 / small.kinds as f64;
     let holders = (large.nodes + large.workers) as f64 / (small.nodes + small.workers) as f64;
     let line = |(one, other): (Cost, Cost)| {
@@ -126,30 +123,32 @@ pub(super) async fn run(args: &BenchArgs, place: &Place) -> Result<Scale> {
     Ok(Scale { small, large, lines })
 }
 
-async fn measured(place: &Place, name: &str, size: Size) -> Result<Vec<Cost>> {
+/// Where and how long idle nodes are watched.
+struct Watch<'a> {
+    place: &'a Place,
+    name: &'a str,
+    time: Duration,
+}
+
+async fn measured(place: &Place, name: &str, size: Size, time: Duration) -> Result<Vec<Cost>> {
     let url = place.make(name).await?;
     let store = open(&url).await?;
-    let costs = measure(place, name, &store, size).await;
+    let costs = measure(&store, size, &Watch { place, name, time }).await;
     store.close().await?;
     place.clear(name).await?;
     costs
 }
 
-async fn measure(
-    place: &Place,
-    name: &str,
-    store: &Arc<dyn Store>,
-    size: Size,
-) -> Result<Vec<Cost>> {
+async fn measure(store: &Arc<dyn Store>, size: Size, watch: &Watch<'_>) -> Result<Vec<Cost>> {
     let mut costs = Vec::new();
     let mut add = |name, unit, value, with| costs.push(Cost { name, unit, value, with });
     let filled = fill(store, size).await?;
     add("write all kinds", "ms", filled.kinds_ms, With::Kinds);
     add("insert 1,000 jobs", "ms", filled.insert_ms, With::Nothing);
     add("count all jobs (background)", "ms", timed(1, || store.take_sample()).await?, With::Jobs);
-    let kinds: Vec<KindName> = (0..size.kinds.min(10)).map(kind).collect::<Result<_>>()?;
+    let kinds: Vec<KindName> = (0..size.kinds).map(kind).collect::<Result<_>>()?;
     let lanes = timed(CALLS, || store.lanes(&kinds, None, LANES)).await?;
-    add("list a page of lanes", "ms", lanes, With::Nothing);
+    add("list a page of lanes", "ms", lanes, With::Kinds);
     let due = timed(CALLS, || store.lanes_due(&kinds, seconds(5), LANES)).await?;
     add("find due lanes", "ms", due, With::Nothing);
     add("claim 10 jobs", "ms", claim(store, &filled).await?, With::Nothing);
@@ -161,11 +160,10 @@ async fn measure(
     let started = now();
     let engine = engine(store, "first").await?;
     add("start an engine", "ms", millis(started), With::Kinds);
-    let metrics = async || anyhow::Ok(engine.meters(Some(&engine.fleet().await?)));
     let started = now();
-    metrics().await?;
+    engine.meters(Some(&engine.fleet().await?));
     add("metrics: one scrape", "ms", millis(started), With::Kinds);
-    let (calls, rows) = idle(place, name, store, engine, size.nodes).await?;
+    let (calls, rows) = idle(store, engine, size.nodes, watch).await?;
     add("store calls of an idle node", "/s", calls, With::Nothing);
     if let Some(rows) = rows {
         add("rows read by an idle node", "/s", rows, With::Holders);
@@ -230,23 +228,23 @@ impl Runner for Done {
 
 /// Store calls and rows for each node and second, while nothing is to be done.
 async fn idle(
-    place: &Place,
-    name: &str,
     store: &Arc<dyn Store>,
     first: Engine,
     nodes: usize,
+    watch: &Watch<'_>,
 ) -> Result<(f64, Option<f64>)> {
     let mut engines = vec![first];
     while engines.len() < nodes {
         engines.push(engine(store, &format!("node-{}", engines.len())).await?);
     }
+    let rows_read = || watch.place.rows_read(watch.name);
     // Until they know each other, and the server has counted what their start has read.
-    tokio::time::sleep(IDLE / 2).await;
-    let (calls, rows, started) = (calls(&engines), place.rows_read(name).await?, now());
-    tokio::time::sleep(IDLE).await;
+    tokio::time::sleep(watch.time / 2).await;
+    let (called, rows, started) = (calls(&engines), rows_read().await?, now());
+    tokio::time::sleep(watch.time).await;
     let each = started.elapsed().as_secs_f64() * engines.len() as f64;
-    let called = (self::calls(&engines) - calls) as f64 / each;
-    let read = match (rows, place.rows_read(name).await?) {
+    let called = (calls(&engines) - called) as f64 / each;
+    let read = match (rows, rows_read().await?) {
         (Some(before), Some(after)) => Some(after.saturating_sub(before) as f64 / each),
         (_, _) => None,
     };
@@ -305,5 +303,27 @@ impl fmt::Display for Scale {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, Scale, Size};
+
+    fn line(name: &'static str, ratio: f64, ratio_max: Option<f64>) -> Line {
+        Line { name, unit: "ms", small: 1.0, large: ratio, ratio, ratio_max }
+    }
+
+    #[test]
+    fn a_cost_that_grows_beyond_its_factor_is_named() {
+        let large = Size { jobs: 50, tenants: 5_000, kinds: 100, nodes: 5, workers: 0 };
+        let small = large.small();
+        assert_eq!((small.jobs, small.tenants, small.kinds, small.nodes), (1, 50, 1, 1));
+        let lines = vec![line("claim", 2.9, Some(3.0)), line("count", 99.0, None)];
+        let mut scale = Scale { small, large, lines };
+        assert_eq!(scale.failure(), None);
+        scale.lines.push(line("lanes", 3.1, Some(3.0)));
+        assert_eq!(scale.failure().as_deref(), Some("costs grow with the store: lanes"));
+        assert!(scale.to_string().contains("too much"), "{scale}");
     }
 }

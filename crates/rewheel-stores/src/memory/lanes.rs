@@ -23,11 +23,11 @@ impl World {
             let last = (until, u64::MAX, JobId::from_bytes([u8::MAX; 16]));
             let later = places.range(last..).next().map(|(due, ..)| *due);
             next = next.into_iter().chain(later).min();
-            if due <= until && kinds.contains(&lane.kind) {
+            if due <= until {
                 heads.push(LaneHead { lane: lane.clone(), due, due_in: due.since(now) });
             }
         }
-        LanesDue::new(heads, limit, true, next.map(|next| next.since(now)))
+        LanesDue::new(heads, kinds, limit, true, next.map(|next| next.since(now)))
     }
 
     pub(super) fn lanes(

@@ -20,7 +20,6 @@ use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
     KindEdit, KindEdited, KindName, Lane, Lease, NewHolder, NewKind, RetryAsk, Timestamp,
 };
-use std::collections::HashSet;
 use std::time::Duration;
 
 #[async_trait]
@@ -59,8 +58,8 @@ impl WorkStore for SqliteStore {
         horizon: Duration,
         limit: usize,
     ) -> Answer<LanesDue> {
-        let kinds: HashSet<KindName> = kinds.iter().cloned().collect();
-        self.look(move |tx| lanes::lanes_due(tx, &kinds, horizon, limit)).await
+        let due = self.look(move |tx| lanes::lanes_due(tx, horizon, limit)).await?;
+        Ok(due.of(kinds, limit))
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

@@ -15,9 +15,8 @@ pub(in super::super) async fn lanes_due(
     horizon: Duration,
     limit: usize,
 ) -> Result<LanesDue, Trouble> {
-    let kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
     let jobs_max = (limit as u64).saturating_mul(LanesDue::JOBS_PER_LANE as u64);
-    let params: [Param<'_>; 4] = [&session.offset(), &kinds, &millis(horizon), &count(jobs_max)];
+    let params: [Param<'_>; 3] = [&session.offset(), &millis(horizon), &count(jobs_max)];
     let rows = session.query(&LANES_DUE, &params).await?;
     let (mut heads, mut all_seen, mut next_in) = (Vec::new(), true, None);
     for row in &rows {
@@ -28,5 +27,5 @@ pub(in super::super) async fn lanes_due(
             heads.push(LaneHead { lane: lane_at(row, 4)?, due, due_in: due.since(now) });
         }
     }
-    Ok(LanesDue::new(heads, limit, all_seen, next_in))
+    Ok(LanesDue::new(heads, kinds, limit, all_seen, next_in))
 }
