@@ -196,12 +196,9 @@ fn kind(nth: usize) -> Result<KindName> {
 
 /// Claims from one lane among all.
 async fn claim(store: &Arc<dyn Store>, filled: &fill::Filled) -> Result<f64> {
-    let lane = Lane {
-        kind: kind(0)?,
-        tenant: Some(Tenant::parse(fill::DUE)?),
-        priority: Priority::DEFAULT,
-        shard: Shard::NONE,
-    };
+    let tenant = Some(Tenant::parse(fill::DUE)?);
+    let shard = Shard::of(tenant.as_ref(), None);
+    let lane = Lane { kind: kind(0)?, tenant, priority: Priority::DEFAULT, shard };
     let (attempt_timeout, grace) = (seconds(30), seconds(5));
     let visits = [Visit { lane, limit: 10, attempt_timeout, grace }];
     let claim =
