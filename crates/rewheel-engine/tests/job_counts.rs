@@ -72,12 +72,12 @@ async fn a_small_store_is_counted_afresh() {
     }
     let (engine, asked) = self::engine(5_000).await;
     for _ in 0..50 {
-        assert_eq!(scheduled(&*engine.job_counts().await.unwrap()), 5_000);
+        assert_eq!(scheduled(&engine.job_counts().await.unwrap()), 5_000);
     }
     engine.submit_raw("work", Vec::new()).delay(Duration::from_secs(60)).await.unwrap();
     let counts = || asked.lock().unwrap().iter().filter(|verb| **verb == Verb::SampleNow).count();
     assert_eq!(counts(), 1);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(scheduled(&*engine.job_counts().await.unwrap()), 5_001);
+    assert_eq!(scheduled(&engine.job_counts().await.unwrap()), 5_001);
     assert_eq!(counts(), 2);
 }

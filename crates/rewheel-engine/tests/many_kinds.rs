@@ -1,7 +1,5 @@
 //! An engine with thousands of kinds.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use rewheel_core::store::Store;
 use rewheel_core::{Actor, KindChange, KindName, Report};
 use rewheel_engine::{Engine, KindSettings};
