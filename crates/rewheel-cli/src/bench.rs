@@ -6,6 +6,7 @@ mod raw;
 mod server;
 mod subject;
 mod callback;
+mod scale;
 mod report;
 
 use self::place::Place;
@@ -26,9 +27,24 @@ pub(crate) struct BenchArgs {
     /// Measure this store (default: a temporary SQLite file); on PostgreSQL, in temporary schemas
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<SecretUrl>,
-    /// Run this many jobs per round
-    #[arg(long, default_value_t = 50_000)]
-    pub(crate) jobs: usize,
+    /// Run this many jobs per round (default 50000; for scale, 10000000 that wait)
+    #[arg(long)]
+    pub(crate) jobs: Option<usize>,
+    /// For scale: spread the jobs over this many tenants
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) tenants: usize,
+    /// For scale: spread the jobs over this many kinds
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) kinds: usize,
+    /// For scale: run this many engines on the store
+    #[arg(long, default_value_t = 100)]
+    pub(crate) nodes: usize,
+    /// For scale: register this many remote workers
+    #[arg(long, default_value_t = 1_000)]
+    pub(crate) workers: usize,
+    /// For scale: watch idle engines for this long
+    #[arg(long, default_value = "20s", value_parser = parse_duration)]
+    pub(crate) idle: Duration,
     /// Give each job a payload of this size
     #[arg(long, default_value_t = 200)]
     pub(crate) payload_bytes: usize,
@@ -62,6 +78,8 @@ pub(crate) enum Bench {
     Wheel,
     /// HTTP callbacks to a local echo server, beside `wrk` on the same one where it is installed
     Callback,
+    /// Cost of idle nodes, claims and statistics on a large store, beside a small one; only when named
+    Scale,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, duration::DurationError> {
@@ -75,13 +93,18 @@ impl BenchArgs {
     }
 
     fn wants(&self, bench: Bench) -> bool {
-        self.what.is_empty() || self.what.contains(&bench)
+        let is_usual = bench != Bench::Scale && self.what.is_empty();
+        is_usual || self.what.contains(&bench)
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs.unwrap_or(50_000)
     }
 }
 
 /// Measures, and returns the document that `--json` prints and a table for people.
 pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
-    if args.rounds == 0 || args.jobs == 0 {
+    if args.rounds == 0 || args.jobs() == 0 {
         bail!("a bench needs at least one round of one job: check --rounds, --jobs");
     }
     if args.otlp.is_some() {
@@ -89,11 +112,16 @@ pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
     }
     let place = Place::of(args).await?;
     let mut rounds = Rounds::default();
+    let scale = match args.wants(Bench::Scale) {
+        true => Some(scale::run(args, &place).await?),
+        false => None,
+    };
     for round in 0..args.rounds {
         rounds.add(args, &place, round).await?;
     }
     let mut report = Report::new(place.about().await?);
     rounds.tell(args, &mut report);
+    report.scale = scale;
     Ok(report)
 }
 
@@ -146,7 +174,7 @@ impl Rounds {
         }
         if args.wants(Bench::Callback) {
             let name = name("callback");
-            let measured = callback::round(&place.make(&name).await?, args.jobs).await;
+            let measured = callback::round(&place.make(&name).await?, args.jobs()).await;
             place.clear(&name).await?;
             let (called, wrk) = measured?;
             self.called.push(called);

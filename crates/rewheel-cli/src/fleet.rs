@@ -38,6 +38,9 @@ fn described(stats: &Value) -> String {
     let mut rows: Vec<Vec<String>> =
         states.iter().map(|state| vec![(*state).to_owned(), text(jobs, state)]).collect();
     rows.push(vec!["oldest due".to_owned(), text(stats, "oldest_due")]);
+    if stats["approximate"] == true {
+        rows.push(vec!["counted at".to_owned(), text(stats, "as_of")]);
+    }
     rows.push(vec!["holders alive".to_owned(), text(&stats["holders"], "alive")]);
     let number = |name: &str| here[name].as_u64().unwrap_or_default();
     let used = number("places").saturating_sub(number("places_free"));

@@ -102,7 +102,7 @@ async fn run(args: Args, output: Output) -> Result<(), Trouble> {
             let report = bench::run(&args).await.map_err(Trouble::of_bench)?;
             let document = serde_json::to_string(&report).map_err(|error| failed(error.into()))?;
             output.answer(document, || report.to_string());
-            Ok(())
+            report.failure().map_or(Ok(()), |why| Err(failed(anyhow::anyhow!(why))))
         }
         Command::Config(ConfigCommand::Check(file)) => {
             config::check(file.config.as_deref(), output)

@@ -26,6 +26,30 @@ fn drained(document: &Value) -> Vec<(&str, usize)> {
     drained.collect()
 }
 
+/// A scale says which sizes it measured, and each cost on both.
+#[test]
+fn a_scale_says_what_it_measured_on_which_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = ["--jobs", "500", "--tenants", "100", "--kinds", "20", "--nodes", "2"];
+    let output = Command::new(env!("CARGO_BIN_EXE_rewheel"))
+        .current_dir(folder.path())
+        .args(["bench", "scale", "--workers", "3", "--idle", "10ms", "--rounds", "1", "--json"])
+        .args(sizes)
+        .output()
+        .unwrap();
+    // Whether something grew is a matter of the machine.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let scale = &document["scale"];
+    assert_eq!((&scale["small"]["jobs"], &scale["large"]["tenants"]), (&5.into(), &100.into()));
+    let lines = scale["lines"].as_array().unwrap();
+    for name in ["find due lanes", "claim 10 jobs", "store calls of an idle node"] {
+        let line = lines.iter().find(|line| line["name"] == name).unwrap();
+        assert!(line["ratio"].is_number() && line["ratio_max"].is_number(), "{line}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn a_bench_names_the_store_beside_its_limit() {
     let document = bench(&[]);

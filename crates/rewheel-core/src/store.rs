@@ -19,12 +19,15 @@ mod insert;
 mod reserve;
 mod claim;
 mod slots;
+mod lanes_due;
 mod extend;
 mod settle;
 mod sweep;
 mod change;
 mod filter;
 mod books;
+mod sample;
+mod kinds_since;
 mod halving;
 
 pub use self::books::{Books, Prune, Pruned, Tally};
@@ -41,7 +44,10 @@ pub use self::filter::{
 };
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
+pub use self::kinds_since::KindsSince;
+pub use self::lanes_due::LanesDue;
 pub use self::reserve::Reserve;
+pub use self::sample::{Sample, SampleStore, SampleTurn};
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
 pub use self::slots::{FleetSlots, LimitUse};
 pub use self::sweep::{Burial, DeadLetter, Renewed, Sweep, WantedJob, Watched};
@@ -88,6 +94,15 @@ pub trait WorkStore: Send + Sync {
         after: Option<&Lane>,
         limit: usize,
     ) -> Answer<Vec<LaneHead>>;
+
+    /// Returns lanes of these kinds whose first job is due within the horizon, at most `limit`. Looks at a bounded number of due
+    /// jobs, and at none that is due later but one, however many lanes those are in.
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue>;
 
     /// Leases jobs that are due within the horizon to a live holder, within a lane those due first.
     /// Each goes to one holder only, with a larger fence. Costs as much as the lanes visited and
@@ -190,6 +205,10 @@ pub trait KindStore: Send + Sync {
     /// Returns every kind, by name.
     async fn kinds(&self) -> Answer<Vec<Kind>>;
 
+    /// Returns the kinds that changed since an earlier reading, which said `since`; all of them for zero, and after a kind was
+    /// deleted. Misses no change that commits late. Costs as much as the changed kinds, however many there are.
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince>;
+
     /// Pauses, parks or probes a kind.
     async fn change_kind(
         &self,
@@ -258,6 +277,10 @@ pub trait ReadStore: Send + Sync {
     /// Returns one job, with its payload.
     async fn get(&self, job: JobId) -> Answer<Option<Job>>;
 
+    /// Returns those of these jobs that exist, in whatever state, without payloads, each once, in any order: a few statements
+    /// for a batch.
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
+
     /// Returns those of these jobs that are live (scheduled, leased or paused), without payloads, each once, in any order: one statement
     /// for a batch.
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
@@ -300,7 +323,15 @@ pub trait ReadStore: Send + Sync {
 /// A place that keeps jobs: every trait above, and what it can do.
 #[async_trait]
 pub trait Store:
-    SubmitStore + WorkStore + LeaseStore + KindStore + TokenStore + OperateStore + ReadStore + Debug
+    SubmitStore
+    + WorkStore
+    + LeaseStore
+    + KindStore
+    + TokenStore
+    + OperateStore
+    + ReadStore
+    + SampleStore
+    + Debug
 {
     /// Returns what it can do.
     fn capabilities(&self) -> Capabilities;

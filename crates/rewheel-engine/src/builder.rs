@@ -8,6 +8,7 @@ use crate::gather;
 use crate::guard::GuardedStore;
 use crate::heartbeat::{Heartbeat, new_holder};
 use crate::housekeeping::{self, Housekeeping};
+use crate::job_counts;
 use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;
@@ -23,8 +24,8 @@ use crate::takeover::Takeover;
 use crate::tenant_settings::{TenantBook, TenantSettings};
 use rewheel::{CancelToken, Random};
 use rewheel_core::store::{Store, StoreError};
-use rewheel_core::{Actor, Keep, KindName, NameError};
-use std::collections::BTreeMap;
+use rewheel_core::{Actor, Keep, KindName, Limits, NameError};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -245,15 +246,16 @@ impl EngineBuilder {
         let (unsure, store_meters) = (store.unsure(), store.meters());
         let store: Arc<dyn Store> = Arc::new(store);
         let known = store.kinds().await?;
-        for name in handlers.keys() {
-            let is_named = |kind: &KindName| kind == name;
-            let exists = known.iter().any(|kind| is_named(&kind.name))
-                || named.iter().any(|kind| is_named(&kind.name));
-            if !exists {
-                named.push(new_kind(name, &KindSettings::default()));
-            }
+        let known: BTreeSet<KindName> = known
+            .into_iter()
+            .map(|kind| kind.name)
+            .chain(named.iter().map(|kind| kind.name.clone()))
+            .collect();
+        let missing = handlers.keys().filter(|name| !known.contains(*name));
+        named.extend(missing.map(|name| new_kind(name, &KindSettings::default())));
+        for part in named.chunks(Limits::BATCH_MAX) {
+            store.put_kinds(part, &Actor::engine()).await?;
         }
-        store.put_kinds(&named, &Actor::engine()).await?;
         let events = Arc::<Log>::default();
         // Their kind begins to exist with the first of them.
         let keep = Keep { job: self.settings.keep_ended, key: self.settings.keep_keys };
@@ -314,6 +316,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
         restarting("housekeeping", |shared, stop| Box::pin(Housekeeping::new(shared).run(stop))),
         restarting("retention", |shared, stop| Box::pin(Retention::new(shared).run(stop))),
         restarting("parking", |shared, stop| Box::pin(Parking::new(shared).run(stop))),
+        restarting("sampling", |shared, stop| Box::pin(job_counts::sample(shared, stop))),
         // The last one: a shutdown waits for it.
         restarting("claim", |shared, _| Box::pin(Claims::new(shared).run())),
     ]);

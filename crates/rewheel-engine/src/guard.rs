@@ -14,7 +14,7 @@ use rewheel::{
     Attempt, Backoff, Category, CircuitBreaker, Class, Classify, Clock, Error, Jitter, Nested,
     Pipeline, Random, Retry, Timeout, Verdict, Why, duration, millis, seconds,
 };
-use rewheel_core::store::{Answer, Store, StoreError};
+use rewheel_core::store::{Answer, Sample, Store, StoreError};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub(crate) struct GuardedStore {
     life: Way,
     /// What the heartbeat asks for. It has a rhythm of its own, and asks again by itself.
     beat: Way,
+    /// What may take minutes on a large store. Its failure says nothing about other calls.
+    long: Way,
 }
 
 /// The policies for some verbs.
@@ -111,6 +113,7 @@ impl GuardedStore {
             insert: way(retried(insert).circuit_breaker(&breaker), statement, all),
             life: way(retried(BLIP), beat, itself),
             beat: way(Pipeline::new().clock(&clock), beat, itself),
+            long: way(Pipeline::new().clock(&clock), Sample::COUNT_MAX + statement, itself),
             clock,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::admission::{Fact, KindFact};
 use crate::ceilings::Ceilings;
+use crate::kinds_read::KindsRead;
 use crate::meters::KindMeters;
 use crate::park::Targets;
 use crate::runner::Runner;
@@ -21,6 +22,8 @@ pub(crate) struct Kinds {
     /// Asked for kinds that have no handler.
     source: Option<Box<RunnerSource>>,
     known: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
+    /// What the store had when it was last asked.
+    read: KindsRead,
 }
 
 impl Kinds {
@@ -28,7 +31,7 @@ impl Kinds {
         handlers: BTreeMap<KindName, Arc<dyn Runner>>,
         source: Option<Box<RunnerSource>>,
     ) -> Kinds {
-        Kinds { handlers, source, known: RwLock::default() }
+        Kinds { handlers, source, known: RwLock::default(), read: KindsRead::default() }
     }
 }
 
@@ -111,8 +114,9 @@ impl Shared {
     /// Reads the kinds from the store.
     pub(crate) async fn read_kinds(&self) -> Answer<()> {
         let asked = self.clock.now();
-        let kinds = self.store.kinds().await?;
-        self.learn(&kinds, asked);
+        if let Some(kinds) = self.kinds.read.refresh(&*self.store).await? {
+            self.learn(&kinds, asked);
+        }
         Ok(())
     }
 

@@ -36,6 +36,7 @@ mod rate;
 mod budget;
 mod shards;
 mod counts;
+mod job_counts;
 pub mod meters;
 pub mod trace;
 mod events;
@@ -50,6 +51,7 @@ mod shared;
 mod leases;
 mod signals;
 mod kinds;
+mod kinds_read;
 mod builder;
 mod engine;
 
@@ -62,6 +64,7 @@ pub use self::counts::DecisionCount;
 pub use self::engine::{Engine, EngineStatus, Shutdown};
 pub use self::events::{JobHappened, Listener, Missed};
 pub use self::held::HeldJob;
+pub use self::job_counts::JobCounts;
 pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };

@@ -14,10 +14,12 @@ pub use self::table::METERS;
 pub(crate) use self::kept::{KindMeters, Meters, Renewal, StoreMeters};
 
 use crate::engine::Engine;
+use crate::job_counts::JobCounts;
 use crate::shared::Shared;
-use rewheel_core::store::{Answer, Tally};
+use rewheel_core::store::Answer;
 use rewheel_core::{Holder, Kind};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What a meter does over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +108,7 @@ pub struct Reading {
 /// What all engines on a store have together, as it was when it was read.
 #[derive(Clone, Debug)]
 pub struct Fleet {
-    tallies: Vec<Tally>,
+    counts: Arc<JobCounts>,
     kinds: Vec<Kind>,
     holders: Vec<Holder>,
 }
@@ -124,8 +126,8 @@ impl Engine {
     /// Passes on what the store says.
     pub async fn fleet(&self) -> Answer<Fleet> {
         let store = self.store();
-        let (tallies, kinds) = (store.tally().await?, store.kinds().await?);
-        Ok(Fleet { tallies, kinds, holders: store.holders().await? })
+        let (counts, kinds) = (self.job_counts().await?, store.kinds().await?);
+        Ok(Fleet { counts, kinds, holders: store.holders().await? })
     }
 
     /// Reads every meter: what this engine did since it started, and what the fleet has where that is known.

@@ -5,6 +5,7 @@ use crate::calls::Calls;
 use crate::caps::Caps;
 use crate::events::Log;
 use crate::gather::Gather;
+use crate::job_counts::JobCountsCache;
 use crate::kinds::Kinds;
 use crate::leases::Leases;
 use crate::meters::{Meters, StoreMeters};
@@ -66,6 +67,8 @@ pub(crate) struct Intake {
 
 /// What people and other programs hear.
 pub(crate) struct Reports {
+    /// Job counts that requests share.
+    pub(crate) job_counts: JobCountsCache,
     /// What was counted.
     pub(crate) meters: Meters,
     /// What happened, for those who listen.
@@ -170,6 +173,7 @@ impl Shared {
             signals: Signals::new(to_dispatch, to_settle),
             loops: Loops::default(),
             reports: Reports {
+                job_counts: JobCountsCache::default(),
                 meters: Meters::new(parts.store_meters),
                 events: parts.events,
                 desk: parts.desk,

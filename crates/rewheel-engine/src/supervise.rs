@@ -28,8 +28,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(30);
 const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
 
 /// Loops that are restarted: each has its counter from the start, so that a first restart is seen as one.
-const RESTARTED: [&str; 6] =
-    ["claim", "heartbeat", "housekeeping", "parking", "retention", "takeover"];
+const RESTARTED: [&str; 7] =
+    ["claim", "heartbeat", "housekeeping", "parking", "retention", "sampling", "takeover"];
 
 /// Why an engine stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

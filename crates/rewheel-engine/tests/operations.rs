@@ -445,3 +445,38 @@ async fn what_makes_no_sense_is_refused() -> Tested {
     assert!(error.contains("names that begin with `rewheel.` are the engine's own"), "{error}");
     Ok(())
 }
+
+/// An operation asks the store a few times for a batch of jobs: at 5 ms for each call a redrive moves thousands of jobs in a
+/// second.
+#[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
+async fn an_operation_takes_a_few_calls_for_many_jobs() -> Tested {
+    const JOBS: u64 = 5_000;
+    let (store, shop) = (store(), Shop::default());
+    let engine = engine(&shared(&store), "one", &shop).await;
+    die(&store, &engine, "charge", JOBS as usize).await?;
+    engine.shutdown(seconds(1)).await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let far = FaultyStore::in_weather(shared(&store), move |verb| {
+        let is_of_operation = matches!(
+            verb,
+            Verb::List | Verb::Change | Verb::Checkpoint | Verb::Get | Verb::Find | Verb::Live
+        );
+        counted.fetch_add(usize::from(is_of_operation), Ordering::SeqCst);
+        Box::pin(async {
+            tokio::time::sleep(millis(5)).await;
+            None
+        })
+    });
+    // It has no handler for the jobs: what is counted is the operation alone.
+    let engine = Engine::builder(Arc::new(far)).start().await?;
+    let began = tokio::time::Instant::now();
+    let operation = engine.operate(&of_kind(BulkVerb::Redrive, "charge"), &by()).await?;
+    until(async || count(&store, "charge", State::Scheduled).await == JOBS).await;
+    let (took, calls) = (began.elapsed(), calls.load(Ordering::SeqCst) as u64);
+    assert!(calls * 25 <= JOBS, "{calls} calls");
+    assert!(took.as_secs_f64() * 5_000.0 <= JOBS as f64, "{JOBS} jobs in {took:?}");
+    assert_eq!(figures(&ended(&engine, operation.id).await), (OperationState::Done, JOBS, JOBS, 0));
+    Ok(())
+}

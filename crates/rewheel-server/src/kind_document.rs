@@ -8,9 +8,8 @@ use crate::callback::masked;
 use crate::fields::{Fields, without_fractions};
 use crate::problem::{Code, FieldError, Problem};
 use crate::{rfc3339, runners};
-use rewheel_core::store::Tally;
 use rewheel_core::{Action, Kind, Router, Rule, State};
-use rewheel_engine::{BreakerSettings, BudgetSettings, KindSettings, RunnerKind};
+use rewheel_engine::{BreakerSettings, BudgetSettings, JobCounts, KindSettings, RunnerKind};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -26,6 +25,11 @@ pub struct KindDocument {
     breaker: Breaker,
     jobs: Jobs,
     oldest_due: Option<String>,
+    /// When the jobs were counted, if that was not just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
+    /// Whether jobs may have changed state since then.
+    approximate: bool,
 }
 
 /// Whether the dependency of a kind is asked.
@@ -76,7 +80,8 @@ pub enum Runnable {
 
 impl KindDocument {
     /// Describes a kind.
-    pub fn new(kind: &Kind, tally: Option<&Tally>, runnable: Runnable) -> KindDocument {
+    pub fn new(kind: &Kind, counts: &JobCounts, runnable: Runnable) -> KindDocument {
+        let tally = counts.of(&kind.name);
         // Written by a newer release, perhaps: what this one knows of it are the defaults.
         let mut settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
         settings.callback.iter_mut().for_each(masked);
@@ -96,6 +101,8 @@ impl KindDocument {
                 dead: count(State::Dead),
             },
             oldest_due: tally.and_then(|tally| tally.oldest_due).map(rfc3339::text),
+            as_of: counts.approximate.then(|| rfc3339::text(counts.as_of)),
+            approximate: counts.approximate,
         }
     }
 }

@@ -19,6 +19,8 @@ mod idempotency;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod pages;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sample_text;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod suspects;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod unreadable;

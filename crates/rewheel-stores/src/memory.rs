@@ -12,6 +12,7 @@ mod lease;
 mod sweep;
 mod kinds;
 mod tokens;
+mod sample;
 mod change;
 mod deadlines;
 mod prune;

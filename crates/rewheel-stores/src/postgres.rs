@@ -27,7 +27,7 @@ use self::session::Session;
 use self::statements::Sql;
 use crate::wakeup::Wakeup;
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use rewheel_core::store::{Answer, ClockOffset};
+use rewheel_core::store::{Answer, ClockOffset, Sample};
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write;
@@ -46,6 +46,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What begins a burial. Whoever is leasing to the dead is done within milliseconds, or was stopped in the middle of
 /// it; whoever buries has a heartbeat of its own to think of.
 const HASTY: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'";
+
+/// What begins a transaction that only reads, and sees one moment.
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// How long a transaction may wait for its process, and an answer for whoever asked. Both take microseconds; a process that
 /// was stopped in the middle keeps its locks until then, and those keep others from taking its jobs over.
@@ -97,6 +100,8 @@ struct Shared {
     begin: String,
     /// What begins a transaction that only reads, and sees one moment.
     begin_snapshot: String,
+    /// As `begin_snapshot`, for statements that may take minutes.
+    begin_long_snapshot: String,
     /// What begins a transaction that waits for others no longer than a heartbeat can.
     begin_hasty: String,
     lanes: Lanes,
@@ -138,7 +143,8 @@ impl PostgresStore {
             texts: RwLock::default(),
             prepares: direct,
             begin: begin("BEGIN", &options),
-            begin_snapshot: begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &options),
+            begin_snapshot: begin(SNAPSHOT, &options),
+            begin_long_snapshot: begin_long(&options),
             begin_hasty: begin(HASTY, &options),
             lanes: Lanes::new(),
             places: Places::default(),
@@ -175,6 +181,13 @@ impl PostgresStore {
     async fn snapshot(&self) -> Answer<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_snapshot.as_str());
+        Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
+    }
+
+    /// A session whose statements see one moment, and may take minutes.
+    async fn long_snapshot(&self) -> Answer<Session<'_>> {
+        let connection = self.shared.work.get().await.map_err(judge_pool)?;
+        let begin = Some(self.shared.begin_long_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
@@ -248,6 +261,12 @@ fn begin(begin: &str, options: &PostgresOptions) -> String {
         }
     }
     text
+}
+
+/// What begins a snapshot whose statements may take as long as a count.
+fn begin_long(options: &PostgresOptions) -> String {
+    let time_max = Sample::COUNT_MAX.max(options.statement_timeout).as_millis();
+    format!("{}; SET LOCAL statement_timeout = '{time_max}'", begin(SNAPSHOT, options))
 }
 
 /// What a session is told.

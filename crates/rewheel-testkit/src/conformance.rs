@@ -26,6 +26,7 @@ pub mod history;
 pub mod audit;
 pub mod books;
 pub mod announce;
+pub mod scale;
 pub mod watch;
 pub mod histories;
 pub mod faults;

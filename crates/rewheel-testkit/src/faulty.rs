@@ -72,6 +72,7 @@ pub enum Verb {
     Insert,
     Reserve,
     Lanes,
+    LanesDue,
     Claim,
     ClaimLimited,
     Start,
@@ -89,6 +90,7 @@ pub enum Verb {
     Sweep,
     PutKinds,
     Kinds,
+    KindsSince,
     ChangeKind,
     EditKind,
     Grant,
@@ -102,6 +104,7 @@ pub enum Verb {
     Prune,
     Now,
     Get,
+    Find,
     Live,
     List,
     Count,
@@ -111,6 +114,9 @@ pub enum Verb {
     Tally,
     LimitWaits,
     Books,
+    SampleNow,
+    Sample,
+    TakeSample,
 }
 
 impl FaultyStore {

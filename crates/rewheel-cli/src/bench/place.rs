@@ -65,10 +65,23 @@ impl Place {
     pub(super) async fn raw(&self, args: &BenchArgs, name: &str) -> Result<(f64, f64)> {
         match self {
             Place::Folder(folder) | Place::Named { folder, .. } => {
-                raw::round(&folder.0.join(format!("{name}.db")), args.jobs, args.payload_bytes)
+                raw::round(&folder.0.join(format!("{name}.db")), args.jobs(), args.payload_bytes)
             }
             #[cfg(feature = "postgres")]
-            Place::Server(server) => server.raw(name, args.jobs, args.payload_bytes).await,
+            Place::Server(server) => server.raw(name, args.jobs(), args.payload_bytes).await,
+        }
+    }
+
+    /// Returns how many rows were read so far in a store that was made here, where the server counts them.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(unused_variables, reason = "only schemas have one")
+    )]
+    pub(super) async fn rows_read(&self, name: &str) -> Result<Option<u64>> {
+        match self {
+            Place::Folder(_) | Place::Named { .. } => Ok(None),
+            #[cfg(feature = "postgres")]
+            Place::Server(server) => server.rows_read(name).await.map(Some),
         }
     }
 

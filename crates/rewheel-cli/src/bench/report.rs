@@ -1,5 +1,6 @@
 //! What a bench found, as a document and as a table.
 
+use super::scale::Scale;
 use rewheel_core::SecretUrl;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ pub(crate) struct Report {
     machine: Machine,
     store: About,
     rows: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scale: Option<Scale>,
 }
 
 #[derive(Debug, Serialize)]
@@ -47,7 +50,12 @@ impl Report {
         let cpu = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cpu = cpu.map_or("unknown", |(_, name)| name).to_owned();
-        Report { machine: Machine { cpu, cores }, store, rows: Vec::new() }
+        Report { machine: Machine { cpu, cores }, store, rows: Vec::new(), scale: None }
+    }
+
+    /// Returns what grew beyond its limit.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.scale.as_ref().and_then(Scale::failure)
     }
 
     pub(crate) fn add(&mut self, row: Row) {
@@ -115,6 +123,12 @@ impl fmt::Display for Report {
             write!(f, ", {name} {value}")?;
         }
         writeln!(f)?;
+        if let Some(scale) = &self.scale {
+            write!(f, "{scale}")?;
+        }
+        if self.rows.is_empty() {
+            return Ok(());
+        }
         writeln!(
             f,
             "{:<9}{:<13}{:>12}{:>10}  {:<7}  versus raw",

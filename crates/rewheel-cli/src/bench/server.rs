@@ -51,6 +51,14 @@ impl Server {
         Ok(SecretUrl::new(format!("{url}{join}schema={schema}")))
     }
 
+    /// Returns how many rows of a schema were read so far.
+    pub(super) async fn rows_read(&self, name: &str) -> Result<u64> {
+        let read = "SELECT ((SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE schemaname = $1)
+                          + (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE schemaname = $1))::bigint";
+        let row = self.connection.client.query_one(read, &[&schema(name)]).await?;
+        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
+    }
+
     /// Drops a schema that was made here.
     pub(super) async fn clear(&self, name: &str) -> Result<()> {
         let drop = format!("DROP SCHEMA {} CASCADE", schema(name));

@@ -39,7 +39,7 @@ pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64
     let payload = vec![b'7'; args.payload_bytes];
     let shard_key =
         |nth: usize| ShardKey::parse(&nth.checked_rem(args.shard_keys)?.to_string()).ok();
-    let jobs: Vec<NewJob> = (0..args.jobs)
+    let jobs: Vec<NewJob> = (0..args.jobs())
         .map(|nth| NewJob {
             shard_key: shard_key(nth),
             ..NewJob::new(submitter.new_id(), kind.clone(), payload.clone())
@@ -51,7 +51,7 @@ pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64
         let stored = answers.iter().all(|answer| matches!(answer, Inserted::Created { .. }));
         ensure!(stored, "a job was not stored: is the store empty?");
     }
-    let submit = rate(args.jobs, started);
+    let submit = rate(args.jobs(), started);
     submitter.shutdown(Duration::ZERO).await;
     let drain = drain(&store, args).await?;
     store.close().await?;
@@ -59,7 +59,7 @@ pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64
 }
 
 async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
-    let jobs = args.jobs;
+    let jobs = args.jobs();
     let done = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&done);
     let settings = EngineSettings { places: 2_000, ..EngineSettings::default() };

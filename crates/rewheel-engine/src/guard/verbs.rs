@@ -4,10 +4,10 @@ use super::{GuardedStore, within};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
-    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
-    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sent, Settled, Settlement, Store,
-    SubmitStore, Sweep, Tally, TokenStore, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Sent,
+    Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -40,6 +40,15 @@ impl WorkStore for GuardedStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.call("lanes", &self.usual, |_| self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        self.call("lanes_due", &self.usual, |_| self.inner.lanes_due(kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -128,6 +137,10 @@ impl KindStore for GuardedStore {
         self.call("kinds", &self.usual, |_| self.inner.kinds()).await
     }
 
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.call("kinds_since", &self.usual, |_| self.inner.kinds_since(since)).await
+    }
+
     async fn change_kind(
         &self,
         kind: &KindName,
@@ -200,6 +213,10 @@ impl ReadStore for GuardedStore {
         self.call("get", &self.usual, |_| self.inner.get(job)).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.call("find", &self.usual, |_| self.inner.find(jobs)).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         self.call("live", &self.usual, |_| self.inner.live(jobs)).await
     }
@@ -239,6 +256,21 @@ impl ReadStore for GuardedStore {
 
     async fn books(&self) -> Answer<Books> {
         self.call("books", &self.usual, |_| self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl SampleStore for GuardedStore {
+    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+        self.call("sample_now", &self.usual, |_| self.inner.sample_now(rows_max)).await
+    }
+
+    async fn sample(&self) -> Answer<Option<Sample>> {
+        self.call("sample", &self.usual, |_| self.inner.sample()).await
+    }
+
+    async fn take_sample(&self) -> Answer<bool> {
+        self.call("take_sample", &self.long, |_| self.inner.take_sample()).await
     }
 }
 

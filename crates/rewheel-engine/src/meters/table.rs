@@ -1,7 +1,7 @@
 //! The table of all meters.
 
 use super::kept::{CALLED, KindMeters, RENEWED, SUBMITTED};
-use super::{Distribution, Form, Meter, Sample, Source, Value};
+use super::{Distribution, Fleet, Form, Meter, Sample, Source, Value};
 use rewheel::Category;
 use rewheel_core::store::Tally;
 use rewheel_core::{Kind, State};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
 /// Everything that an engine measures.
-pub static METERS: [Meter; 27] = [
+pub static METERS: [Meter; 28] = [
     Meter {
         name: "rewheel.jobs",
         form: Form::Gauge,
@@ -20,6 +20,17 @@ pub static METERS: [Meter; 27] = [
         labels: &["kind", "state"],
         help: "Jobs that live or are dead letters, in the store.",
         read: jobs,
+    },
+    Meter {
+        name: "rewheel.jobs.sample.age",
+        form: Form::Gauge,
+        unit: "s",
+        labels: &[],
+        help: "Age of the job counts: zero where they are counted afresh, else that of the sample one node takes for all.",
+        read: |from| {
+            let age = |fleet: &Fleet| sample([], Value::Number(fleet.counts.age.as_secs_f64()));
+            from.fleet.map(age).into_iter().collect()
+        },
     },
     Meter {
         name: "rewheel.oldest_due_timestamp",
@@ -294,7 +305,7 @@ fn of_store_kinds(from: &Source<'_>, is_so: fn(&Kind) -> bool) -> Vec<Sample> {
 
 fn jobs(from: &Source<'_>) -> Vec<Sample> {
     let mut samples = Vec::new();
-    for tally in from.fleet.iter().flat_map(|fleet| &fleet.tallies) {
+    for tally in from.fleet.iter().flat_map(|fleet| &fleet.counts.tallies) {
         for state in LIVING {
             let count = tally.jobs.get(&state).copied().unwrap_or_default();
             let labels = [owned(tally.kind.as_str()), state.as_str().into()];
@@ -305,7 +316,7 @@ fn jobs(from: &Source<'_>) -> Vec<Sample> {
 }
 
 fn oldest_due(from: &Source<'_>) -> Vec<Sample> {
-    let tallies = from.fleet.iter().flat_map(|fleet| &fleet.tallies);
+    let tallies = from.fleet.iter().flat_map(|fleet| &fleet.counts.tallies);
     let read = |tally: &Tally| {
         let seconds = tally.oldest_due?.as_millis() as f64 / 1_000.0;
         Some(sample([owned(tally.kind.as_str())], Value::Number(seconds)))

@@ -9,6 +9,7 @@ use crate::runner::{JobContext, Reporting, Runner};
 use rewheel::Category;
 use rewheel_core::store::{Change, Changed, Store, StoreError};
 use rewheel_core::{Failure, Job, JobId, Keep, Report, Timestamp};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -159,13 +160,17 @@ impl Operator {
         answers: &mut [Changed],
     ) -> Result<(), StoreError> {
         for _ in 0..FOLLOW_MAX {
+            let is_stale = |place: &usize| matches!(answers[*place], Changed::VersionChanged(_));
+            let stale: Vec<usize> = (0..changes.len()).filter(is_stale).collect();
+            if stale.is_empty() {
+                return Ok(());
+            }
+            let jobs = self.find(stale.iter().map(|place| changes[*place].job).collect()).await?;
             let mut places = Vec::new();
             let mut again = Vec::new();
-            for (place, change) in changes.iter().enumerate() {
-                if !matches!(answers[place], Changed::VersionChanged(_)) {
-                    continue;
-                }
-                match self.store.get(change.job).await? {
+            for place in stale {
+                let change = &changes[place];
+                match jobs.get(&change.job) {
                     Some(job) if order.filter.filter.wants(job.state()) => {
                         places.push(place);
                         again.push(Change { if_version: Some(job.version), ..change.clone() });
@@ -185,12 +190,17 @@ impl Operator {
         Ok(())
     }
 
+    /// Reads jobs as they are now: one call for all of them.
+    async fn find(&self, ids: Vec<JobId>) -> Result<HashMap<JobId, Job>, StoreError> {
+        let jobs = self.store.find(&ids).await?;
+        Ok(jobs.into_iter().map(|job| (job.id, job)).collect())
+    }
+
     /// Looks whether the jobs of the canary's step do well.
     async fn watch(&self, order: &mut Document) -> Result<Next, StoreError> {
-        let mut jobs: Vec<Option<Job>> = Vec::with_capacity(order.watched.len());
-        for id in order.watched.iter().filter_map(|id| id.parse().ok()) {
-            jobs.push(self.store.get(id).await?);
-        }
+        let ids: Vec<JobId> = order.watched.iter().filter_map(|id| id.parse().ok()).collect();
+        let mut found = self.find(ids.clone()).await?;
+        let jobs: Vec<Option<Job>> = ids.iter().map(|id| found.remove(id)).collect();
         let (step, steps, count) = (order.step + 1, order.canary.len(), jobs.len());
         match canary::judge(&jobs) {
             Health::Well => {

@@ -308,6 +308,8 @@ fn kind_document() -> Value {
         .has("breaker", breaker.open("Whether the dependency of a kind is asked."))
         .has("jobs", by_state())
         .has("oldest_due", or_null(time()))
+        .may("as_of", about(time(), COUNTED))
+        .has("approximate", about(flag(), APPROXIMATE))
         .open("A sort of work.")
 }
 
@@ -325,6 +327,11 @@ fn holder() -> Value {
         .has("died", or_null(time()))
         .open("Whoever may run jobs, or may no longer.")
 }
+
+const COUNTED: &str = "When the jobs were counted, by the store's clock.";
+
+const APPROXIMATE: &str = "Whether the counts are a sample that one node takes for all, as for more than 10,000 jobs: \
+                           jobs may have changed state since.";
 
 fn stats() -> Value {
     let decision = Object::new()
@@ -350,6 +357,8 @@ fn stats() -> Value {
     Object::new()
         .has("jobs", by_state())
         .has("oldest_due", or_null(time()))
+        .has("as_of", about(time(), COUNTED))
+        .has("approximate", about(flag(), APPROXIMATE))
         .has("holders", holders.open("Who may run jobs."))
         .has("here", here.open("What this server has done since it started."))
         .open("How it goes.")

@@ -78,7 +78,8 @@ pub(super) async fn holders(State(app): State<Arc<App>>, uri: Uri) -> Result<Res
 pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let engine = app.engine()?;
-    let tallies = engine.store().tally().await?;
+    let counts = engine.job_counts().await?;
+    let tallies = &counts.tallies;
     let holders = engine.store().holders().await?;
     let count = |state| -> u64 { tallies.iter().filter_map(|tally| tally.jobs.get(&state)).sum() };
     let oldest = tallies.iter().filter_map(|tally| tally.oldest_due).min();
@@ -108,6 +109,8 @@ pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Respo
             "paused": count(JobState::Paused), "dead": count(JobState::Dead),
         },
         "oldest_due": oldest.map(rfc3339::text),
+        "as_of": rfc3339::text(counts.as_of),
+        "approximate": counts.approximate,
         "holders": { "alive": alive },
         "here": {
             "holder": status.holder.to_string(), "doubtful": status.doubtful, "stopping": status.stopping,

@@ -248,12 +248,11 @@ async fn documents(
     engine: &Engine,
     kinds: &[Kind],
 ) -> Result<Vec<KindDocument>, Problem> {
-    let tallies = engine.store().tally().await?;
+    let counts = engine.job_counts().await?;
     let describe = |kind: &Kind| {
-        let tally = tallies.iter().find(|tally| tally.kind == kind.name);
         let is_run = engine.runs(&kind.name) || app.workers().run(&kind.name);
         let runnable = if is_run { Runnable::Yes } else { Runnable::No };
-        KindDocument::new(kind, tally, runnable)
+        KindDocument::new(kind, &counts, runnable)
     };
     Ok(kinds.iter().map(describe).collect())
 }

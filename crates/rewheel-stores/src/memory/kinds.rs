@@ -1,6 +1,7 @@
 //! Knows the kinds.
 
 use super::world::{KindRow, Note, World};
+use rewheel_core::store::KindsSince;
 use rewheel_core::{
     Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
     KindName, NewKind, RetryAsk, RetryPool, State, Timestamp, Version,
@@ -41,7 +42,8 @@ impl World {
         };
         self.note(note, now);
         let probe = self.kinds.get(&new.name).and_then(|row| row.probe);
-        self.kinds.insert(new.name.clone(), KindRow { kind, probe });
+        let changed = self.next_kind_change();
+        self.kinds.insert(new.name.clone(), KindRow { kind, probe, changed });
         self.is_reason_to_look = true;
     }
 
@@ -64,7 +66,8 @@ impl World {
             return KindChanged::Applied(kind);
         }
         let probe = if kind.generation == old.generation { row.probe } else { None };
-        self.kinds.insert(name.clone(), KindRow { kind: kind.clone(), probe });
+        let changed = self.next_kind_change();
+        self.kinds.insert(name.clone(), KindRow { kind: kind.clone(), probe, changed });
         let note = Note {
             who: by,
             what: change.as_str(),
@@ -117,6 +120,7 @@ impl World {
         }
         self.kinds.remove(&kind.name);
         self.budgets.remove(&kind.name);
+        self.kind_changes.1 = self.next_kind_change();
         let note = Note {
             who: by,
             what: "delete kind",
@@ -128,6 +132,18 @@ impl World {
         self.note(note, now);
         self.is_reason_to_look = true;
         KindEdited::Done(kind)
+    }
+
+    fn next_kind_change(&mut self) -> u64 {
+        self.kind_changes.0 += 1;
+        self.kind_changes.0
+    }
+
+    pub(super) fn kinds_since(&self, since: u64) -> KindsSince {
+        let (at, deleted) = self.kind_changes;
+        let all = since == 0 || since > at || deleted > since;
+        let changed = self.kinds.values().filter(|row| all || row.changed > since);
+        KindsSince { at, all, kinds: changed.map(|row| row.kind.clone()).collect() }
     }
 
     pub(super) fn grant(&mut self, ask: &RetryAsk, now: Timestamp) -> u32 {

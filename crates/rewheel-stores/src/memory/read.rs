@@ -1,12 +1,11 @@
 //! Answers questions.
 
 use super::world::{Row, World};
-use crate::pages::cut;
+use crate::pages::{Tallies, cut};
 use rewheel_core::store::{
     AttemptRecord, Books, Count, Cursor, FailureScan, Failures, Filter, Page, PageRequest, Tally,
 };
-use rewheel_core::{AuditEntry, FailedJob, Job, JobId, Key, Kind, Limits, State, Timestamp};
-use std::collections::BTreeMap;
+use rewheel_core::{AuditEntry, FailedJob, Job, JobId, Key, Limits, State, Timestamp};
 use std::ops::Bound;
 
 impl World {
@@ -100,22 +99,15 @@ impl World {
     }
 
     pub(super) fn tally(&self) -> Vec<Tally> {
-        self.kinds.values().map(|row| self.tally_of(&row.kind)).collect()
-    }
-
-    fn tally_of(&self, kind: &Kind) -> Tally {
-        let counted = [State::Scheduled, State::Leased, State::Paused, State::Dead];
-        let mut jobs: BTreeMap<State, u64> = counted.map(|state| (state, 0)).into();
-        let mut oldest_due: Option<Timestamp> = None;
-        for Row { job, .. } in self.jobs.values().filter(|row| row.job.lane.kind == kind.name) {
-            if let Some(count) = jobs.get_mut(&job.state()) {
-                *count += 1;
-            }
-            if job.state() == State::Scheduled {
-                oldest_due = Some(oldest_due.map_or(job.due, |oldest| oldest.min(job.due)));
+        let mut tallies = Tallies::default();
+        self.kinds.keys().for_each(|kind| tallies.add(kind, None, None));
+        for Row { job, .. } in self.jobs.values() {
+            let due = (job.state() == State::Scheduled).then_some(job.due);
+            if !job.state().is_final() {
+                tallies.add(&job.lane.kind, Some((job.state(), 1)), due);
             }
         }
-        Tally { kind: kind.name.clone(), jobs, oldest_due }
+        tallies.into_vec()
     }
 
     pub(super) fn books(&self) -> Books {

@@ -6,10 +6,10 @@ use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
-    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
-    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Sweep, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -41,6 +41,15 @@ impl WorkStore for MemoryStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.run(|world, now| Ok(world.lanes(kinds, after, limit, now)))
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        self.run(|world, now| Ok(world.lanes_due(kinds, horizon, limit, now)))
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -139,6 +148,10 @@ impl KindStore for MemoryStore {
         self.run(|world, _| Ok(world.kinds.values().map(|row| row.kind.clone()).collect()))
     }
 
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.run(|world, _| Ok(world.kinds_since(since)))
+    }
+
     async fn change_kind(
         &self,
         kind: &KindName,
@@ -195,12 +208,18 @@ impl ReadStore for MemoryStore {
         self.run(|world, _| Ok(world.jobs.get(&job).map(Row::whole)))
     }
 
-    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         self.run(|world, _| {
             let ids: BTreeSet<&JobId> = jobs.iter().collect();
             let rows = ids.into_iter().filter_map(|id| world.jobs.get(id));
-            Ok(rows.map(|row| row.job.clone()).filter(|job| job.state().is_live()).collect())
+            Ok(rows.map(|row| row.job.clone()).collect())
         })
+    }
+
+    async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let mut found = self.find(jobs).await?;
+        found.retain(|job| job.state().is_live());
+        Ok(found)
     }
 
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>> {

@@ -1,6 +1,6 @@
 //! The tables of a memory store.
 
-use rewheel_core::store::{AttemptRecord, LimitOf, StoreError};
+use rewheel_core::store::{AttemptRecord, LimitOf, Sample, StoreError};
 use rewheel_core::{
     Actor, AuditEntry, Cause, Facts, Fate, Fence, Holder, HolderId, Job, JobId, Keep, Key, Kind,
     KindName, Lane, RetryPool, State, Status, Tenant, Timestamp, Token, TokenId, Wanted,
@@ -21,11 +21,15 @@ pub(super) struct World {
     pub(super) live: HashMap<Tenant, u64>,
     pub(super) holders: BTreeMap<HolderId, Holder>,
     pub(super) kinds: BTreeMap<KindName, KindRow>,
+    /// The numbers of the latest change of any kind, and of the latest that deleted one.
+    pub(super) kind_changes: (u64, u64),
     /// The retries that each kind has earned.
     pub(super) budgets: BTreeMap<KindName, RetryPool>,
     /// When a job was last leased under each limit over the fleet.
     pub(super) starts: BTreeMap<LimitOf, Timestamp>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
+    /// The latest job counts.
+    pub(super) sample: Option<Sample>,
     pub(super) audit: Vec<AuditEntry>,
     /// The number of the latest audit entry.
     pub(super) audit_seq: u64,
@@ -106,6 +110,8 @@ pub(super) struct KindRow {
     pub(super) kind: Kind,
     /// The job that the prober got for its right to probe.
     pub(super) probe: Option<JobId>,
+    /// The number of its latest change.
+    pub(super) changed: u64,
 }
 
 /// A line of the ledger.

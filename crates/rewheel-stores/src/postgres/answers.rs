@@ -3,16 +3,17 @@
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
-    budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks, unreadable,
+    budgets, claim, failures, kinds, lanes_due, lease, limits, prune, read, reserve, risks, sample,
+    unreadable,
 };
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
-    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
-    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Sweep, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -44,6 +45,17 @@ impl WorkStore for PostgresStore {
         let session = self.read().await?;
         let heads = claim::lanes(&session, kinds, after, limit).await;
         session.end(heads).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        let session = self.read().await?;
+        let due = lanes_due::lanes_due(&session, kinds, horizon, limit).await;
+        session.end(due).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -162,6 +174,16 @@ impl KindStore for PostgresStore {
         Ok(kinds)
     }
 
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        let session = self.read().await?;
+        let read = kinds::kinds_since(&session, since).await;
+        let read = session.end(read).await?;
+        if read.all {
+            self.shared.lanes.keep_kinds(&read.kinds);
+        }
+        Ok(read)
+    }
+
     async fn change_kind(
         &self,
         kind: &KindName,
@@ -224,6 +246,12 @@ impl ReadStore for PostgresStore {
         session.end(job).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let session = self.read().await?;
+        let found = read::find(&session, jobs).await;
+        session.end(found).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         let session = self.read().await?;
         let live = read::live(&session, jobs).await;
@@ -266,8 +294,8 @@ impl ReadStore for PostgresStore {
     }
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
-        let session = self.read().await?;
-        let tallies = read::tally(&session).await;
+        let session = self.long_snapshot().await?;
+        let tallies = sample::tally(&session).await;
         session.end(tallies).await
     }
 

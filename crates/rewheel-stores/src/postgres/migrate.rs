@@ -21,6 +21,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("kind_versions", include_str!("migrations/0010_kind_versions.sql")),
     ("limits", include_str!("migrations/0011_limits.sql")),
     ("unreadable", include_str!("migrations/0012_unreadable.sql")),
+    ("scale", include_str!("migrations/0013_scale.sql")),
 ];
 
 /// The migrations that this process knows.

@@ -24,10 +24,12 @@ statements! {
     ATTEMPTS = "sql/attempts.sql" (UUID, INT8);
     AUDIT = "sql/audit.sql" (INT8, INT8);
     AUDIT_JOB = "sql/audit_job.sql" (INT8, INT8, UUID);
+    BEGIN_SAMPLE = "sql/begin_sample.sql" (INT8, INT8, INT8, INT8);
     BOOKS = "sql/books.sql" ();
     BURY = "sql/bury.sql" (UUID, UUID, INT8, INT8);
-    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID, INT8, INT8);
+    CANCEL_DEAD = "sql/cancel_dead.sql" (UUID_ARRAY, INT8, INT8);
     CHANGE_KIND = "sql/change_kind.sql" (TEXT, BOOL, INT8, TEXT, UUID, INT8, TEXT, BOOL, INT8);
+    CHANGE_LIVES = "sql/change_lives.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY);
     CHECKPOINT = "sql/checkpoint.sql" (UUID, UUID, INT8, BYTEA);
     CLAIM = "sql/claim.sql" (UUID, INT8, INT8, TEXT_ARRAY, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT4_ARRAY, INT8_ARRAY,
         INT8_ARRAY, INT8, INT8, INT8_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY);
@@ -38,7 +40,7 @@ statements! {
     DEADLINES = "sql/deadlines.sql" (INT8, INT8, INT8);
     DEADLINES_LOOK = "sql/deadlines_look.sql" (INT8);
     DELETE_KIND = "sql/delete_kind.sql" (TEXT);
-    DROP_DEAD = "sql/drop_dead.sql" (UUID);
+    DROP_DEAD = "sql/drop_dead.sql" (UUID_ARRAY);
     DROP_JOBS = "sql/drop_jobs.sql" (UUID_ARRAY);
     EDIT_DEAD = "sql/edit_dead.sql" (UUID, INT4, INT8, TEXT, INT8, INT8, BYTEA);
     EDIT_LIVE = "sql/edit_live.sql" (UUID, INT4, TEXT, INT8, TEXT, INT8, INT8, TEXT, BYTEA);
@@ -47,11 +49,15 @@ statements! {
     END_FINISHED = "sql/end_finished.sql" (INT8, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY,
         INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
     END_KEYS = "sql/end_keys.sql" (INT4_ARRAY, TEXT_ARRAY, UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    END_SAMPLE = "sql/end_sample.sql" (INT8, INT8, TEXT);
     EXTEND = "sql/extend.sql" (UUID, UUID, INT8, INT8, INT8, INT8, INT8);
     FAILURES_DEAD = "sql/failures_dead.sql" (UUID, INT8);
     FAILURES_LIVE = "sql/failures_live.sql" (UUID, INT8);
+    FIND = "sql/find.sql" (UUID_ARRAY);
+    FIND_FINISHED = "sql/find_finished.sql" (UUID_ARRAY);
     FIND_HOLDER = "sql/find_holder.sql" (UUID, INT8);
     FIND_KEYS = "sql/find_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
+    FIND_KIND_ROWS = "sql/find_kind_rows.sql" (TEXT_ARRAY);
     FIND_KINDS = "sql/find_kinds.sql" (TEXT_ARRAY);
     FIND_LANES = "sql/find_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
     FIND_OPEN_LANES = "sql/find_open_lanes.sql" (TEXT_ARRAY, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY);
@@ -87,6 +93,9 @@ statements! {
     KEYED_JOBS = "sql/keyed_jobs.sql" (TEXT, INT8, TEXT_ARRAY, TEXT, INT8);
     KIND_IS_USED = "sql/kind_is_used.sql" (TEXT);
     KINDS = "sql/kinds.sql" ();
+    KINDS_SINCE = "sql/kinds_since.sql" (INT8);
+    KIND_NAMES = "sql/kind_names.sql" ();
+    LANES_DUE = "sql/lanes_due.sql" (INT8, INT8, INT8);
     LANES = "sql/lanes.sql" (INT8, TEXT_ARRAY, TEXT, TEXT, INT4, INT8, INT4_ARRAY, INT8_ARRAY, INT4);
     LEAVE = "sql/leave.sql" (UUID, INT8);
     LET_GO = "sql/let_go.sql" (UUID_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY,
@@ -96,9 +105,12 @@ statements! {
     LIST_DEAD = "sql/list_dead.sql" (UUID, INT8);
     LIST_FINISHED = "sql/list_finished.sql" (UUID, INT8);
     LIST_LIVE = "sql/list_live.sql" (UUID, INT8);
+    LOCK_DEADS = "sql/lock_deads.sql" (UUID_ARRAY);
+    LOCK_LIVES = "sql/lock_lives.sql" (UUID_ARRAY);
     LOCK_DEAD = "sql/lock_dead.sql" (UUID);
     LOCK_JOBS = "sql/lock_jobs.sql" ();
     LOCK_TIMEOUT = "sql/lock_timeout.sql" ();
+    LOCK_KINDS = "sql/lock_kinds.sql" (TEXT_ARRAY);
     LOCK_KIND = "sql/lock_kind.sql" (TEXT, INT8, UUID);
     LOCK_LIVE = "sql/lock_live.sql" (UUID);
     NAME_LANES = "sql/name_lanes.sql" (INT4_ARRAY);
@@ -113,9 +125,9 @@ statements! {
     PRUNE_RESERVED = "sql/prune_reserved.sql" ();
     PRUNE_LEDGER = "sql/prune_ledger.sql" (INT8, INT8);
     PRUNE_TOKENS = "sql/prune_tokens.sql" (INT8);
-    PUT_KIND = "sql/put_kind.sql" (TEXT, TEXT, INT8, INT8);
+    PUT_KINDS = "sql/put_kinds.sql" (TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8);
     PUT_TOKEN = "sql/put_token.sql" (TEXT, TEXT, TEXT, TEXT, BYTEA, INT8, INT8);
-    REDRIVE = "sql/redrive.sql" (UUID, INT8, INT8);
+    REDRIVE = "sql/redrive.sql" (UUID_ARRAY, INT8_ARRAY, INT8_ARRAY);
     RENEW = "sql/renew.sql" (UUID, INT8, INT8);
     RESERVE = "sql/reserve.sql" (TEXT, INT8);
     RESERVE_DROP = "sql/reserve_drop.sql" (TEXT, INT4);
@@ -134,7 +146,10 @@ statements! {
     SWEEP_LOOK = "sql/sweep_look.sql" (UUID, INT8, INT8);
     TAKEOVERS_MAX = "sql/takeovers_max.sql" ();
     TAKE_KEYS = "sql/take_keys.sql" (INT8, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID_ARRAY, BYTEA_ARRAY);
+    SAMPLE = "sql/sample.sql" (INT8);
+    SAMPLE_NOW = "sql/sample_now.sql" (INT8, INT8);
     TALLY = "sql/tally.sql" ();
+    TALLY_DUE = "sql/tally_due.sql" (TEXT_ARRAY);
     TOKENS = "sql/tokens.sql" (INT8);
     TRIM_ATTEMPTS = "sql/trim_attempts.sql" (UUID_ARRAY, INT8, INT8);
     UNANNOUNCED = "sql/unannounced.sql" (INT8);

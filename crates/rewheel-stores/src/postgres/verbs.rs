@@ -3,7 +3,9 @@
 mod audit;
 pub(super) mod budgets;
 pub(super) mod change;
+mod edit;
 pub(super) mod claim;
+pub(super) mod lanes_due;
 pub(super) mod insert;
 pub(super) mod kinds;
 pub(super) mod lease;
@@ -14,6 +16,7 @@ mod keyed;
 pub(super) mod failures;
 pub(super) mod reserve;
 pub(super) mod risks;
+pub(super) mod sample;
 pub(super) mod settle;
 pub(super) mod sweep;
 mod tokens;

@@ -3,18 +3,18 @@
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, settle,
-    sweep, unreadable,
+    budgets, change, claim, failures, insert, kinds, lanes, lease, limits, prune, read, reserve,
+    sample, settle, sweep, unreadable,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
-    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
-    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Sweep, Tally, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
+    Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -61,6 +61,16 @@ impl WorkStore for SqliteStore {
     ) -> Answer<Vec<LaneHead>> {
         let (mut kinds, after) = (kinds.to_vec(), after.cloned());
         self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        let due = self.look(move |tx| lanes::lanes_due(tx, horizon, limit)).await?;
+        Ok(due.of(kinds, limit))
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -176,6 +186,10 @@ impl KindStore for SqliteStore {
         self.read(|tx| kinds::kinds(tx)).await
     }
 
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.read(move |tx| kinds::kinds_since(tx, since)).await
+    }
+
     async fn change_kind(
         &self,
         kind: &KindName,
@@ -233,6 +247,11 @@ impl ReadStore for SqliteStore {
         self.read(move |tx| read::get(tx, job, Payload::Read)).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        let jobs = jobs.to_vec();
+        self.read(move |tx| read::find(tx, &jobs)).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         let jobs = jobs.to_vec();
         self.read(move |tx| read::live(tx, &jobs)).await
@@ -267,7 +286,7 @@ impl ReadStore for SqliteStore {
     }
 
     async fn tally(&self) -> Answer<Vec<Tally>> {
-        self.read(read::tally).await
+        self.read(|tx| sample::tally(tx)).await
     }
 
     async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>> {

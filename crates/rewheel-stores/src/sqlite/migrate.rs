@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_kind_versions.sql"),
     include_str!("migrations/0011_limits.sql"),
     include_str!("migrations/0012_unreadable.sql"),
+    include_str!("migrations/0013_scale.sql"),
 ];
 
 /// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find

@@ -9,6 +9,7 @@ mod insert_sql;
 mod fleet;
 mod connections;
 mod broken_ways;
+mod round_trips;
 mod races;
 mod restore;
 mod unreadable;

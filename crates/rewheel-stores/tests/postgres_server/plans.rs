@@ -208,3 +208,58 @@ async fn lanes_are_visited_in_the_order_of_the_claim() {
     let got: Vec<&str> = leased.iter().map(|leased| leased.job.lane.kind.as_str()).collect();
     assert_eq!(got, ["z", "z", "a"]);
 }
+
+/// Rows that the server has read for a schema, by an index or not. A connection tells what it did when it ends.
+async fn rows_read(visitor: &Client, schema: &Schema) -> i64 {
+    let name = schema.name();
+    let connections =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}'");
+    until(visitor, &connections, 0).await;
+    let read = format!(
+        "SELECT (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE schemaname = '{name}')::bigint
+              + (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE schemaname = '{name}')::bigint"
+    );
+    counted(visitor, &read).await
+}
+
+/// What idle nodes and monitoring read again and again costs the same, however many lanes have jobs that are due later and however
+/// many kinds there are.
+#[tokio::test]
+async fn what_is_due_later_is_not_looked_at() {
+    let schema = Schema::fresh();
+    let node = Node::open(&named(&schema, "")).await;
+    node.kinds(&["a"]).await;
+    node.submit("a").await;
+    assert!(node.subject.store.take_sample().await.expect("a sample"));
+    let since = node.subject.store.kinds_since(0).await.expect("kinds").at;
+    node.store.close().await.expect("it closes");
+    let fill = "
+        SET application_name = 's'; SET synchronous_commit = off;
+        INSERT INTO s.lanes (kind, tenant, priority) SELECT 'a', 'tenant-' || n, 5 FROM generate_series(1, 20000) AS n;
+        INSERT INTO s.jobs (id, due_ms, created_ms, fence, version, lane, attempt, attempts_before, takeovers,
+                            takeovers_counted, state, because, payload)
+        SELECT gen_random_uuid(), s.now_ms() + 100000000 + lane, 1, 0, 1, lane, 0, 0, 0, 0, 'scheduled', 'submitted', ''
+          FROM s.lanes WHERE tenant <> '';
+        INSERT INTO s.ledger (at_ms, submitted, pruned) VALUES (1, 20000, 0)";
+    let fill = fill.replace("'s'", &format!("'{}'", schema.name()));
+    let fill = fill.replace(" s.", &format!(" {}.", schema.name()));
+    // A connection of its own: what it reads is told before what is measured.
+    schema.connect().await.batch_execute(&fill).await.expect("rows");
+    let visitor = schema.connect().await;
+    let before = rows_read(&visitor, &schema).await;
+
+    let node = Node::open(&named(&schema, "")).await;
+    let (store, kinds) = (&node.subject.store, [lane("a").kind]);
+    for _ in 0..5 {
+        let due = store.lanes_due(&kinds, seconds(10), 1_000).await.expect("lanes");
+        assert_eq!((due.heads.len(), due.complete), (1, true));
+        assert!(due.next_in.is_some());
+        assert_eq!(store.sample().await.expect("a sample").expect("it was taken").jobs(), 1);
+        assert!(store.sample_now(100).await.expect("a look").is_none());
+        assert!(!store.kinds_since(since).await.expect("kinds").all);
+        assert!(!store.take_sample().await.expect("a look"), "it is not time");
+    }
+    node.store.close().await.expect("it closes");
+    let read = rows_read(&visitor, &schema).await - before;
+    assert!(read < 1_500, "{read} rows were looked at");
+}

@@ -23,6 +23,8 @@ struct Ways {
     /// A connection that says this ends, with this answer.
     cut: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
     made: AtomicUsize,
+    /// How often a client said something: each waits for an answer.
+    asked: AtomicUsize,
 }
 
 impl Proxy {
@@ -69,6 +71,11 @@ impl Proxy {
         *self.ways.cut.lock().expect("a lock") = Some(cut);
     }
 
+    /// Returns how often clients have said something so far.
+    pub(crate) fn asked(&self) -> usize {
+        self.ways.asked.load(Ordering::SeqCst)
+    }
+
     /// Returns whether what was waited for was said.
     pub(crate) fn has_cut(&self) -> bool {
         self.ways.cut.lock().expect("a lock").is_none()
@@ -85,6 +92,7 @@ async fn ask(
     let mut bytes = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         let said = &bytes[..count];
+        ways.asked.fetch_add(1, Ordering::SeqCst);
         let cut = {
             let mut cut = ways.cut.lock().expect("a lock");
             let is_said = |(word, _): &(Vec<u8>, Vec<u8>)| {

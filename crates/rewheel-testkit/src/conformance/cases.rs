@@ -428,25 +428,25 @@ macro_rules! store_conformance {
                 prune_deletes_no_more_than_asked,
                 prune_adds_up_the_ledger,
             }
+            scale {
+                a_sample_is_what_a_tally_counts, a_sample_is_taken_by_one_node_at_a_time,
+                a_small_store_is_counted_now, a_large_claim_is_tallied_as_leased,
+                finds_jobs_in_every_state, changes_many_jobs_in_every_state, reads_the_kinds_that_changed,
+                finds_lanes_that_are_due, says_that_more_lanes_may_be_due,
+            }
             announce {
-                tells_a_dead_letter_until_it_was_announced,
-                announcing_again_changes_nothing,
-                tells_a_job_that_the_sweep_gave_up,
-                tells_a_job_that_missed_its_deadline,
-                tells_the_oldest_death_first,
-                does_not_tell_what_is_no_longer_dead,
-                tells_a_second_death,
+                tells_a_dead_letter_until_it_was_announced, announcing_again_changes_nothing,
+                tells_a_job_that_the_sweep_gave_up, tells_a_job_that_missed_its_deadline,
+                tells_the_oldest_death_first, does_not_tell_what_is_no_longer_dead, tells_a_second_death,
                 a_late_announcement_does_not_silence_a_second_death,
                 an_edit_is_no_second_death,
             }
             watch {
-                an_insert_wakes_one_who_waits,
-                an_insert_wakes_one_who_waits_later,
+                an_insert_wakes_one_who_waits, an_insert_wakes_one_who_waits_later,
                 what_is_given_back_wakes,
                 a_retry_that_is_let_go_wakes,
                 a_sweep_wakes,
-                what_people_let_run_wakes,
-                what_people_want_wakes,
+                what_people_let_run_wakes, what_people_want_wakes,
                 a_change_of_a_kind_wakes,
                 every_watcher_is_woken,
                 many_changes_wake_a_few_times,

@@ -4,10 +4,10 @@ use super::{FaultyStore, Verb};
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
-    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, LaneHead,
-    LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page, PageRequest,
-    Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store, SubmitStore,
-    Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
+    Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
+    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
+    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore,
+    Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -38,6 +38,15 @@ impl WorkStore for FaultyStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.through(Verb::Lanes, self.inner.lanes(kinds, after, limit)).await
+    }
+
+    async fn lanes_due(
+        &self,
+        kinds: &[KindName],
+        horizon: Duration,
+        limit: usize,
+    ) -> Answer<LanesDue> {
+        self.through(Verb::LanesDue, self.inner.lanes_due(kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {
@@ -130,6 +139,10 @@ impl KindStore for FaultyStore {
         self.through(Verb::Kinds, self.inner.kinds()).await
     }
 
+    async fn kinds_since(&self, since: u64) -> Answer<KindsSince> {
+        self.through(Verb::KindsSince, self.inner.kinds_since(since)).await
+    }
+
     async fn change_kind(
         &self,
         kind: &KindName,
@@ -198,6 +211,10 @@ impl ReadStore for FaultyStore {
         self.through(Verb::Get, self.inner.get(job)).await
     }
 
+    async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
+        self.through(Verb::Find, self.inner.find(jobs)).await
+    }
+
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>> {
         self.through(Verb::Live, self.inner.live(jobs)).await
     }
@@ -237,6 +254,21 @@ impl ReadStore for FaultyStore {
 
     async fn books(&self) -> Answer<Books> {
         self.through(Verb::Books, self.inner.books()).await
+    }
+}
+
+#[async_trait]
+impl SampleStore for FaultyStore {
+    async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>> {
+        self.through(Verb::SampleNow, self.inner.sample_now(rows_max)).await
+    }
+
+    async fn sample(&self) -> Answer<Option<Sample>> {
+        self.through(Verb::Sample, self.inner.sample()).await
+    }
+
+    async fn take_sample(&self) -> Answer<bool> {
+        self.through(Verb::TakeSample, self.inner.take_sample()).await
     }
 }
 

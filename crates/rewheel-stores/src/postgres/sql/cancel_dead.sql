@@ -1,5 +1,5 @@
--- cancel_dead: nobody wants dead letter $1; now $2, kept until $3.
-WITH gone AS (DELETE FROM rewheel.dead WHERE id = $1 RETURNING dead.*)
+-- cancel_dead: dead letters $1 end; now $2, kept until $3.
+WITH gone AS (DELETE FROM rewheel.dead WHERE id = ANY ($1::uuid[]) RETURNING dead.*)
 INSERT INTO rewheel.finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                               takeovers_counted, settled_by, settled_fence, created_ms, deadline_ms, attempts_max,
                               attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,

@@ -1,3 +1,3 @@
--- drop_dead: nobody wants dead letter $1, and it is not kept.
-WITH tries AS (DELETE FROM rewheel.attempts WHERE job = $1)
-DELETE FROM rewheel.dead WHERE id = $1;
+-- drop_dead: dead letters $1 end, and are not kept.
+WITH tries AS (DELETE FROM rewheel.attempts WHERE job = ANY ($1::uuid[]))
+DELETE FROM rewheel.dead WHERE id = ANY ($1::uuid[]);

@@ -1,4 +1,17 @@
--- tally: jobs of each lane by state. Contract: ReadStore::tally.
-SELECT lane, state, count(*), min(due_ms) FILTER (WHERE state = 'scheduled') FROM rewheel.jobs GROUP BY lane, state
-UNION ALL
-SELECT lane, 'dead', count(*), NULL FROM rewheel.dead GROUP BY lane;
+-- tally: jobs of each kind by shelf. Contract: ReadStore::tally. Each arm is answered by an index alone, but for `listed` and
+-- `held`, which are no more than the holders run. A leased job that is listed in `claims` is still on the shelf `due`.
+SELECT kind, shelf, sum(jobs)::bigint, min(due_ms)
+  FROM (SELECT lane, 'due' AS shelf, count(*) AS jobs, min(due_ms) AS due_ms FROM rewheel.jobs WHERE shelf = 'due' GROUP BY lane
+        UNION ALL
+        SELECT job.lane, 'listed', count(*), NULL
+          FROM (SELECT DISTINCT unnest(claims.jobs) AS id FROM rewheel.claims) AS listed,
+               LATERAL (SELECT lane, shelf, state FROM rewheel.jobs WHERE jobs.id = listed.id OFFSET 0) AS job
+         WHERE job.shelf = 'due' AND job.state = 'leased' GROUP BY job.lane
+        UNION ALL
+        SELECT lane, 'held', count(*), NULL FROM rewheel.jobs WHERE shelf = 'held' GROUP BY lane
+        UNION ALL
+        SELECT lane, 'paused', count(*), NULL FROM rewheel.jobs WHERE shelf = 'paused' GROUP BY lane
+        UNION ALL
+        SELECT lane, 'dead', count(*), NULL FROM rewheel.dead GROUP BY lane) AS counted
+  JOIN rewheel.lanes USING (lane)
+ GROUP BY kind, shelf;

@@ -1,18 +1,21 @@
-//! Does what people ask for.
+//! Does what people ask for: a few statements for a batch, however many jobs it has.
 
 use super::super::PostgresStore;
-use super::super::error::{Trouble, unreadable};
-use super::super::row::{Payload, read_job, uuid};
+use super::super::error::Trouble;
+use super::super::row::{Payload, count, job_id, read_job, uuid};
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CANCEL_DEAD, DROP_DEAD, EDIT_DEAD, EDIT_LIVE, GET_FINISHED, INSERT_LEDGER, LOCK_DEAD,
-    LOCK_LIVE, REDRIVE, SETTLE_FIND, Sql,
+    CANCEL_DEAD, CHANGE_LIVES, DROP_DEAD, FIND_FINISHED, INSERT_LEDGER, LOCK_DEADS, LOCK_LIVES,
+    REDRIVE, SETTLE_FIND, Sql,
 };
 use super::audit::{Line, audit};
+use super::edit::edit;
 use super::insert::PAYLOAD_BYTES_MAX;
 use super::writes::{Live, Writes};
 use rewheel_core::store::{Answer, Change, Changed, What};
-use rewheel_core::{Actor, Job, JobId, Keep, State, Timestamp, Wanted};
+use rewheel_core::{Actor, Facts, Job, JobId, Keep, State, Timestamp, Wanted};
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
 
 impl PostgresStore {
     /// All of them in one transaction: many small ones would wait for the disk each.
@@ -22,11 +25,8 @@ impl PostgresStore {
         by: &Actor,
         keep: Keep,
     ) -> Answer<Vec<Changed>> {
-        // In the order of their ids, so that two who change the same ones do not wait for each other.
-        let mut order: Vec<usize> = (0..changes.len()).collect();
-        order.sort_by_key(|place| changes[*place].job);
         let session = self.transaction().await?;
-        let answers = change(&session, changes, &order, by, keep).await;
+        let answers = change(&session, changes, by, keep).await;
         let answers = session.end(answers).await?;
         self.shared.lanes.lower();
         self.wake();
@@ -37,146 +37,196 @@ impl PostgresStore {
 async fn change(
     session: &Session<'_>,
     changes: &[Change],
-    order: &[usize],
     by: &Actor,
     keep: Keep,
 ) -> Result<Vec<Changed>, Trouble> {
     let now = session.now().await?;
     let mut answers = vec![Changed::NotFound; changes.len()];
-    for place in order {
-        answers[*place] = one(session, &changes[*place], by, keep, now).await?;
+    // In the order of their ids, so that two who change the same ones do not wait for each other.
+    let mut left: Vec<usize> = (0..changes.len()).collect();
+    left.sort_by_key(|place| changes[*place].job);
+    while !left.is_empty() {
+        // Each job once: what is asked of it twice is done twice, in order.
+        let mut jobs = HashSet::new();
+        let (round, rest) = left.into_iter().partition(|place| jobs.insert(changes[*place].job));
+        left = rest;
+        let (edits, others): (Vec<usize>, Vec<usize>) = Vec::into_iter(round)
+            .partition(|place: &usize| matches!(changes[*place].what, What::Edit(_)));
+        let found = lock(session, changes, &others).await?;
+        let mut batch = Batch::new(now, keep);
+        for place in others {
+            answers[place] = batch.apply(&changes[place], &found);
+        }
+        batch.write(session, by).await?;
+        for place in edits {
+            answers[place] = edit(session, &changes[place], by, now).await?;
+        }
     }
     Ok(answers)
 }
 
-async fn one(
-    session: &Session<'_>,
-    change: &Change,
-    by: &Actor,
-    keep: Keep,
-    now: Timestamp,
-) -> Result<Changed, Trouble> {
-    let Some(before) = lock(session, change.job).await? else { return Ok(Changed::NotFound) };
-    if change.if_version.is_some_and(|version| version != before.version) {
-        return Ok(Changed::VersionChanged(before.version));
-    }
-    let after = match change.what.apply(&before, now, PAYLOAD_BYTES_MAX) {
-        Ok(after) => after,
-        Err(answer) => return Ok(answer),
-    };
-    write(session, &before, &after, &change.what, (now, keep)).await?;
-    let (old, new) = change.what.facts(&before, &after);
-    let (what, kind) = (change.what.as_str(), Some(&before.lane.kind));
-    let line = Line { who: by, what, job: Some(before.id), kind, before: &old, after: &new };
-    audit(session, now, &[line]).await?;
-    let version = before.version.next();
-    Ok(match after.status.wanted() {
-        Some(_) => Changed::Wanted { version },
-        None => Changed::Applied { state: after.state(), version },
-    })
+/// A job that is locked, without its payload, and the number of its lane.
+struct Found {
+    job: Job,
+    lane: i32,
 }
 
-/// Finds a job wherever it is, and keeps others from changing it.
-async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, Trouble> {
-    let tables: [&'static Sql; 3] = [&LOCK_LIVE, &LOCK_DEAD, &GET_FINISHED];
+/// Finds jobs wherever they are, and keeps others from changing them.
+async fn lock(
+    session: &Session<'_>,
+    changes: &[Change],
+    places: &[usize],
+) -> Result<HashMap<JobId, Found>, Trouble> {
+    let mut missing: Vec<Uuid> = places.iter().map(|place| uuid(changes[*place].job)).collect();
+    let is_redrive = |place: &usize| matches!(changes[*place].what, What::Redrive { .. });
+    let tables: [&'static Sql; 3] = match places.iter().all(is_redrive) {
+        true => [&LOCK_DEADS, &LOCK_LIVES, &FIND_FINISHED],
+        false => [&LOCK_LIVES, &LOCK_DEADS, &FIND_FINISHED],
+    };
+    let mut found = HashMap::with_capacity(missing.len());
     // Twice: one that goes back to work meanwhile goes from a table that was not looked into yet to one that was.
     for sql in tables.into_iter().chain(tables) {
-        if let Some(row) = session.find(sql, &[&uuid(job)]).await? {
+        if missing.is_empty() {
+            break;
+        }
+        let rows = session.query(sql, &[&missing]).await?;
+        let lanes = super::read::lanes(session, &rows, 1).await?;
+        for row in &rows {
             let number: i32 = row.try_get(1)?;
-            let mut lanes = super::super::lanes::names(session, std::iter::once(number)).await?;
-            let lane =
-                lanes.remove(&number).ok_or_else(|| unreadable("a lane that does not exist"))?;
-            return read_job(&row, lane, Payload::Read).map(Some);
+            let lane = super::read::lane(&lanes, row, 1)?;
+            let job = read_job(row, lane, Payload::LeaveOut)?;
+            found.insert(job.id, Found { job, lane: number });
         }
+        missing.retain(|id| !found.contains_key(&job_id(*id)));
     }
-    Ok(None)
+    Ok(found)
 }
 
-async fn write(
-    session: &Session<'_>,
-    before: &Job,
-    after: &Job,
-    what: &What,
-    (now, keep): (Timestamp, Keep),
-) -> Result<(), Trouble> {
-    let id = uuid(before.id);
-    let deadline = after.deadline.map(Timestamp::as_millis);
-    let attempts_max = after.attempts_max.map(i64::from);
-    match (before.state(), after.state()) {
-        (State::Dead, State::Scheduled) => {
-            session.execute(&REDRIVE, &[&id, &after.due.as_millis(), &deadline]).await?;
-        }
-        (State::Dead, State::Cancelled) => cancel_dead(session, before, now, keep).await?,
-        (State::Dead, _) => {
-            let lane = session.shared.lanes.number_in(session, &after.lane).await?;
-            let params: [Param<'_>; 7] = [
-                &id,
-                &lane,
-                &after.due.as_millis(),
-                &after.because.as_str(),
-                &deadline,
-                &attempts_max,
-                &payload(after, what),
-            ];
-            session.execute(&EDIT_DEAD, &params).await?;
-        }
-        (_, State::Cancelled) => cancel_live(session, before.id, now, keep).await?,
-        (_, state) => {
-            let lane = session.shared.lanes.number_in(session, &after.lane).await?;
-            let params: [Param<'_>; 9] = [
-                &id,
-                &lane,
-                &state.as_str(),
-                &after.due.as_millis(),
-                &after.because.as_str(),
-                &deadline,
-                &attempts_max,
-                &after.status.wanted().map(Wanted::as_str),
-                &payload(after, what),
-            ];
-            session.execute(&EDIT_LIVE, &params).await?;
-        }
-    }
-    Ok(())
-}
-
-/// The payload, if it is a new one.
-fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
-    let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
-    after.payload.as_deref().filter(|_| is_new)
-}
-
-async fn cancel_live(
-    session: &Session<'_>,
-    job: JobId,
+/// What is to be written, by sort.
+struct Batch<'a> {
     now: Timestamp,
     keep: Keep,
-) -> Result<(), Trouble> {
-    let mut writes = Writes::default();
-    for row in session.query(&SETTLE_FIND, &[&vec![uuid(job)]]).await? {
-        writes.end(Live::read(&row)?, State::Cancelled, None, None, (now, keep));
+    redriven: Vec<Job>,
+    lives: Vec<Job>,
+    cancelled_dead: Vec<&'a Found>,
+    cancelled_live: Vec<Uuid>,
+    notes: Vec<(&'static str, &'a Job, Facts, Facts)>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(now: Timestamp, keep: Keep) -> Batch<'a> {
+        Batch {
+            now,
+            keep,
+            redriven: Vec::new(),
+            lives: Vec::new(),
+            cancelled_dead: Vec::new(),
+            cancelled_live: Vec::new(),
+            notes: Vec::new(),
+        }
     }
-    writes.flush(session, now, None).await
+
+    /// Decides about one job, and notes what is to be written of it.
+    fn apply(&mut self, change: &Change, found: &'a HashMap<JobId, Found>) -> Changed {
+        let Some(found) = found.get(&change.job) else { return Changed::NotFound };
+        let before = &found.job;
+        if change.if_version.is_some_and(|version| version != before.version) {
+            return Changed::VersionChanged(before.version);
+        }
+        let after = match change.what.apply(before, self.now, PAYLOAD_BYTES_MAX) {
+            Ok(after) => after,
+            Err(answer) => return answer,
+        };
+        let (old, new) = change.what.facts(before, &after);
+        self.notes.push((change.what.as_str(), before, old, new));
+        let (state, version) = (after.state(), before.version.next());
+        let answer = match after.status.wanted() {
+            Some(_) => Changed::Wanted { version },
+            None => Changed::Applied { state, version },
+        };
+        match (before.state(), state) {
+            (State::Dead, State::Cancelled) => self.cancelled_dead.push(found),
+            (State::Dead, _) => self.redriven.push(after),
+            (_, State::Cancelled) => self.cancelled_live.push(uuid(before.id)),
+            (_, _) => self.lives.push(after),
+        }
+        answer
+    }
+
+    async fn write(self, session: &Session<'_>, by: &Actor) -> Result<(), Trouble> {
+        redrive(session, &self.redriven).await?;
+        change_lives(session, &self.lives).await?;
+        let (now, keep) = (self.now, self.keep);
+        let mut writes = Writes::default();
+        if !self.cancelled_live.is_empty() {
+            for row in session.query(&SETTLE_FIND, &[&self.cancelled_live]).await? {
+                writes.end(Live::read(&row)?, State::Cancelled, None, None, (now, keep));
+            }
+        }
+        cancel_dead(session, &self.cancelled_dead, (now, keep)).await?;
+        for Found { job, lane } in self.cancelled_dead {
+            if let Some(key) = &job.key {
+                let until = now.plus(keep.key);
+                writes.end_key(*lane, key.to_string(), job.id, State::Cancelled, until);
+            }
+        }
+        writes.flush(session, now, None).await?;
+        let mut lines = Vec::with_capacity(self.notes.len());
+        for (what, job, before, after) in &self.notes {
+            let (job, kind) = (Some(job.id), Some(&job.lane.kind));
+            lines.push(Line { who: by, what, job, kind, before, after });
+        }
+        if lines.is_empty() { Ok(()) } else { audit(session, now, &lines).await }
+    }
+}
+
+fn ids(jobs: &[Job]) -> Vec<Uuid> {
+    jobs.iter().map(|job| uuid(job.id)).collect()
+}
+
+async fn redrive(session: &Session<'_>, jobs: &[Job]) -> Result<(), Trouble> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let params: [Param<'_>; 3] = [
+        &ids(jobs),
+        &jobs.iter().map(|job| job.due.as_millis()).collect::<Vec<_>>(),
+        &jobs.iter().map(|job| job.deadline.map(Timestamp::as_millis)).collect::<Vec<_>>(),
+    ];
+    session.execute(&REDRIVE, &params).await.map(drop)
+}
+
+async fn change_lives(session: &Session<'_>, jobs: &[Job]) -> Result<(), Trouble> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let params: [Param<'_>; 6] = [
+        &ids(jobs),
+        &jobs.iter().map(|job| job.state().as_str()).collect::<Vec<_>>(),
+        &jobs.iter().map(|job| job.due.as_millis()).collect::<Vec<_>>(),
+        &jobs.iter().map(|job| job.because.as_str()).collect::<Vec<_>>(),
+        &jobs.iter().map(|job| job.deadline.map(Timestamp::as_millis)).collect::<Vec<_>>(),
+        &jobs.iter().map(|job| job.status.wanted().map(Wanted::as_str)).collect::<Vec<_>>(),
+    ];
+    session.execute(&CHANGE_LIVES, &params).await.map(drop)
 }
 
 async fn cancel_dead(
     session: &Session<'_>,
-    job: &Job,
-    now: Timestamp,
-    keep: Keep,
+    dead: &[&Found],
+    (now, keep): (Timestamp, Keep),
 ) -> Result<(), Trouble> {
-    let id = uuid(job.id);
+    if dead.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = dead.iter().map(|found| uuid(found.job.id)).collect();
     if keep.job.is_zero() {
-        session.execute(&DROP_DEAD, &[&id]).await?;
-        session.execute(&INSERT_LEDGER, &[&now.as_millis(), &0_i64, &1_i64]).await?;
+        session.execute(&DROP_DEAD, &[&ids]).await?;
+        let pruned = count(ids.len() as u64);
+        session.execute(&INSERT_LEDGER, &[&now.as_millis(), &0_i64, &pruned]).await?;
     } else {
-        let params: [Param<'_>; 3] = [&id, &now.as_millis(), &now.plus(keep.job).as_millis()];
+        let params: [Param<'_>; 3] = [&ids, &now.as_millis(), &now.plus(keep.job).as_millis()];
         session.execute(&CANCEL_DEAD, &params).await?;
     }
-    let mut writes = Writes::default();
-    if let Some(key) = &job.key {
-        let lane = session.shared.lanes.number_in(session, &job.lane).await?;
-        writes.end_key(lane, key.to_string(), job.id, State::Cancelled, now.plus(keep.key));
-    }
-    writes.flush(session, now, None).await
+    Ok(())
 }

@@ -5,15 +5,17 @@ use super::super::error::{Trouble, unreadable};
 use super::super::row::{count, holder_id, holder_uuid, instant, number, unsigned, version};
 use super::super::session::{Param, Session};
 use super::super::statements::{
-    CHANGE_KIND, DELETE_KIND, KIND_IS_USED, KINDS, LOCK_JOBS, LOCK_KIND, LOCK_TIMEOUT, PUT_KIND,
+    CHANGE_KIND, DELETE_KIND, FIND_KIND_ROWS, KIND_IS_USED, KINDS, KINDS_SINCE, LOCK_JOBS,
+    LOCK_KIND, LOCK_KINDS, LOCK_TIMEOUT, PUT_KINDS, Sql,
 };
 use super::audit::{Line, audit};
 use crate::suspects;
-use rewheel_core::store::{Answer, StoreError};
+use rewheel_core::store::{Answer, KindsSince, StoreError};
 use rewheel_core::{
     Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
     KindName, Limits, NewKind, Parked, Timestamp,
 };
+use std::collections::BTreeMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -137,32 +139,77 @@ async fn lock(
 }
 
 async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Result<bool, Trouble> {
-    // In the order of their names, so that two who write the same ones do not wait for each other.
-    let mut kinds: Vec<&NewKind> = kinds.iter().collect();
-    kinds.sort_by(|one, other| one.name.cmp(&other.name));
-    let now = session.now().await?;
-    let mut changed = false;
-    for kind in kinds {
-        if kind.settings.len() > Limits::SETTINGS_BYTES_MAX {
-            let what = format!("the settings of kind {} are too long", kind.name);
-            return Err(StoreError::Rejected(what.into()).into());
-        }
-        let before = lock(session, &kind.name, None).await?;
-        let old = before.as_ref().map_or_else(Facts::default, |locked| locked.kind.facts());
-        let new = kind.facts();
-        if before.as_ref().is_some_and(|locked| kind.is_stored_as(&locked.kind)) {
-            continue;
-        }
-        let (takeovers_max, version) = (i64::from(kind.takeovers_max), now.as_millis());
-        let params: [Param<'_>; 4] =
-            [&kind.name.as_str(), &kind.settings, &takeovers_max, &version];
-        session.execute(&PUT_KIND, &params).await?;
-        let (what, kind) = ("put kind", Some(&kind.name));
-        let line = Line { who: by, what, job: None, kind, before: &old, after: &new };
-        audit(session, now, &[line]).await?;
-        changed = true;
+    if let Some(long) = kinds.iter().find(|kind| kind.settings.len() > Limits::SETTINGS_BYTES_MAX) {
+        let what = format!("the settings of kind {} are too long", long.name);
+        return Err(StoreError::Rejected(what.into()).into());
     }
-    Ok(changed)
+    // By name, so that two who write the same ones do not wait for each other; the last of those with one name.
+    let named: BTreeMap<&KindName, &NewKind> =
+        kinds.iter().map(|kind| (&kind.name, kind)).collect();
+    let names: Vec<&str> = named.keys().map(|name| name.as_str()).collect();
+    // Most nodes start with kinds that are stored already: those are not locked.
+    let known = read_kinds(session, &FIND_KIND_ROWS, &names).await?;
+    let is_new = |kind: &&NewKind| !known.get(&kind.name).is_some_and(|old| kind.is_stored_as(old));
+    let new: Vec<&NewKind> = named.into_values().filter(is_new).collect();
+    let names: Vec<&str> = new.iter().map(|kind| kind.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(false);
+    }
+    let known = read_kinds(session, &LOCK_KINDS, &names).await?;
+    let is_new = |kind: &&NewKind| !known.get(&kind.name).is_some_and(|old| kind.is_stored_as(old));
+    let new: Vec<&NewKind> = new.into_iter().filter(is_new).collect();
+    let now = session.now().await?;
+    let params: [Param<'_>; 4] = [
+        &new.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>(),
+        &new.iter().map(|kind| kind.settings.as_str()).collect::<Vec<_>>(),
+        &new.iter().map(|kind| i64::from(kind.takeovers_max)).collect::<Vec<_>>(),
+        &now.as_millis(),
+    ];
+    session.execute(&PUT_KINDS, &params).await?;
+    let facts = |kind: &NewKind| {
+        (known.get(&kind.name).map_or_else(Facts::default, Kind::facts), kind.facts())
+    };
+    let facts: Vec<(Facts, Facts)> = new.iter().map(|kind| facts(kind)).collect();
+    let line = |(kind, (before, after))| {
+        let kind: &NewKind = kind;
+        Line { who: by, what: "put kind", job: None, kind: Some(&kind.name), before, after }
+    };
+    let lines: Vec<Line<'_>> =
+        new.iter().copied().zip(facts.iter().map(|(b, a)| (b, a))).map(line).collect();
+    audit(session, now, &lines).await?;
+    Ok(!new.is_empty())
+}
+
+async fn read_kinds(
+    session: &Session<'_>,
+    sql: &'static Sql,
+    names: &[&str],
+) -> Result<BTreeMap<KindName, Kind>, Trouble> {
+    let rows = session.query(sql, &[&names]).await?;
+    let read = |row: &Row| read_kind(row, 0).map(|kind| (kind.name.clone(), kind));
+    rows.iter().map(read).collect()
+}
+
+/// Returns what changed, and the rest where that is not enough.
+pub(in super::super) async fn kinds_since(
+    session: &Session<'_>,
+    since: u64,
+) -> Result<KindsSince, Trouble> {
+    let rows = session.query(&KINDS_SINCE, &[&count(since)]).await?;
+    let first = rows.first().ok_or_else(|| unreadable("the changes of kinds"))?;
+    let (at, all) = (unsigned(first.try_get(0)?), first.try_get(1)?);
+    if all {
+        // Read later than `at`: what changed in between is read again next time.
+        return Ok(KindsSince { at, all, kinds: kinds(session).await? });
+    }
+    let mut kinds = Vec::new();
+    for row in &rows {
+        if row.try_get::<_, Option<&str>>(2)?.is_some() {
+            kinds.push(read_kind(row, 2)?);
+        }
+    }
+    kinds.sort_by(|one: &Kind, other| one.name.cmp(&other.name));
+    Ok(KindsSince { at, all, kinds })
 }
 
 pub(in super::super) async fn kinds(session: &Session<'_>) -> Result<Vec<Kind>, Trouble> {

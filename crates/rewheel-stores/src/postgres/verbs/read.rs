@@ -7,15 +7,13 @@ use super::super::row::{
 };
 use super::super::session::Session;
 use super::super::statements::{
-    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql, TALLY,
+    ATTEMPTS, AUDIT, AUDIT_JOB, BOOKS, FIND, GET, LIST_DEAD, LIST_FINISHED, LIST_LIVE, LIVE, Sql,
     UNANNOUNCED,
 };
 use super::unreadable::readable;
 use crate::audit::facts;
-use crate::pages::{Reading, Table, Tallies, cut, tables};
-use rewheel_core::store::{
-    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Tally,
-};
+use crate::pages::{Reading, Table, cut, tables};
+use rewheel_core::store::{AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest};
 use rewheel_core::{Actor, AuditEntry, Facts, Job, JobId, KindName, Lane, Limits};
 use std::collections::HashMap;
 use tokio_postgres::Row;
@@ -32,6 +30,15 @@ pub(in super::super) async fn get(
     let Some(row) = rows.first() else { return Ok(None) };
     let lanes = lanes(session, &rows, 1).await?;
     read_job(row, lane(&lanes, row, 1)?, Payload::Read).map(Some)
+}
+
+pub(in super::super) async fn find(
+    session: &Session<'_>,
+    jobs: &[JobId],
+) -> Result<Vec<Job>, Trouble> {
+    let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+    let rows = session.query(&FIND, &[&ids]).await?;
+    read_jobs(session, &rows, Payload::LeaveOut).await
 }
 
 pub(in super::super) async fn live(
@@ -239,24 +246,6 @@ fn read_entry(row: &Row) -> Result<AuditEntry, Trouble> {
         before: says(row.try_get(6)?)?,
         after: says(row.try_get(7)?)?,
     })
-}
-
-pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>, Trouble> {
-    let mut tallies = Tallies::default();
-    for kind in super::kinds::kinds(session).await? {
-        tallies.add(&kind.name, None, None);
-    }
-    let rows = session.query(&TALLY, &[]).await?;
-    let lanes = lanes(session, &rows, 0).await?;
-    for row in &rows {
-        let state = row.try_get::<_, &str>(1)?.parse().map_err(|_| unreadable("a state"));
-        let Some(state) = readable(state)? else { continue };
-        let Some(lane) = readable(lane(&lanes, row, 0))? else { continue };
-        let due = row.try_get::<_, Option<i64>>(3)?.map(instant);
-        let jobs = unsigned(row.try_get(2)?);
-        tallies.add(&lane.kind, Some((state, jobs)), due);
-    }
-    Ok(tallies.into_vec())
 }
 
 pub(in super::super) async fn books(session: &Session<'_>) -> Result<Books, Trouble> {

@@ -9,12 +9,13 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Without one of these something is found by reading everything.
-const INDEXES: [&str; 13] = [
+const INDEXES: [&str; 15] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
     "jobs_deadline",
     "jobs_paused",
+    "jobs_soon",
     "dead_lane",
     "dead_unannounced",
     "finished_expires",
@@ -22,6 +23,7 @@ const INDEXES: [&str; 13] = [
     "keys_expires",
     "audit_job",
     "idempotency_ends",
+    "kinds_changed",
     "lanes_tenant",
 ];
 

@@ -1,3 +1,4 @@
--- put_kind: settings of a kind, new or known; pause and park stay. A new one begins with version ?4. Contract: KindStore::put_kinds.
-INSERT INTO kinds (name, settings, takeovers_max, paused, generation, version) VALUES (?1, ?2, ?3, 0, 0, ?4)
-ON CONFLICT (name) DO UPDATE SET settings = excluded.settings, takeovers_max = excluded.takeovers_max, version = version + 1;
+-- put_kind: settings of a kind, new or known; pause and park stay. A new one begins with version ?4. ?5 is the number of the change. Contract: KindStore::put_kinds.
+INSERT INTO kinds (name, settings, takeovers_max, paused, generation, version, changed) VALUES (?1, ?2, ?3, 0, 0, ?4, ?5)
+ON CONFLICT (name) DO UPDATE SET settings = excluded.settings, takeovers_max = excluded.takeovers_max, version = version + 1,
+                                 changed = excluded.changed;

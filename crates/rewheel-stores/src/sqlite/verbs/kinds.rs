@@ -6,7 +6,7 @@ use super::super::transaction::Transaction;
 use super::super::writer::count;
 use super::audit::{Line, audit};
 use crate::suspects;
-use rewheel_core::store::StoreError;
+use rewheel_core::store::{KindsSince, StoreError};
 use rewheel_core::{
     Actor, Facts, HolderId, Kind, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited,
     KindName, Limits, NewKind, Parked, Version,
@@ -29,7 +29,8 @@ pub(in super::super) fn put_kinds(
         if before.as_ref().is_some_and(|before| kind.is_stored_as(before)) {
             continue;
         }
-        let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max, tx.now.as_millis());
+        let (version, change) = (tx.now.as_millis(), next_change(tx, false)?);
+        let values = (kind.name.as_str(), &kind.settings, kind.takeovers_max, version, change);
         tx.execute(include_str!("../sql/put_kind.sql"), values)?;
         let line =
             Line { what: "put kind", job: None, kind: Some(&kind.name), before: old, after: new };
@@ -48,6 +49,34 @@ pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, Tro
         kinds.push(read_kind(row)?);
     }
     Ok(kinds)
+}
+
+/// Returns the number of the change that the transaction makes.
+fn next_change(tx: &Transaction<'_, '_>, deletes: bool) -> Result<i64, Trouble> {
+    let number =
+        tx.find(include_str!("../sql/next_kind_change.sql"), [deletes], |row| row.get(0))?;
+    number.ok_or_else(|| unreadable("the changes of kinds"))
+}
+
+pub(in super::super) fn kinds_since(
+    tx: &Transaction<'_, '_>,
+    since: u64,
+) -> Result<KindsSince, Trouble> {
+    let found = tx.find(include_str!("../sql/kind_changes.sql"), [], |row| {
+        Ok((unsigned(row.get(0)?), unsigned(row.get(1)?)))
+    })?;
+    let (at, deleted) = found.ok_or_else(|| unreadable("the changes of kinds"))?;
+    if since == 0 || since > at || deleted > since {
+        return Ok(KindsSince { at, all: true, kinds: kinds(tx)? });
+    }
+    let statement = tx.sql(include_str!("../sql/kinds_since.sql"))?;
+    let mut statement = statement.get();
+    let mut rows = statement.query([count(since)])?;
+    let mut kinds = Vec::new();
+    while let Some(row) = rows.next()? {
+        kinds.push(read_kind(row)?);
+    }
+    Ok(KindsSince { at, all: false, kinds })
 }
 
 fn get_kind(tx: &Transaction<'_, '_>, name: &KindName) -> Result<Option<Kind>, Trouble> {
@@ -121,6 +150,7 @@ pub(in super::super) fn change_kind(
         suspects::text(&after.suspects),
         after.forced,
         count(after.version.get()),
+        next_change(tx, false)?,
     );
     tx.execute(include_str!("../sql/change_kind.sql"), values)?;
     let (old, new) = (before.doings(), after.doings());
@@ -167,6 +197,7 @@ fn delete_kind(
     if is_used.unwrap_or(true) {
         return Ok(KindEdited::HasJobs(kind));
     }
+    next_change(tx, true)?;
     tx.execute(include_str!("../sql/delete_kind.sql"), name)?;
     tx.execute(include_str!("../sql/delete_budget.sql"), name)?;
     let (before, after) = (kind.facts(), Facts::default());

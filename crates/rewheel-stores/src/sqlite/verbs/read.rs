@@ -6,15 +6,16 @@ use super::super::transaction::Transaction;
 use super::super::writer::count as number;
 use super::unreadable::readable;
 use crate::audit::facts;
-use crate::pages::{Reading, Table, Tallies, cut, tables};
+use crate::pages::{Reading, Table, cut, tables};
 use rewheel_core::store::{
-    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk, Tally,
+    AttemptRecord, Books, Count, DeadLetter, Filter, Page, PageRequest, Risk,
 };
 use rewheel_core::{
-    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, State, Version,
+    Actor, AuditEntry, Facts, Fence, HolderId, Job, JobId, KindName, Limits, Version,
 };
 use rusqlite::ErrorCode;
 use rusqlite::types::Value;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 pub(in super::super) fn get(
@@ -35,6 +36,17 @@ pub(in super::super) fn get(
         }
     }
     Ok(None)
+}
+
+pub(in super::super) fn find(
+    tx: &mut Transaction<'_, '_>,
+    jobs: &[JobId],
+) -> Result<Vec<Job>, Trouble> {
+    let mut found = Vec::with_capacity(jobs.len());
+    for job in jobs.iter().collect::<BTreeSet<_>>() {
+        found.extend(get(tx, *job, Payload::LeaveOut)?);
+    }
+    Ok(found)
 }
 
 pub(in super::super) fn live(
@@ -191,21 +203,6 @@ pub(in super::super) fn audit(
 
 fn entry(document: &str) -> Result<Facts, Trouble> {
     facts(document).ok_or_else(|| unreadable("an audit entry"))
-}
-
-pub(in super::super) fn tally(tx: &mut Transaction<'_, '_>) -> Result<Vec<Tally>, Trouble> {
-    let mut tallies = Tallies::default();
-    super::kinds::kinds(tx)?.iter().for_each(|kind| tallies.add(&kind.name, None, None));
-    let statement = tx.sql(include_str!("../sql/tally.sql"))?;
-    let mut statement = statement.get();
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let Some(lane) = readable(tx.lane_of(row.get(0)?))? else { continue };
-        let state: State = row.get::<_, String>(1)?.parse().map_err(|_| unreadable("a state"))?;
-        let due = row.get::<_, Option<i64>>(3)?.map(instant);
-        tallies.add(&lane.kind, Some((state, unsigned(row.get(2)?))), due);
-    }
-    Ok(tallies.into_vec())
 }
 
 pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Trouble> {

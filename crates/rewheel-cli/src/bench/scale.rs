@@ -1,0 +1,326 @@
+//! What a large store costs that is not touched: the same things measured on a small and on a large store.
+
+mod fill;
+
+use self::fill::fill;
+use super::BenchArgs;
+use super::place::Place;
+use super::subject::{now, open};
+use anyhow::{Context, Result, bail, ensure};
+use rewheel::seconds;
+use rewheel_core::store::{Claim, Store, Visit};
+use rewheel_core::{KindName, Lane, Priority, Report as JobReport, Shard, Tenant};
+use rewheel_engine::meters::Value;
+use rewheel_engine::{Engine, EngineSettings, JobContext, Reporting, Runner};
+use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A cost may grow so much from the small to the large store: what is measured varies.
+const FACTOR_MAX: f64 = 3.0;
+
+/// Costs below this are noise.
+const NOISE_MS: f64 = 1.0;
+
+/// The small store has a hundredth of the jobs, tenants and kinds, and a tenth of the nodes and workers.
+const SMALLER: usize = 100;
+const FEWER: usize = 10;
+
+/// How often each call is measured.
+const CALLS: usize = 20;
+
+/// Lanes that an engine reads at once.
+const LANES: usize = 1_000;
+
+/// How large a store is.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Size {
+    jobs: usize,
+    tenants: usize,
+    kinds: usize,
+    nodes: usize,
+    workers: usize,
+}
+
+impl Size {
+    fn small(self) -> Size {
+        let part = |count: usize, by: usize| (count / by).max(1);
+        Size {
+            jobs: part(self.jobs, SMALLER),
+            tenants: part(self.tenants, SMALLER),
+            kinds: part(self.kinds, SMALLER),
+            nodes: part(self.nodes, FEWER),
+            workers: part(self.workers, FEWER),
+        }
+    }
+}
+
+/// What a cost may grow with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum With {
+    Nothing,
+    Kinds,
+    Holders,
+    Jobs,
+}
+
+/// What was measured on both stores.
+#[derive(Debug, Serialize)]
+pub(crate) struct Scale {
+    small: Size,
+    large: Size,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    name: &'static str,
+    unit: &'static str,
+    small: f64,
+    large: f64,
+    ratio: f64,
+    ratio_max: Option<f64>,
+}
+
+/// One cost on one store.
+struct Cost {
+    name: &'static str,
+    unit: &'static str,
+    value: f64,
+    with: With,
+}
+
+/// Measures both stores.
+pub(super) async fn run(args: &BenchArgs, place: &Place) -> Result<Scale> {
+    let jobs = args.jobs.unwrap_or(10_000_000);
+    let (tenants, kinds) = (args.tenants, args.kinds);
+    let large = Size { jobs, tenants, kinds, nodes: args.nodes, workers: args.workers };
+    if [jobs, tenants, kinds, large.nodes].contains(&0) {
+        bail!(
+            "a scale needs jobs, tenants, kinds and nodes: check --jobs, --tenants, --kinds, --nodes"
+        );
+    }
+    let small = large.small();
+    let before = measured(place, "small", small, args.idle).await?;
+    let after = measured(place, "large", large, args.idle).await?;
+    let kinds = large.kinds as f64 / small.kinds as f64;
+    let holders = (large.nodes + large.workers) as f64 / (small.nodes + small.workers) as f64;
+    let line = |(one, other): (Cost, Cost)| {
+        let floor = if one.unit == "ms" { NOISE_MS } else { 1.0 };
+        let ratio_max = match one.with {
+            With::Nothing => Some(FACTOR_MAX),
+            With::Kinds => Some(FACTOR_MAX * kinds),
+            With::Holders => Some(FACTOR_MAX * holders),
+            With::Jobs => None,
+        };
+        let ratio = other.value.max(floor) / one.value.max(floor);
+        let (small, large) = (one.value, other.value);
+        Line { name: one.name, unit: one.unit, small, large, ratio, ratio_max }
+    };
+    let lines = before.into_iter().zip(after).map(line).collect();
+    Ok(Scale { small, large, lines })
+}
+
+/// Where and how long idle nodes are watched.
+struct Watch<'a> {
+    place: &'a Place,
+    name: &'a str,
+    time: Duration,
+}
+
+async fn measured(place: &Place, name: &str, size: Size, time: Duration) -> Result<Vec<Cost>> {
+    let url = place.make(name).await?;
+    let store = open(&url).await?;
+    let costs = measure(&store, size, &Watch { place, name, time }).await;
+    store.close().await?;
+    place.clear(name).await?;
+    costs
+}
+
+async fn measure(store: &Arc<dyn Store>, size: Size, watch: &Watch<'_>) -> Result<Vec<Cost>> {
+    let mut costs = Vec::new();
+    let mut add = |name, unit, value, with| costs.push(Cost { name, unit, value, with });
+    let filled = fill(store, size).await?;
+    add("write all kinds", "ms", filled.kinds_ms, With::Kinds);
+    add("insert 1,000 jobs", "ms", filled.insert_ms, With::Nothing);
+    add("count all jobs (background)", "ms", timed(1, || store.take_sample()).await?, With::Jobs);
+    let kinds: Vec<KindName> = (0..size.kinds).map(kind).collect::<Result<_>>()?;
+    let lanes = timed(CALLS, || store.lanes(&kinds, None, LANES)).await?;
+    add("list a page of lanes", "ms", lanes, With::Kinds);
+    let due = timed(CALLS, || store.lanes_due(&kinds, seconds(5), LANES)).await?;
+    add("find due lanes", "ms", due, With::Nothing);
+    add("claim 10 jobs", "ms", claim(store, &filled).await?, With::Nothing);
+    let at = store.kinds_since(0).await?.at;
+    let unchanged = timed(CALLS, || store.kinds_since(at)).await?;
+    add("read kinds, none changed", "ms", unchanged, With::Nothing);
+    add("read holders", "ms", timed(CALLS, || store.holders()).await?, With::Holders);
+    add("stats: read the sample", "ms", timed(CALLS, || store.sample()).await?, With::Kinds);
+    let started = now();
+    let engine = engine(store, "first").await?;
+    add("start an engine", "ms", millis(started), With::Kinds);
+    let started = now();
+    engine.meters(Some(&engine.fleet().await?));
+    add("metrics: one scrape", "ms", millis(started), With::Kinds);
+    let (calls, rows) = idle(store, engine, size.nodes, watch).await?;
+    add("store calls of an idle node", "/s", calls, With::Nothing);
+    if let Some(rows) = rows {
+        add("rows read by an idle node", "/s", rows, With::Holders);
+    }
+    Ok(costs)
+}
+
+/// The median of some calls, in milliseconds.
+async fn timed<T, F>(calls: usize, mut call: impl FnMut() -> F) -> Result<f64>
+where
+    F: Future<Output = rewheel_core::store::Answer<T>>,
+{
+    let mut times = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        let started = now();
+        call().await?;
+        times.push(millis(started));
+    }
+    times.sort_by(f64::total_cmp);
+    times.get(calls / 2).copied().context("nothing was measured")
+}
+
+fn millis(started: std::time::Instant) -> f64 {
+    started.elapsed().as_secs_f64() * 1e3
+}
+
+fn kind(nth: usize) -> Result<KindName> {
+    Ok(KindName::parse(&format!("kind-{nth}"))?)
+}
+
+/// Claims from one lane among all.
+async fn claim(store: &Arc<dyn Store>, filled: &fill::Filled) -> Result<f64> {
+    let tenant = Some(Tenant::parse(fill::DUE)?);
+    let shard = Shard::of(tenant.as_ref(), None);
+    let lane = Lane { kind: kind(0)?, tenant, priority: Priority::DEFAULT, shard };
+    let (attempt_timeout, grace) = (seconds(30), seconds(5));
+    let visits = [Visit { lane, limit: 10, attempt_timeout, grace }];
+    let claim =
+        Claim { holder: filled.holder, visits: &visits, horizon: Duration::ZERO, limit: 10 };
+    let took = timed(CALLS, || store.claim(&claim)).await?;
+    ensure!(store.claim(&claim).await?.len() == 10, "there was nothing to claim");
+    Ok(took)
+}
+
+async fn engine(store: &Arc<dyn Store>, name: &str) -> Result<Engine> {
+    let settings = EngineSettings { name: name.to_owned(), ..EngineSettings::default() };
+    let builder = Engine::builder(Arc::clone(store)).settings(settings);
+    // It runs every kind, as a server does whose kinds are callbacks.
+    Ok(builder.runners(|_, _| Some(Arc::new(Done))).start().await?)
+}
+
+struct Done;
+
+impl Runner for Done {
+    fn run(&self, _: JobContext) -> Reporting {
+        Box::pin(async { JobReport::Done })
+    }
+}
+
+/// Store calls and rows for each node and second, while nothing is to be done.
+async fn idle(
+    store: &Arc<dyn Store>,
+    first: Engine,
+    nodes: usize,
+    watch: &Watch<'_>,
+) -> Result<(f64, Option<f64>)> {
+    let mut engines = vec![first];
+    while engines.len() < nodes {
+        engines.push(engine(store, &format!("node-{}", engines.len())).await?);
+    }
+    let rows_read = || watch.place.rows_read(watch.name);
+    // Until they know each other, and the server has counted what their start has read.
+    tokio::time::sleep(watch.time / 2).await;
+    let (called, rows, started) = (calls(&engines), rows_read().await?, now());
+    tokio::time::sleep(watch.time).await;
+    let each = started.elapsed().as_secs_f64() * engines.len() as f64;
+    let called = (calls(&engines) - called) as f64 / each;
+    let read = match (rows, rows_read().await?) {
+        (Some(before), Some(after)) => Some(after.saturating_sub(before) as f64 / each),
+        (_, _) => None,
+    };
+    for engine in engines {
+        engine.shutdown(seconds(5)).await;
+    }
+    Ok((called, read))
+}
+
+fn calls(engines: &[Engine]) -> u64 {
+    let count = |value: &Value| match value {
+        Value::Count(count) => *count,
+        Value::Number(_) | Value::Distribution(_) => 0,
+    };
+    let readings = engines.iter().flat_map(|engine| engine.meters(None));
+    let calls = readings.filter(|reading| reading.meter.name == "rewheel.store.calls");
+    calls.flat_map(|reading| reading.samples).map(|sample| count(&sample.value)).sum()
+}
+
+impl Line {
+    fn is_too_much(&self) -> bool {
+        self.ratio_max.is_some_and(|most| self.ratio > most)
+    }
+}
+
+impl Scale {
+    /// Names the costs that grew beyond their factor.
+    pub(super) fn failure(&self) -> Option<String> {
+        let grown: Vec<&str> =
+            self.lines.iter().filter(|line| line.is_too_much()).map(|line| line.name).collect();
+        (!grown.is_empty()).then(|| format!("costs grow with the store: {}", grown.join(", ")))
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, size) in [("small", self.small), ("large", self.large)] {
+            let Size { jobs, tenants, kinds, nodes, workers } = size;
+            writeln!(
+                f,
+                "{name}: {jobs} waiting jobs, {tenants} tenants, {kinds} kinds, {nodes} nodes, {workers} workers"
+            )?;
+        }
+        writeln!(
+            f,
+            "{:<30}{:>12}{:>12}  {:<5}{:>8}{:>8}",
+            "cost", "small", "large", "unit", "ratio", "limit"
+        )?;
+        for line in &self.lines {
+            let Line { name, unit, small, large, ratio, ratio_max } = line;
+            let limit = ratio_max.map_or_else(|| "none".to_owned(), |most| format!("{most:.0}"));
+            let verdict = if line.is_too_much() { "  too much" } else { "" };
+            writeln!(
+                f,
+                "{name:<30}{small:>12.2}{large:>12.2}  {unit:<5}{ratio:>8.2}{limit:>8}{verdict}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, Scale, Size};
+
+    fn line(name: &'static str, ratio: f64, ratio_max: Option<f64>) -> Line {
+        Line { name, unit: "ms", small: 1.0, large: ratio, ratio, ratio_max }
+    }
+
+    #[test]
+    fn a_cost_that_grows_beyond_its_factor_is_named() {
+        let large = Size { jobs: 50, tenants: 5_000, kinds: 100, nodes: 5, workers: 0 };
+        let small = large.small();
+        assert_eq!((small.jobs, small.tenants, small.kinds, small.nodes), (1, 50, 1, 1));
+        let lines = vec![line("claim", 2.9, Some(3.0)), line("count", 99.0, None)];
+        let mut scale = Scale { small, large, lines };
+        assert_eq!(scale.failure(), None);
+        scale.lines.push(line("lanes", 3.1, Some(3.0)));
+        assert_eq!(scale.failure().as_deref(), Some("costs grow with the store: lanes"));
+        assert!(scale.to_string().contains("too much"), "{scale}");
+    }
+}

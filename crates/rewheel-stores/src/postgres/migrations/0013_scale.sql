@@ -1,0 +1,26 @@
+-- 0013: job counts that one node takes for the whole fleet, so that a request never counts a large table.
+CREATE TABLE rewheel.samples (
+    one      boolean PRIMARY KEY DEFAULT true CHECK (one),   -- a single row
+    begun_ms bigint,
+    counting boolean NOT NULL DEFAULT false,
+    cost_ms  bigint  NOT NULL DEFAULT 0,
+    taken_ms bigint,
+    tallies  text
+);
+INSERT INTO rewheel.samples DEFAULT VALUES;
+
+-- Which kinds changed since somebody read them: each has the number of the transaction that changed it last. A reader asks for
+-- those that began after the oldest one which was open when it last read, so that no change is missed that commits late.
+CREATE FUNCTION rewheel.change_number() RETURNS bigint LANGUAGE sql VOLATILE
+    AS $$ SELECT pg_catalog.pg_current_xact_id()::text::bigint $$;
+ALTER TABLE rewheel.kinds ADD COLUMN changed bigint NOT NULL DEFAULT 1;
+CREATE INDEX kinds_changed ON rewheel.kinds (changed);
+CREATE TABLE rewheel.kind_changes (
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),   -- a single row
+    deleted bigint  NOT NULL                                -- the latest transaction that deleted a kind
+);
+INSERT INTO rewheel.kind_changes (deleted) VALUES (0);
+
+-- Finds what is due whatever lane it is in, so that lanes whose jobs are due later cost nothing. Written such that no statement
+-- takes this index but one that asks for it in the same words.
+CREATE INDEX jobs_soon ON rewheel.jobs ((due_ms + 0)) WHERE shelf || '' = 'due';

@@ -1,0 +1,2 @@
+-- kind_names: the names of all kinds.
+SELECT name FROM rewheel.kinds ORDER BY name;

@@ -1,0 +1,89 @@
+//! Changes what one job says.
+
+use super::super::error::{Trouble, unreadable};
+use super::super::row::{Payload, read_job, uuid};
+use super::super::session::{Param, Session};
+use super::super::statements::{EDIT_DEAD, EDIT_LIVE, GET_FINISHED, LOCK_DEAD, LOCK_LIVE, Sql};
+use super::audit::{Line, audit};
+use super::insert::PAYLOAD_BYTES_MAX;
+use rewheel_core::store::{Change, Changed, What};
+use rewheel_core::{Actor, Job, JobId, State, Timestamp, Wanted};
+
+/// Edits a job. One at a time: its payload is read with it.
+pub(super) async fn edit(
+    session: &Session<'_>,
+    change: &Change,
+    by: &Actor,
+    now: Timestamp,
+) -> Result<Changed, Trouble> {
+    let Some(before) = lock(session, change.job).await? else { return Ok(Changed::NotFound) };
+    if change.if_version.is_some_and(|version| version != before.version) {
+        return Ok(Changed::VersionChanged(before.version));
+    }
+    let after = match change.what.apply(&before, now, PAYLOAD_BYTES_MAX) {
+        Ok(after) => after,
+        Err(answer) => return Ok(answer),
+    };
+    write(session, &before, &after, &change.what).await?;
+    let (old, new) = change.what.facts(&before, &after);
+    let (what, kind) = (change.what.as_str(), Some(&before.lane.kind));
+    let line = Line { who: by, what, job: Some(before.id), kind, before: &old, after: &new };
+    audit(session, now, &[line]).await?;
+    let version = before.version.next();
+    Ok(Changed::Applied { state: after.state(), version })
+}
+
+/// Finds a job wherever it is, and keeps others from changing it.
+async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, Trouble> {
+    let tables: [&'static Sql; 3] = [&LOCK_LIVE, &LOCK_DEAD, &GET_FINISHED];
+    // Twice: one that goes back to work meanwhile goes from a table that was not looked into yet to one that was.
+    for sql in tables.into_iter().chain(tables) {
+        if let Some(row) = session.find(sql, &[&uuid(job)]).await? {
+            let number: i32 = row.try_get(1)?;
+            let mut lanes = super::super::lanes::names(session, std::iter::once(number)).await?;
+            let lane =
+                lanes.remove(&number).ok_or_else(|| unreadable("a lane that does not exist"))?;
+            return read_job(&row, lane, Payload::Read).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+async fn write(
+    session: &Session<'_>,
+    before: &Job,
+    after: &Job,
+    what: &What,
+) -> Result<(), Trouble> {
+    let id = uuid(before.id);
+    let lane = session.shared.lanes.number_in(session, &after.lane).await?;
+    let (due, because) = (after.due.as_millis(), after.because.as_str());
+    let deadline = after.deadline.map(Timestamp::as_millis);
+    let attempts_max = after.attempts_max.map(i64::from);
+    let payload = payload(after, what);
+    if before.state() == State::Dead {
+        let params: [Param<'_>; 7] =
+            [&id, &lane, &due, &because, &deadline, &attempts_max, &payload];
+        session.execute(&EDIT_DEAD, &params).await?;
+    } else {
+        let params: [Param<'_>; 9] = [
+            &id,
+            &lane,
+            &after.state().as_str(),
+            &due,
+            &because,
+            &deadline,
+            &attempts_max,
+            &after.status.wanted().map(Wanted::as_str),
+            &payload,
+        ];
+        session.execute(&EDIT_LIVE, &params).await?;
+    }
+    Ok(())
+}
+
+/// The payload, if it is a new one.
+fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
+    let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
+    after.payload.as_deref().filter(|_| is_new)
+}

@@ -1,0 +1,23 @@
+-- 0013: job counts that one node takes for all, so that a request never counts a large table.
+CREATE TABLE samples (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),   -- a single row
+    begun_ms INTEGER,
+    counting INTEGER NOT NULL DEFAULT 0,
+    cost_ms  INTEGER NOT NULL DEFAULT 0,
+    taken_ms INTEGER,
+    tallies  TEXT
+) STRICT;
+INSERT INTO samples (one) VALUES (1);
+
+-- Which kinds changed since somebody read them: each change has a number.
+ALTER TABLE kinds ADD COLUMN changed INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX kinds_changed ON kinds (changed);
+CREATE TABLE kind_changes (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),   -- a single row
+    latest  INTEGER NOT NULL,
+    deleted INTEGER NOT NULL                       -- the latest change that deleted a kind
+) STRICT;
+INSERT INTO kind_changes VALUES (1, 1, 0);
+
+-- Finds what is due whatever lane it is in, so that lanes whose jobs are due later cost nothing.
+CREATE INDEX jobs_soon ON jobs (due_ms, lane) WHERE state = 'scheduled';

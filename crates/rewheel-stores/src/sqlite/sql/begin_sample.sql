@@ -1,0 +1,2 @@
+-- begin_sample: notes that a count began.
+UPDATE samples SET begun_ms = ?1, counting = 1;

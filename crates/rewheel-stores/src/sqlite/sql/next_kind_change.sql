@@ -1,0 +1,2 @@
+-- next_kind_change: the number of a change of a kind; ?1 says whether it deletes one.
+UPDATE kind_changes SET latest = latest + 1, deleted = CASE WHEN ?1 THEN latest + 1 ELSE deleted END RETURNING latest;

@@ -1,0 +1,235 @@
+//! Reads whose cost must not grow with what they do not touch.
+
+use crate::subject::{Subject, seconds};
+use crate::threads::at_once;
+use rewheel_core::store::{Change, Changed, Claim, LaneHead, Sample, What};
+use rewheel_core::{
+    Actor, Job, JobId, Keep, Kind, KindChange, KindEdit, KindEditWhat, KindName, NewJob, State,
+    Tenant, When,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A sample says the same as a tally, also of kinds without jobs, and how old it is.
+pub async fn a_sample_is_what_a_tally_counts(subject: &Subject) {
+    assert_eq!(subject.store.sample().await.unwrap(), None);
+    for state in [State::Dead, State::Leased, State::Paused, State::Succeeded, State::Scheduled] {
+        subject.job_in("charge", state).await;
+    }
+    subject.kinds(&["refund"]).await;
+    assert!(subject.store.take_sample().await.unwrap());
+    subject.clock.advance(seconds(7));
+    let sample = subject.store.sample().await.unwrap().unwrap();
+    assert_eq!(sample.tallies, subject.store.tally().await.unwrap());
+    assert_eq!((sample.tallies.len(), sample.jobs()), (2, 4));
+    assert!(sample.age >= seconds(7), "{:?}", sample.age);
+}
+
+/// Nodes that ask for a sample at the same time count once; the next count waits for its interval.
+pub async fn a_sample_is_taken_by_one_node_at_a_time(subject: &Subject) {
+    subject.submit("charge").await;
+    let ask = || subject.store.take_sample();
+    let taken = at_once(8, |_| {
+        let store = Arc::clone(&subject.store);
+        async move { store.take_sample().await.unwrap() }
+    })
+    .await;
+    assert_eq!(taken.iter().filter(|taken| **taken).count(), 1, "{taken:?}");
+    subject.submit("charge").await;
+    subject.clock.advance(Sample::INTERVAL_MIN - seconds(2));
+    assert!(!ask().await.unwrap());
+    assert_eq!(subject.store.sample().await.unwrap().unwrap().jobs(), 1);
+    subject.clock.advance(seconds(2));
+    assert!(ask().await.unwrap());
+    assert_eq!(subject.store.sample().await.unwrap().unwrap().jobs(), 2);
+}
+
+/// A store is counted at once if it has no more jobs than may be counted, dead letters included.
+pub async fn a_small_store_is_counted_now(subject: &Subject) {
+    subject.job_in("charge", State::Dead).await;
+    subject.job_in("charge", State::Succeeded).await;
+    subject.insert(&subject.jobs("charge", 4)).await;
+    let sample = subject.store.sample_now(5).await.unwrap().expect("there are five");
+    assert_eq!(sample.tallies, subject.store.tally().await.unwrap());
+    assert_eq!((sample.jobs(), sample.age), (5, Duration::ZERO));
+    assert_eq!(subject.store.sample_now(4).await.unwrap(), None);
+}
+
+/// Jobs that one claim takes by the hundred are tallied as leased, and their due is not waited for.
+pub async fn a_large_claim_is_tallied_as_leased(subject: &Subject) {
+    subject.kinds(&["charge", "refund"]).await;
+    let mut jobs = subject.jobs("charge", 300);
+    jobs[299].due = When::In(seconds(3_600));
+    let later = jobs[299].id;
+    subject.insert(&jobs).await;
+    let holder = subject.holder().await;
+    assert_eq!(subject.claim(holder, &["charge"], 299).await.len(), 299);
+    let tallies = subject.store.tally().await.unwrap();
+    let count = |state: State| tallies[0].jobs[&state];
+    assert_eq!((count(State::Scheduled), count(State::Leased)), (1, 299));
+    assert_eq!(tallies[0].oldest_due, Some(subject.get(later).await.due));
+}
+
+const STATES: [State; 7] = [
+    State::Scheduled,
+    State::Leased,
+    State::Paused,
+    State::Dead,
+    State::Succeeded,
+    State::Failed,
+    State::Cancelled,
+];
+
+/// Jobs are found by their ids, many at once, wherever they are.
+pub async fn finds_jobs_in_every_state(subject: &Subject) {
+    let mut expected = Vec::new();
+    for state in STATES {
+        let job = subject.job_in(state.as_str(), state).await;
+        expected.push(Job { payload: None, ..subject.get(job).await });
+    }
+    let mut ids: Vec<JobId> = expected.iter().map(|job| job.id).collect();
+    ids.extend([subject.id(), ids[3]]);
+    let mut found = subject.store.find(&ids).await.unwrap();
+    found.sort_by_key(|job| job.id);
+    expected.sort_by_key(|job| job.id);
+    assert_eq!(found, expected);
+    assert_eq!(subject.store.find(&[]).await.unwrap(), []);
+}
+
+/// A batch of changes does to each job what the change alone would do, in whatever state it is, and twice where it is asked
+/// twice. Each that was changed has its line in the audit log.
+pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
+    let whats = [What::Pause, What::Cancel, What::Retry, What::Redrive { deadline: None }];
+    for what in whats.into_iter().chain([What::Resume]) {
+        let (mut alone, mut together) = (Vec::new(), Vec::new());
+        for state in STATES {
+            // A kind of its own for each: to lease one would lease the others.
+            let kind = |of: &str| format!("{of}-{}-{state}", what.as_str());
+            alone.push(subject.job_in(&kind("one"), state).await);
+            together.push(subject.job_in(&kind("other"), state).await);
+        }
+        let mut changes: Vec<Change> =
+            together.iter().rev().map(|job| Change::new(*job, what.clone())).collect();
+        changes.push(Change::new(subject.id(), what.clone()));
+        changes.push(Change::new(together[0], What::Cancel));
+        let by = Actor::new("suite");
+        let answers = subject.store.change(&changes, &by, Keep::default()).await.unwrap();
+        for (place, job) in alone.iter().enumerate() {
+            let (expected, got) = (subject.change(*job, what.clone()).await, answers[6 - place]);
+            let same = std::mem::discriminant(&expected) == std::mem::discriminant(&got);
+            assert!(same, "{what:?} of {:?}: {got:?}, alone {expected:?}", STATES[place]);
+            if place > 0 {
+                let (one, other) = (subject.get(*job).await, subject.get(together[place]).await);
+                assert_eq!(one.state(), other.state(), "{what:?} of {:?}", STATES[place]);
+                assert_eq!(one.status.wanted(), other.status.wanted());
+            }
+            let logged = async |job| subject.store.audit(Some(job), None, 10).await.unwrap();
+            let (one, other) = (logged(*job).await, logged(together[place]).await);
+            let more = usize::from(place == 0 && what != What::Cancel);
+            assert_eq!(one.len() + more, other.len(), "{what:?} of {:?}", STATES[place]);
+        }
+        assert_eq!(answers[7], Changed::NotFound);
+        assert_eq!(subject.get(together[0]).await.state(), State::Cancelled, "{what:?}");
+    }
+    subject.balance().await;
+}
+
+/// Reads the kinds until nothing is left that may have changed, and returns what to ask with next. A store may tell of a change
+/// twice, while a transaction is open somewhere.
+async fn settled(subject: &Subject, mut at: u64) -> u64 {
+    for _ in 0..100_000 {
+        let read = subject.store.kinds_since(at).await.unwrap();
+        if read.kinds.is_empty() {
+            return at;
+        }
+        at = read.at;
+    }
+    panic!("a transaction stays open");
+}
+
+/// Kinds are read once; then only what changed of them, and all of them again after one was deleted.
+pub async fn reads_the_kinds_that_changed(subject: &Subject) {
+    let names: Vec<String> = (0..20).map(|n| format!("kind-{n:02}")).collect();
+    subject.kinds(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let all = subject.store.kinds_since(0).await.unwrap();
+    assert!(all.all);
+    assert_eq!(all.kinds, subject.store.kinds().await.unwrap());
+    let at = settled(subject, all.at).await;
+
+    let by = Actor::new("suite");
+    let name = |n: usize| KindName::parse(&names[n]).unwrap();
+    // The same settings again are no change.
+    subject.kinds(&[names[3].as_str()]).await;
+    subject.store.change_kind(&name(7), &KindChange::Pause, &by).await.unwrap();
+    let read = subject.store.kinds_since(at).await.unwrap();
+    let told = |kinds: &[Kind]| kinds.iter().map(|kind| kind.name.to_string()).collect::<Vec<_>>();
+    assert_eq!((read.all, told(&read.kinds)), (false, vec![names[7].clone()]));
+    assert!(read.kinds[0].paused);
+    let at = settled(subject, read.at).await;
+
+    subject.kinds(&["another"]).await;
+    let read = subject.store.kinds_since(at).await.unwrap();
+    assert_eq!((read.all, told(&read.kinds)), (false, vec!["another".to_owned()]));
+    let delete = KindEdit { name: name(5), what: KindEditWhat::Delete, if_version: None };
+    subject.store.edit_kind(&delete, &by).await.unwrap();
+    let read = subject.store.kinds_since(read.at).await.unwrap();
+    assert!(read.all);
+    assert_eq!(read.kinds, subject.store.kinds().await.unwrap());
+    assert_eq!(read.kinds.len(), 20);
+    settled(subject, read.at).await;
+}
+
+fn job_of(subject: &Subject, kind: &str, tenant: &str, due: Duration) -> NewJob {
+    let tenant = Some(Tenant::parse(tenant).unwrap());
+    NewJob { tenant, due: When::In(due), ..subject.job(kind) }
+}
+
+fn tenants(heads: &[LaneHead]) -> Vec<&str> {
+    heads.iter().map(|head| head.lane.tenant.as_ref().unwrap().as_str()).collect()
+}
+
+/// Only lanes of the asked kinds with a job that is due within the horizon are returned, the first due first; and when the next
+/// job is due. A job that is leased or paused makes no lane due.
+pub async fn finds_lanes_that_are_due(subject: &Subject) {
+    subject.kinds(&["charge", "refund"]).await;
+    let kinds = ["charge", "other"].map(|kind| KindName::parse(kind).unwrap());
+    let look = |horizon| subject.store.lanes_due(&kinds, horizon, 10);
+    let none = look(seconds(10)).await.unwrap();
+    assert_eq!((none.heads.len(), none.complete, none.next_in), (0, true, None));
+
+    let job = |tenant: &str, due: u64| job_of(subject, "charge", tenant, seconds(due));
+    let jobs =
+        [job("late", 900), job("soon", 50), job("soon", 300), job("first", 20), job("far", 3_000)];
+    let paused = jobs[3].id;
+    subject.insert(&jobs).await;
+    subject.insert(&[job_of(subject, "refund", "foreign", seconds(10))]).await;
+    let due = look(seconds(100)).await.unwrap();
+    assert_eq!((tenants(&due.heads), due.complete), (vec!["first", "soon"], true));
+    assert!(due.heads[1].due_in > seconds(40) && due.heads[1].due_in <= seconds(50));
+    let next = due.next_in.unwrap();
+    assert!(next > seconds(250) && next <= seconds(300), "{next:?}");
+
+    subject.change(paused, What::Pause).await;
+    subject.clock.advance(seconds(60));
+    let holder = subject.holder().await;
+    let visit = [subject.visit(due.heads[1].lane.clone(), 10)];
+    let claim = Claim { holder, visits: &visit, horizon: Duration::ZERO, limit: 10 };
+    assert_eq!(subject.store.claim(&claim).await.unwrap().len(), 1);
+    assert_eq!(look(seconds(100)).await.unwrap().heads, []);
+    assert_eq!(tenants(&look(seconds(1_000)).await.unwrap().heads), ["soon", "late"]);
+}
+
+/// Where more jobs are due than are looked at, or more lanes than are asked for, the answer says so.
+pub async fn says_that_more_lanes_may_be_due(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let kinds = [KindName::parse("charge").unwrap()];
+    let jobs: Vec<NewJob> = ["a", "b", "c"]
+        .into_iter()
+        .map(|tenant| job_of(subject, "charge", tenant, Duration::ZERO))
+        .collect();
+    subject.insert(&jobs).await;
+    let due = subject.store.lanes_due(&kinds, Duration::ZERO, 3).await.unwrap();
+    assert_eq!((due.heads.len(), due.complete), (3, true));
+    let due = subject.store.lanes_due(&kinds, Duration::ZERO, 2).await.unwrap();
+    assert_eq!((due.heads.len(), due.complete), (2, false));
+}
