@@ -193,8 +193,8 @@ async fn what_a_worker_cannot_ask_for_is_refused() {
             assert_eq!(answer.status, status, "{path} {body}");
             answer.problem();
         }
-        let settings = r#"{"runner":"worker","breaker":{"window":5}}"#;
-        assert_eq!(api.put("/v1/kinds/other", settings).await.blamed(), ["/breaker"]);
+        let settings = r#"{"runner":"worker","breaker":{"window":0}}"#;
+        assert_eq!(api.put("/v1/kinds/other", settings).await.blamed(), ["/breaker/window"]);
     })
     .await;
 }
