@@ -43,7 +43,7 @@ fn a_scale_says_what_it_measured_on_which_sizes() {
     let scale = &document["scale"];
     assert_eq!((&scale["small"]["jobs"], &scale["large"]["tenants"]), (&5.into(), &100.into()));
     let lines = scale["lines"].as_array().unwrap();
-    for name in ["find due lanes", "claim 10 jobs", "store calls of an idle node"] {
+    for name in ["list a page of lanes", "claim 10 jobs", "store calls of an idle node"] {
         let line = lines.iter().find(|line| line["name"] == name).unwrap();
         assert!(line["ratio"].is_number() && line["ratio_max"].is_number(), "{line}");
     }

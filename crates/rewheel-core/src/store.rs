@@ -19,7 +19,6 @@ mod insert;
 mod reserve;
 mod claim;
 mod slots;
-mod lanes_due;
 mod extend;
 mod settle;
 mod sweep;
@@ -45,7 +44,6 @@ pub use self::filter::{
 pub use self::halving::halving;
 pub use self::insert::{IfRefused, Insert, Inserted, Refusal, Sent};
 pub use self::kinds_since::KindsSince;
-pub use self::lanes_due::LanesDue;
 pub use self::reserve::Reserve;
 pub use self::sample::{Sample, SampleStore, SampleTurn};
 pub use self::settle::{AttemptRecord, Outcome, Ran, Settled, Settlement};
@@ -94,15 +92,6 @@ pub trait WorkStore: Send + Sync {
         after: Option<&Lane>,
         limit: usize,
     ) -> Answer<Vec<LaneHead>>;
-
-    /// Returns lanes of these kinds whose first job is due within the horizon, at most `limit`. Looks at a bounded number of due
-    /// jobs, and at none that is due later but one, however many lanes those are in.
-    async fn lanes_due(
-        &self,
-        kinds: &[KindName],
-        horizon: Duration,
-        limit: usize,
-    ) -> Answer<LanesDue>;
 
     /// Leases jobs that are due within the horizon to a live holder, within a lane those due first.
     /// Each goes to one holder only, with a larger fence. Costs as much as the lanes visited and

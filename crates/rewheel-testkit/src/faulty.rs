@@ -72,7 +72,7 @@ pub enum Verb {
     Insert,
     Reserve,
     Lanes,
-    LanesDue,
+
     Claim,
     ClaimLimited,
     Start,

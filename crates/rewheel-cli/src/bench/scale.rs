@@ -149,8 +149,6 @@ async fn measure(store: &Arc<dyn Store>, size: Size, watch: &Watch<'_>) -> Resul
     let kinds: Vec<KindName> = (0..size.kinds).map(kind).collect::<Result<_>>()?;
     let lanes = timed(CALLS, || store.lanes(&kinds, None, LANES)).await?;
     add("list a page of lanes", "ms", lanes, With::Kinds);
-    let due = timed(CALLS, || store.lanes_due(&kinds, seconds(5), LANES)).await?;
-    add("find due lanes", "ms", due, With::Nothing);
     add("claim 10 jobs", "ms", claim(store, &filled).await?, With::Nothing);
     let at = store.kinds_since(0).await?.at;
     let unchanged = timed(CALLS, || store.kinds_since(at)).await?;

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Sent,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Sent,
     Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Watch, WorkStore,
 };
 use rewheel_core::{
@@ -40,15 +40,6 @@ impl WorkStore for GuardedStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.call("lanes", &self.usual, |_| self.inner.lanes(kinds, after, limit)).await
-    }
-
-    async fn lanes_due(
-        &self,
-        kinds: &[KindName],
-        horizon: Duration,
-        limit: usize,
-    ) -> Answer<LanesDue> {
-        self.call("lanes_due", &self.usual, |_| self.inner.lanes_due(kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -41,15 +41,6 @@ impl WorkStore for MemoryStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.run(|world, now| Ok(world.lanes(kinds, after, limit, now)))
-    }
-
-    async fn lanes_due(
-        &self,
-        kinds: &[KindName],
-        horizon: Duration,
-        limit: usize,
-    ) -> Answer<LanesDue> {
-        self.run(|world, now| Ok(world.lanes_due(kinds, horizon, limit, now)))
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

@@ -3,17 +3,16 @@
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
 use super::verbs::{
-    budgets, claim, failures, kinds, lanes_due, lease, limits, prune, read, reserve, risks, sample,
-    unreadable,
+    budgets, claim, failures, kinds, lease, limits, prune, read, reserve, risks, sample, unreadable,
 };
 use crate::payload::refuse_large;
 use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -45,17 +44,6 @@ impl WorkStore for PostgresStore {
         let session = self.read().await?;
         let heads = claim::lanes(&session, kinds, after, limit).await;
         session.end(heads).await
-    }
-
-    async fn lanes_due(
-        &self,
-        kinds: &[KindName],
-        horizon: Duration,
-        limit: usize,
-    ) -> Answer<LanesDue> {
-        let session = self.read().await?;
-        let due = lanes_due::lanes_due(&session, kinds, horizon, limit).await;
-        session.end(due).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

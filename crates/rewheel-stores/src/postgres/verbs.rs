@@ -5,7 +5,6 @@ pub(super) mod budgets;
 pub(super) mod change;
 mod edit;
 pub(super) mod claim;
-pub(super) mod lanes_due;
 pub(super) mod insert;
 pub(super) mod kinds;
 pub(super) mod lease;

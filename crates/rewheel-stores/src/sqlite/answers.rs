@@ -3,8 +3,8 @@
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
 use super::verbs::{
-    budgets, change, claim, failures, insert, kinds, lanes, lease, limits, prune, read, reserve,
-    sample, settle, sweep, unreadable,
+    budgets, change, claim, failures, insert, kinds, lease, limits, prune, read, reserve, sample,
+    settle, sweep, unreadable,
 };
 use super::{SqliteStore, Synchronous};
 use crate::payload::refuse_large;
@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement,
-    Store, SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Settled, Settlement, Store,
+    SubmitStore, Sweep, Tally, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -61,16 +61,6 @@ impl WorkStore for SqliteStore {
     ) -> Answer<Vec<LaneHead>> {
         let (mut kinds, after) = (kinds.to_vec(), after.cloned());
         self.look(move |tx| claim::lanes(tx, &mut kinds, after.as_ref(), limit)).await
-    }
-
-    async fn lanes_due(
-        &self,
-        kinds: &[KindName],
-        horizon: Duration,
-        limit: usize,
-    ) -> Answer<LanesDue> {
-        let due = self.look(move |tx| lanes::lanes_due(tx, horizon, limit)).await?;
-        Ok(due.of(kinds, limit))
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

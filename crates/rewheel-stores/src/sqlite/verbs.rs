@@ -4,7 +4,6 @@ pub(super) mod insert;
 pub(super) mod reserve;
 mod rows;
 pub(super) mod claim;
-pub(super) mod lanes;
 pub(super) mod limits;
 pub(super) mod settle;
 mod held;

@@ -139,7 +139,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
     // As it was before the last migration that changes a table that is in use.
     let before = format!(
         "DROP TABLE {name}.limits; DROP TABLE {name}.unreadable; ALTER TABLE {name}.kinds DROP COLUMN version; \
-         DROP TABLE {name}.samples, {name}.kind_changes; DROP INDEX {name}.jobs_soon; \
+         DROP TABLE {name}.samples, {name}.kind_changes; \
          ALTER TABLE {name}.kinds DROP COLUMN changed; DROP FUNCTION {name}.change_number(); \
          DELETE FROM {name}.migrations WHERE version >= 10"
     );

@@ -432,7 +432,6 @@ macro_rules! store_conformance {
                 a_sample_is_what_a_tally_counts, a_sample_is_taken_by_one_node_at_a_time,
                 a_small_store_is_counted_now, a_large_claim_is_tallied_as_leased,
                 finds_jobs_in_every_state, changes_many_jobs_in_every_state, reads_the_kinds_that_changed,
-                finds_lanes_that_are_due, says_that_more_lanes_may_be_due,
             }
             announce {
                 tells_a_dead_letter_until_it_was_announced, announcing_again_changes_nothing,

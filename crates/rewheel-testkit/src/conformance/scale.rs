@@ -2,10 +2,9 @@
 
 use crate::subject::{Subject, seconds};
 use crate::threads::at_once;
-use rewheel_core::store::{Change, Changed, Claim, LaneHead, Sample, What};
+use rewheel_core::store::{Change, Changed, Sample, What};
 use rewheel_core::{
-    Actor, Job, JobId, Keep, Kind, KindChange, KindEdit, KindEditWhat, KindName, NewJob, State,
-    Tenant, When,
+    Actor, Job, JobId, Keep, Kind, KindChange, KindEdit, KindEditWhat, KindName, State, When,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,59 +176,4 @@ pub async fn reads_the_kinds_that_changed(subject: &Subject) {
     assert_eq!(read.kinds, subject.store.kinds().await.unwrap());
     assert_eq!(read.kinds.len(), 20);
     settled(subject, read.at).await;
-}
-
-fn job_of(subject: &Subject, kind: &str, tenant: &str, due: Duration) -> NewJob {
-    let tenant = Some(Tenant::parse(tenant).unwrap());
-    NewJob { tenant, due: When::In(due), ..subject.job(kind) }
-}
-
-fn tenants(heads: &[LaneHead]) -> Vec<&str> {
-    heads.iter().map(|head| head.lane.tenant.as_ref().unwrap().as_str()).collect()
-}
-
-/// Only lanes of the asked kinds with a job that is due within the horizon are returned, the first due first; and when the next
-/// job is due. A job that is leased or paused makes no lane due.
-pub async fn finds_lanes_that_are_due(subject: &Subject) {
-    subject.kinds(&["charge", "refund"]).await;
-    let kinds = ["charge", "other"].map(|kind| KindName::parse(kind).unwrap());
-    let look = |horizon| subject.store.lanes_due(&kinds, horizon, 10);
-    let none = look(seconds(10)).await.unwrap();
-    assert_eq!((none.heads.len(), none.complete, none.next_in), (0, true, None));
-
-    let job = |tenant: &str, due: u64| job_of(subject, "charge", tenant, seconds(due));
-    let jobs =
-        [job("late", 900), job("soon", 50), job("soon", 300), job("first", 20), job("far", 3_000)];
-    let paused = jobs[3].id;
-    subject.insert(&jobs).await;
-    subject.insert(&[job_of(subject, "refund", "foreign", seconds(10))]).await;
-    let due = look(seconds(100)).await.unwrap();
-    assert_eq!((tenants(&due.heads), due.complete), (vec!["first", "soon"], true));
-    assert!(due.heads[1].due_in > seconds(40) && due.heads[1].due_in <= seconds(50));
-    let next = due.next_in.unwrap();
-    assert!(next > seconds(250) && next <= seconds(300), "{next:?}");
-
-    subject.change(paused, What::Pause).await;
-    subject.clock.advance(seconds(60));
-    let holder = subject.holder().await;
-    let visit = [subject.visit(due.heads[1].lane.clone(), 10)];
-    let claim = Claim { holder, visits: &visit, horizon: Duration::ZERO, limit: 10 };
-    assert_eq!(subject.store.claim(&claim).await.unwrap().len(), 1);
-    assert_eq!(look(seconds(100)).await.unwrap().heads, []);
-    assert_eq!(tenants(&look(seconds(1_000)).await.unwrap().heads), ["soon", "late"]);
-}
-
-/// Where more jobs are due than are looked at, or more lanes than are asked for, the answer says so.
-pub async fn says_that_more_lanes_may_be_due(subject: &Subject) {
-    subject.kinds(&["charge"]).await;
-    let kinds = [KindName::parse("charge").unwrap()];
-    let jobs: Vec<NewJob> = ["a", "b", "c"]
-        .into_iter()
-        .map(|tenant| job_of(subject, "charge", tenant, Duration::ZERO))
-        .collect();
-    subject.insert(&jobs).await;
-    let due = subject.store.lanes_due(&kinds, Duration::ZERO, 3).await.unwrap();
-    assert_eq!((due.heads.len(), due.complete), (3, true));
-    let due = subject.store.lanes_due(&kinds, Duration::ZERO, 2).await.unwrap();
-    assert_eq!((due.heads.len(), due.complete), (2, false));
 }

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use rewheel_core::store::{
     Answer, AttemptRecord, Books, Burial, Capabilities, Change, Changed, Claim, Count, DeadLetter,
     Extension, FailureScan, Failures, Filter, FleetLimit, Insert, Inserted, KindStore, KindsSince,
-    LaneHead, LanesDue, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore,
-    Page, PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore,
-    Settled, Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
+    LaneHead, LeaseStore, Leased, LimitWait, LimitedClaim, LimitedClaimed, OperateStore, Page,
+    PageRequest, Prune, Pruned, ReadStore, Renewed, Reserve, Risk, Sample, SampleStore, Settled,
+    Settlement, Store, SubmitStore, Sweep, Tally, TokenStore, Wakes, Watch, WorkStore,
 };
 use rewheel_core::{
     Actor, AuditEntry, Holder, HolderId, Job, JobEvent, JobId, Keep, Kind, KindChange, KindChanged,
@@ -38,15 +38,6 @@ impl WorkStore for FaultyStore {
         limit: usize,
     ) -> Answer<Vec<LaneHead>> {
         self.through(Verb::Lanes, self.inner.lanes(kinds, after, limit)).await
-    }
-
-    async fn lanes_due(
-        &self,
-        kinds: &[KindName],
-        horizon: Duration,
-        limit: usize,
-    ) -> Answer<LanesDue> {
-        self.through(Verb::LanesDue, self.inner.lanes_due(kinds, horizon, limit)).await
     }
 
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>> {

@@ -20,7 +20,3 @@ CREATE TABLE rewheel.kind_changes (
     deleted bigint  NOT NULL                                -- the latest transaction that deleted a kind
 );
 INSERT INTO rewheel.kind_changes (deleted) VALUES (0);
-
--- Finds what is due whatever lane it is in, so that lanes whose jobs are due later cost nothing. Written such that no statement
--- takes this index but one that asks for it in the same words.
-CREATE INDEX jobs_soon ON rewheel.jobs ((due_ms + 0)) WHERE shelf || '' = 'due';

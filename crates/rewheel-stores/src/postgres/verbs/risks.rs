@@ -9,13 +9,12 @@ use rewheel_core::store::Risk;
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
 /// Without one of these something is found by reading everything.
-const INDEXES: [&str; 15] = [
+const INDEXES: [&str; 14] = [
     "jobs_due",
     "jobs_held",
     "jobs_wanted",
     "jobs_deadline",
     "jobs_paused",
-    "jobs_soon",
     "dead_lane",
     "dead_unannounced",
     "finished_expires",

@@ -18,6 +18,3 @@ CREATE TABLE kind_changes (
     deleted INTEGER NOT NULL                       -- the latest change that deleted a kind
 ) STRICT;
 INSERT INTO kind_changes VALUES (1, 1, 0);
-
--- Finds what is due whatever lane it is in, so that lanes whose jobs are due later cost nothing.
-CREATE INDEX jobs_soon ON jobs (due_ms, lane) WHERE state = 'scheduled';
