@@ -52,8 +52,8 @@ impl Limit {
     /// be the only one, and a tenth of a second at once.
     pub(crate) fn starts_max(&self, seconds: u32) -> Option<usize> {
         let (calls, period) = self.rate.filter(|_| self.interval().is_none())?.parts();
-        let starts = f64::from(calls) / period.as_secs_f64() * (f64::from(seconds) + 0.1);
-        Some(starts.ceil() as usize + 1)
+        let per_second = f64::from(calls) / period.as_secs_f64();
+        Some((per_second * f64::from(seconds) + (per_second * 0.1).ceil()) as usize)
     }
 }
 
@@ -71,7 +71,7 @@ fn slow(random: &Random) -> Option<Rate> {
 }
 
 fn fast(random: &Random) -> Option<Rate> {
-    one_of(random, [(2, 1), (5, 1), (20, 1)])
+    one_of(random, [(3, 2), (2, 1), (5, 1)])
 }
 
 fn breaker(random: &Random) -> Option<BreakerSettings> {

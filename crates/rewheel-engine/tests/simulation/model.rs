@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub(crate) const PLACES: usize = 8;
 
 /// Over how many seconds a fast rate is looked at.
-const RATE_SECONDS: u32 = 10;
+const RATE_SECONDS: u32 = 2;
 
 /// What was decided before an engine heard of a pause starts within this time.
 const ON_ITS_WAY: Duration = Duration::from_millis(10);
@@ -138,6 +138,11 @@ impl Model {
         let is_essential = ESSENTIAL.contains(&verb);
         let restarts = if is_essential { RESTARTS_MAX + 1 } else { 1 };
         *self.book().panics.entry(who).or_default() += restarts;
+    }
+
+    /// How often loops of an engine panicked; those that stop it count for more.
+    pub(crate) fn panics_of(&self, who: Who) -> u32 {
+        self.book().panics.get(&who).copied().unwrap_or(0)
     }
 
     /// The store's clock jumped: times before and after cannot be compared.
@@ -315,7 +320,7 @@ impl Model {
     /// A lease ends by its own holder's hand, or by a takeover, or at the deadline. If it is gone otherwise, a holder wrote that
     /// may not.
     pub(crate) async fn look_at_lease(&self, who: Who, mine: &Job) {
-        if self.book().panics.get(&who).is_some_and(|count| *count > RESTARTS_MAX) {
+        if self.panics_of(who) > RESTARTS_MAX {
             // An engine that fails by itself gives back what still runs.
             return;
         }
