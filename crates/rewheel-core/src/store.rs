@@ -145,7 +145,8 @@ pub trait WorkStore: Send + Sync {
     async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>>;
 
     /// Returns what the holder has, by job from the one behind `after` on, at most `limit`. Leases
-    /// younger than `older_than` are left out: their claim may still be on its way.
+    /// younger than `older_than` are left out: their claim may still be on its way. With zero none is, also where the clock was
+    /// set back since.
     async fn held(
         &self,
         holder: HolderId,

@@ -13,7 +13,7 @@ use crate::notify::{Notifying, Telling};
 use crate::operation::{self, Operator};
 use crate::park::Parking;
 use crate::retention::Retention;
-use crate::runner::{IntoReport, JobContext, JobKind, Json, Raw, Runner, Typed};
+use crate::runner::{IntoReport, JobContext, JobKind, Raw, Runner, Typed};
 use crate::settings::{EngineSettings, KindSettings, SettingError};
 use crate::settle::Settles;
 use crate::shards::ShardRouter;
@@ -180,19 +180,7 @@ impl EngineBuilder {
         Fut: Future + Send + 'static,
         Fut::Output: IntoReport,
     {
-        self.runner(T::NAME, Typed { handler, codec: Json, job: PhantomData })
-    }
-
-    /// Runs jobs of a type of this program whose payload is not JSON.
-    pub fn handler_with<T, C, F, Fut>(self, codec: C, handler: F) -> EngineBuilder
-    where
-        T: JobKind,
-        C: crate::runner::Codec,
-        F: Fn(JobContext, T) -> Fut + Send + Sync + 'static,
-        Fut: Future + Send + 'static,
-        Fut::Output: IntoReport,
-    {
-        self.runner(T::NAME, Typed { handler, codec, job: PhantomData })
+        self.runner(T::NAME, Typed { handler, job: PhantomData })
     }
 
     /// Runs jobs of a kind whose payload the handler reads itself. The kind begins to exist.

@@ -1,6 +1,6 @@
 //! Lets an attempt leave to the next one how far it came.
 
-use crate::runner::{Codec, JobContext, JobKind, Json};
+use crate::runner::{JobContext, JobKind};
 use rewheel::{Category, Class, Classify};
 use rewheel_core::store::{Store, StoreError};
 use rewheel_core::{HolderId, Lease};
@@ -117,7 +117,7 @@ impl JobContext {
     /// # }
     /// ```
     pub async fn checkpoint<T: JobKind>(&self, job: &T) -> Result<(), CheckpointError> {
-        let payload = Json.encode(job).map_err(CheckpointError::Unfit)?;
+        let payload = job.encode().map_err(CheckpointError::Unfit)?;
         self.checkpoint_raw(payload).await
     }
 

@@ -12,7 +12,7 @@ use crate::submit::{self, Submit};
 use crate::supervise::EngineFailure;
 use crate::trace;
 use rewheel::CancelToken;
-use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store};
+use rewheel_core::store::{Answer, Change, Changed, Insert, Inserted, Store, StoreError};
 use rewheel_core::{
     Actor, HolderId, JobId, KindChange, KindChanged, KindEdit, KindEditWhat, KindEdited, KindName,
     NewKind, Version,
@@ -170,7 +170,7 @@ impl Engine {
     /// Writes the settings of a kind, which may begin to exist.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Settings that cannot work are [`StoreError::Rejected`]. Otherwise passes on what the store says.
     pub async fn put_kind(
         &self,
         kind: &KindName,
@@ -178,7 +178,7 @@ impl Engine {
         by: &Actor,
     ) -> Answer<()> {
         let shared = &self.inner.shared;
-        shared.store.put_kinds(&[new_kind(kind, settings)], by).await?;
+        shared.store.put_kinds(&[checked_kind(kind, settings)?], by).await?;
         shared.read_kinds().await?;
         shared.signals.look.notify_one();
         Ok(())
@@ -187,7 +187,7 @@ impl Engine {
     /// Writes the settings of a kind as [`Engine::put_kind`] does, provided that it exists and still has this version.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// As there.
     pub async fn put_kind_if(
         &self,
         kind: &KindName,
@@ -195,7 +195,7 @@ impl Engine {
         if_version: Option<Version>,
         by: &Actor,
     ) -> Answer<KindEdited> {
-        let NewKind { name, settings, takeovers_max } = new_kind(kind, settings);
+        let NewKind { name, settings, takeovers_max } = checked_kind(kind, settings)?;
         let what = KindEditWhat::Put { settings, takeovers_max };
         self.edit_kind(&KindEdit { name, what, if_version }, by).await
     }
@@ -416,6 +416,11 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("status", &self.status()).finish_non_exhaustive()
     }
+}
+
+fn checked_kind(name: &KindName, settings: &KindSettings) -> Answer<NewKind> {
+    settings.check().map_err(|why| StoreError::Rejected(why.into()))?;
+    Ok(new_kind(name, settings))
 }
 
 pub(crate) fn new_kind(name: &KindName, settings: &KindSettings) -> NewKind {

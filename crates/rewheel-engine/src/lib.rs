@@ -69,7 +69,7 @@ pub use self::operation::{
     Bulk, BulkVerb, OperateError, Operation, OperationState, Preview, Selection,
 };
 pub use self::rate::{Rate, RateError};
-pub use self::runner::{Codec, IntoReport, JobContext, JobKind, Json, Reporting, Runner};
+pub use self::runner::{IntoReport, JobContext, JobKind, Reporting, Runner};
 pub use self::settings::{
     BreakerSettings, EngineSettings, KindSettings, REGION_RULE, RunnerKind, SettingError, is_region,
 };

@@ -46,36 +46,67 @@ pub trait Runner: Send + Sync {
 ///
 /// impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
 /// ```
+///
+/// The payload is JSON, which every other language can read. A type with another format overrides
+/// `encode` and `decode`; submits, checkpoints and handlers all use these two.
+///
+/// ```
+/// use rewheel_core::{Report, State};
+/// use rewheel_engine::{Engine, JobContext, JobKind};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Resize { width: u32 }
+///
+/// impl JobKind for Resize {
+///     const NAME: &'static str = "resize";
+///
+///     fn encode(&self) -> Result<Vec<u8>, String> {
+///         Ok(self.width.to_be_bytes().to_vec())
+///     }
+///
+///     fn decode(payload: &[u8]) -> Result<Resize, String> {
+///         let bytes = payload.try_into().map_err(|_| "must be 4 bytes".to_owned())?;
+///         Ok(Resize { width: u32::from_be_bytes(bytes) })
+///     }
+/// }
+///
+/// async fn resize(ctx: JobContext, mut job: Resize) -> Result<(), Report> {
+///     job.width += 1;
+///     Ok(ctx.checkpoint(&job).await?)
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let store = rewheel_stores::connect("memory://").await?;
+/// let engine = Engine::builder(store.clone()).handler(resize).start().await?;
+/// let job = engine.submit(Resize { width: 640 }).await?;
+/// # while store.get(job.id).await?.unwrap().state().is_live() {
+/// #     tokio::task::yield_now().await;
+/// # }
+/// # let ended = store.get(job.id).await?.unwrap();
+/// # assert_eq!(ended.state(), State::Succeeded);
+/// # assert_eq!(ended.payload.unwrap(), 641_u32.to_be_bytes());
+/// # Ok(())
+/// # }
+/// ```
 pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
     /// What the kind is called everywhere.
     const NAME: &'static str;
-}
 
-/// Turns a typed job into bytes, and back.
-pub trait Codec: Send + Sync + Copy + 'static {
-    /// Writes a job.
+    /// Writes the payload.
     ///
     /// # Errors
     /// Says what cannot be written.
-    fn encode<T: Serialize>(self, job: &T) -> Result<Vec<u8>, String>;
+    fn encode(&self) -> Result<Vec<u8>, String> {
+        serde_json::to_vec(self).map_err(|error| error.to_string())
+    }
 
-    /// Reads a job.
+    /// Reads the payload.
     ///
     /// # Errors
     /// Says what is wrong with the bytes.
-    fn decode<T: DeserializeOwned>(self, payload: &[u8]) -> Result<T, String>;
-}
-
-/// Payloads as JSON: what every other language can read.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Json;
-
-impl Codec for Json {
-    fn encode<T: Serialize>(self, job: &T) -> Result<Vec<u8>, String> {
-        serde_json::to_vec(job).map_err(|error| error.to_string())
-    }
-
-    fn decode<T: DeserializeOwned>(self, payload: &[u8]) -> Result<T, String> {
+    fn decode(payload: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(payload).map_err(|error| error.to_string())
     }
 }
@@ -239,22 +270,20 @@ where
 }
 
 /// A closure that takes the payload as a type of this program.
-pub(crate) struct Typed<F, T, C> {
+pub(crate) struct Typed<F, T> {
     pub(crate) handler: F,
-    pub(crate) codec: C,
     pub(crate) job: PhantomData<fn() -> T>,
 }
 
-impl<F, T, C, Fut, R> Runner for Typed<F, T, C>
+impl<F, T, Fut, R> Runner for Typed<F, T>
 where
     F: Fn(JobContext, T) -> Fut + Send + Sync,
     T: JobKind,
-    C: Codec,
     Fut: Future<Output = R> + Send + 'static,
     R: IntoReport,
 {
     fn run(&self, context: JobContext) -> Reporting {
-        match self.codec.decode::<T>(context.payload()) {
+        match T::decode(context.payload()) {
             Ok(job) => {
                 let future = (self.handler)(context, job);
                 Box::pin(async move { future.await.into_report() })

@@ -282,6 +282,13 @@ impl KindSettings {
         if self.attempt_timeout.is_zero() {
             return wrong("attempt_timeout", "must be longer than 0s");
         }
+        if self.backoff.is_custom() {
+            // Its text is only a name, which no node could read back from the store.
+            return wrong(
+                "backoff",
+                "must not be custom: a function cannot be stored with the kind",
+            );
+        }
         self.check_ceilings()?;
         check_durations(&[
             ("attempt_timeout", self.attempt_timeout),

@@ -4,7 +4,7 @@ use crate::admission::Ticket;
 use crate::engine::Engine;
 use crate::gather;
 use crate::kinds::KindEntry;
-use crate::runner::{Codec, JobKind, Json};
+use crate::runner::JobKind;
 use crate::shared::{Command, Shared};
 use crate::trace;
 use rewheel::{Backoff, Spill};
@@ -59,7 +59,7 @@ pub struct Submit<'a> {
 
 impl<'a> Submit<'a> {
     pub(crate) fn typed<T: JobKind>(engine: &'a Engine, job: &T) -> Submit<'a> {
-        let payload = Json.encode(job).map_err(|why| field("payload", why));
+        let payload = job.encode().map_err(|why| field("payload", why));
         let new = payload.and_then(|payload| new_job(engine, T::NAME, payload));
         Submit { engine, job: new }
     }

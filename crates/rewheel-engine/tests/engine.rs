@@ -5,7 +5,9 @@ mod still;
 
 use self::still::store;
 use rewheel::{Backoff, Category, Durably, Retry, Retryable, Verdict, millis, seconds};
-use rewheel_core::store::{Change, LeaseStore, OperateStore, ReadStore, Store, What};
+use rewheel_core::store::{
+    Change, KindStore, LeaseStore, OperateStore, ReadStore, Store, StoreError, What,
+};
 use rewheel_core::{Actor, Failure, GiveUp, Job, JobId, Keep, KindName, Report, State};
 use rewheel_engine::{Engine, EngineSettings, JobContext, JobKind, KindSettings, SubmitError};
 use rewheel_stores::MemoryStore;
@@ -365,5 +367,27 @@ async fn an_idle_engine_asks_its_store_at_most_three_times_a_second() -> Tested 
     tokio::time::sleep(seconds(60)).await;
     let statements = asked.load(Ordering::SeqCst) - before;
     assert!(statements <= 180, "{statements} statements in a minute");
+    Ok(())
+}
+
+/// Its text is a name that no node can read back: such a kind would silently run nothing.
+#[tokio::test(start_paused = true)]
+async fn a_kind_with_a_backoff_that_cannot_be_stored_does_not_start() -> Tested {
+    let backoff = Backoff::custom("payday", |_| seconds(1));
+    let kind = KindSettings { backoff, ..KindSettings::default() };
+    let store = store();
+    let builder = Engine::builder(shared(&store)).kind("work", kind.clone());
+    let error = builder.start().await.expect_err("a function cannot be stored");
+    let expected =
+        "kind `work`: backoff: must not be custom: a function cannot be stored with the kind";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(store.kinds().await?, [], "nothing was stored");
+    let engine = Engine::builder(shared(&store)).start().await?;
+    let (name, by) = (KindName::parse("work")?, Actor::new("test"));
+    let refused = engine.put_kind(&name, &kind, &by).await;
+    assert!(matches!(refused, Err(StoreError::Rejected(_))), "{refused:?}");
+    let refused = engine.put_kind_if(&name, &kind, None, &by).await;
+    assert!(matches!(refused, Err(StoreError::Rejected(_))), "{refused:?}");
+    assert_eq!(store.kinds().await?, [], "nothing was stored");
     Ok(())
 }

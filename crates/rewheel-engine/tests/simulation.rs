@@ -1,14 +1,23 @@
 //! The real engine, several times over, in a world where everything fails; all from a seed.
 //!
 //! `REWHEEL_SEED=17 cargo xtask sim` replays one seed, `REWHEEL_SEEDS=1000 cargo xtask sim` runs that
-//! many.
+//! many. A replay prints everything that happened.
 
 #![expect(clippy::print_stdout, reason = "a simulation reports what it did")]
 
+#[path = "simulation/fleet.rs"]
+mod fleet;
+#[path = "simulation/model.rs"]
+mod model;
+#[path = "simulation/node.rs"]
+mod node;
+#[path = "simulation/worker.rs"]
+mod worker;
 #[path = "simulation/world.rs"]
 mod world;
 
 use rewheel_stores::Weakness;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use world::{Outcome, Rules, simulate};
 
@@ -38,6 +47,7 @@ fn every_promise_holds_for_every_seed() {
     let started = std::time::Instant::now();
     let next = AtomicU64::new(seeds().start);
     let (mut simulated, mut jobs, mut count) = (0.0, 0, 0);
+    let mut counts = BTreeMap::<_, u64>::new();
     std::thread::scope(|scope| {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let work = || {
@@ -48,14 +58,18 @@ fn every_promise_holds_for_every_seed() {
                     return outcomes;
                 }
                 let outcome = simulate(seed, &Rules::default());
+                if seeds().count() == 1 {
+                    println!("{}", outcome.story.join("\n"));
+                }
                 hold(seed, &outcome);
-                outcomes.push((outcome.simulated.as_secs_f64(), outcome.jobs));
+                outcomes.push((outcome.simulated.as_secs_f64(), outcome.jobs, outcome.counts));
             }
         };
         let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
         for thread in threads {
-            for (hours, some) in thread.join().expect("a seed broke a promise, see above") {
-                simulated += hours;
+            for (seconds, some, its) in thread.join().expect("a seed broke a promise, see above") {
+                its.into_iter().for_each(|(what, many)| *counts.entry(what).or_default() += many);
+                simulated += seconds;
                 jobs += some;
                 count += 1;
             }
@@ -68,6 +82,7 @@ fn every_promise_holds_for_every_seed() {
         f64::from(count) / took,
         simulated / 3_600.0 / took,
     );
+    println!("{counts:?}");
 }
 
 #[test]

@@ -309,7 +309,8 @@ impl Backoff {
         }
     }
 
-    pub(crate) const fn is_custom(&self) -> bool {
+    /// Returns whether it asks a function, which cannot be stored or sent elsewhere.
+    pub const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }
 

@@ -1,27 +1,35 @@
-//! A world of a few nodes, one store and much misfortune.
+//! A world of a few nodes and workers, one store and much misfortune.
 
-use rewheel::{Backoff, Category, Random, Verdict};
+use crate::fleet::{Fleet, REMOTE};
+use crate::model::{Model, Who, now};
+use crate::node::{Engines, LOOP_VERBS, Luck, Node};
+use crate::worker::{Worker, caught};
+use rewheel::Random;
 use rewheel_core::store::{
-    Change, ClockOffset, Filter, LeaseStore, OperateStore, PageRequest, ReadStore, Store, What,
+    Change, ClockOffset, Filter, KindStore, LeaseStore, OperateStore, PageRequest, ReadStore, What,
 };
-use rewheel_core::{Actor, Failure, JobId, Keep, Report, State, Status, Timestamp};
-use rewheel_engine::{Engine, EngineSettings, JobContext, KindSettings};
+use rewheel_core::{
+    Actor, JobId, Keep, KindChange, KindChanged, KindName, State, Tenant, Timestamp,
+};
+use rewheel_engine::Engine;
 use rewheel_stores::{MemoryStore, Weakness};
-use rewheel_testkit::{Fault, FaultyStore};
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Once};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 
 const NODES: usize = 3;
 
-/// How long everything goes wrong.
-const MISFORTUNE: Duration = Duration::from_secs(180);
+const WORKERS: u64 = 2;
 
-/// How long the rest may take, once nothing goes wrong any more: longer than every clock jump,
-/// backoff and takeover together.
-const RECOVERY: Duration = Duration::from_secs(3 * 3_600);
+/// How long everything goes wrong.
+const MISFORTUNE: Duration = Duration::from_secs(110);
+
+/// How long the rest may take, once nothing goes wrong any more: every backoff, takeover, slow rate and budget together. What the
+/// store's clock was turned back by comes on top.
+const RECOVERY: Duration = Duration::from_secs(1_800);
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -43,6 +51,8 @@ pub(crate) struct Outcome {
     pub(crate) jobs: usize,
     /// Everything that happened, when.
     pub(crate) story: Vec<String>,
+    /// How often what happened.
+    pub(crate) counts: BTreeMap<&'static str, u64>,
 }
 
 pub(crate) fn simulate(seed: u64, rules: &Rules) -> Outcome {
@@ -56,49 +66,37 @@ pub(crate) fn simulate(seed: u64, rules: &Rules) -> Outcome {
         let mut world = World::new(seed, rules.clone());
         world.misfortune().await;
         world.recovery().await;
-        let told = world.told.lock().expect("nobody panics with it").clone();
+        let result = world.model.result();
         Outcome {
-            violations: told.violations,
+            violations: result.violations,
             simulated: world.started.elapsed(),
             jobs: world.submitted.len(),
-            story: told.story,
+            story: result.story,
+            counts: result.counts,
         }
     })
-}
-
-#[derive(Clone, Default)]
-struct Told {
-    violations: Vec<String>,
-    story: Vec<String>,
 }
 
 struct World {
     rules: Rules,
     random: Random,
-    store: MemoryStore,
     clock: ClockOffset,
-    /// Whether the store is away, for everybody.
-    away: Arc<AtomicBool>,
-    /// Whether anything goes wrong by chance.
-    unlucky: Arc<AtomicBool>,
+    model: Arc<Model>,
+    luck: Luck,
     nodes: Vec<Node>,
+    /// Which engine each node was last.
+    who: [Who; NODES],
+    engines: Engines,
+    workers: JoinSet<()>,
+    /// How many engines were started.
+    starts: u64,
     /// Until when each node stands still.
     until: [Duration; NODES],
     away_until: Duration,
+    /// How far the store's clock was turned back, all in all.
+    turned_back: Duration,
     submitted: BTreeSet<JobId>,
-    told: Arc<Mutex<Told>>,
     started: Instant,
-}
-
-struct Node {
-    engine: Option<Engine>,
-    /// Whether the process stands still: what it asked for happens when it goes on.
-    stopped: Arc<AtomicBool>,
-}
-
-#[expect(clippy::disallowed_methods, reason = "the time of a simulation stands still by itself")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 impl World {
@@ -112,19 +110,35 @@ impl World {
         if let Some(weakness) = rules.weakness {
             store.weaken(weakness);
         }
-        let nodes = (0..NODES).map(|_| Node { engine: None, stopped: Arc::default() }).collect();
+        let random = Random::seeded(seed);
+        let model = Model::new(Fleet::new(&random), store, started);
+        let luck = Luck::default();
+        let engines = Engines::default();
+        engines.lock().expect("nothing panics with it").resize(NODES, None);
+        let mut workers = JoinSet::new();
+        for who in 0..WORKERS {
+            if model.fleet.kinds.contains_key(REMOTE) {
+                let (model, engines) = (Arc::clone(&model), Arc::clone(&engines));
+                let (luck, random) = (luck.clone(), Random::seeded(random.next()));
+                let jobs = Vec::new();
+                workers.spawn(Worker { model, engines, luck, random, who, id: None, jobs }.run());
+            }
+        }
         World {
             rules,
-            random: Random::seeded(seed),
-            store,
+            random,
             clock,
-            away: Arc::default(),
-            unlucky: Arc::new(AtomicBool::new(true)),
-            nodes,
+            model,
+            luck,
+            nodes: (0..NODES).map(|_| Node::default()).collect(),
+            who: [Who::Engine(0); NODES],
+            engines,
+            workers,
+            starts: 0,
             until: [Duration::ZERO; NODES],
             away_until: Duration::ZERO,
+            turned_back: Duration::ZERO,
             submitted: BTreeSet::new(),
-            told: Arc::default(),
             started,
         }
     }
@@ -133,223 +147,237 @@ impl World {
         self.random.next() % end
     }
 
-    fn tell(&self, what: impl Into<String>) {
-        let at = self.started.elapsed().as_millis();
-        self.told
-            .lock()
-            .expect("nobody panics with it")
-            .story
-            .push(format!("{at} {}", what.into()));
+    fn tell(&self, what: &str) {
+        self.model.tell(what);
     }
 
-    fn complain(&self, what: String) {
-        self.told.lock().expect("nobody panics with it").violations.push(what);
+    fn engine(&self, node: usize) -> Option<Engine> {
+        self.engines.lock().expect("nothing panics with it")[node].clone()
     }
 
     async fn misfortune(&mut self) {
         while self.started.elapsed() < MISFORTUNE {
-            sleep(Duration::from_millis(self.below(500))).await;
+            sleep(Duration::from_millis(self.below(400))).await;
             let node = usize::try_from(self.below(NODES as u64)).unwrap_or(0);
             match self.below(100) {
-                0..60 => self.submit(node).await,
-                60..70 => self.start(node).await,
-                70..73 => self.kill(node),
-                73..76 => self.stand_still(node).await,
-                76..78 => self.store_goes_away().await,
-                78..79 => self.jump(),
-                79..81 => self.take_for_dead(node).await,
+                0..52 => self.submit(node, 1).await,
+                52..55 => self.submit(node, 8).await,
+                55..65 => self.start(node).await,
+                65..67 => self.kill(node),
+                67..69 => self.stand_still(node),
+                69..71 => self.store_goes_away(),
+                71..72 => self.jump().await,
+                72..74 => self.take_for_dead(node).await,
+                74..78 => self.pause_or_resume().await,
+                78..81 => self.dependency_changes(),
+                81..84 => self.let_a_loop_panic(node),
                 _ => self.change().await,
             }
             self.go_on();
-            for violation in self.store.violations() {
-                self.complain(violation);
+            self.replace_failed().await;
+            self.check_caps().await;
+            for violation in self.model.store.violations() {
+                self.model.complain(violation);
             }
         }
     }
 
     /// Nothing goes wrong any more: everything must end.
     async fn recovery(&mut self) {
-        self.unlucky.store(false, Ordering::SeqCst);
+        self.luck.is_over.store(true, Ordering::SeqCst);
+        self.luck.down.store(false, Ordering::SeqCst);
         self.until = [Duration::ZERO; NODES];
         self.away_until = Duration::ZERO;
         self.go_on();
-        for node in 0..NODES {
-            self.start(node).await;
+        for node in &self.nodes {
+            node.panics.lock().expect("nothing panics with it").take();
         }
-        let ends = self.started.elapsed() + RECOVERY;
+        for kind in self.kinds() {
+            self.change_kind(&kind, &KindChange::Resume).await;
+        }
+        self.tell("nothing goes wrong any more");
+        let mut is_alone = self.leave_one_alone();
+        let ends = self.started.elapsed() + RECOVERY + self.turned_back;
         loop {
+            self.replace_failed().await;
+            is_alone &= (0..NODES).any(|node| self.engine(node).is_some());
+            for node in 0..NODES {
+                if !is_alone {
+                    self.start(node).await;
+                }
+            }
             self.resume_all().await;
             let live = Filter {
                 states: vec![State::Scheduled, State::Leased, State::Paused],
                 ..Filter::default()
             };
-            let left = self.store.list(&live, &PageRequest::first(1_000)).await;
+            let left = self.model.store.list(&live, &PageRequest::first(1_000)).await;
             let left = left.expect("the store itself never fails").items;
             if left.is_empty() {
                 break;
             }
             if self.started.elapsed() > ends {
                 for job in left {
-                    let (state, fence) = (job.state(), job.fence);
-                    self.complain(format!("job {} is still {state}, fence {fence}", job.id));
+                    let (state, fence, lane) = (job.state(), job.fence, &job.lane);
+                    self.model.complain(format!(
+                        "job {} of {lane:?} is still {state}, fence {fence}",
+                        job.id
+                    ));
                 }
                 break;
             }
             sleep(Duration::from_secs(5)).await;
         }
-        self.check().await;
-        for node in &self.nodes {
-            if let Some(engine) = &node.engine {
-                engine.kill();
+        if self.workers.try_join_next().is_some() {
+            self.model.complain("a worker ended by itself".to_owned());
+        }
+        self.workers.abort_all();
+        self.model.check_end(&self.submitted).await;
+        (0..NODES).for_each(|node| self.kill(node));
+    }
+
+    /// Often one engine must do all that is left: the one whose loops panicked most. Others would hide that it does not work.
+    fn leave_one_alone(&mut self) -> bool {
+        let running = (0..NODES).filter(|node| self.engine(*node).is_some());
+        let last = running.max_by_key(|node| self.model.panics_of(self.who[*node]));
+        let Some(last) = last.filter(|_| self.below(3) > 0) else { return false };
+        (0..NODES).filter(|node| *node != last).for_each(|node| self.kill(node));
+        self.model.count("one engine left");
+        true
+    }
+
+    fn kinds(&self) -> Vec<KindName> {
+        let names = self.model.fleet.kinds.keys();
+        names.map(|name| KindName::parse(name).expect("a good name")).collect()
+    }
+
+    fn has_caps(&self) -> bool {
+        self.model.fleet.tenants.values().any(|tenant| tenant.jobs_max.is_some())
+    }
+
+    /// No tenant has more live jobs than it may have.
+    async fn check_caps(&self) {
+        for (name, settings) in &self.model.fleet.tenants {
+            let Some(most) = settings.jobs_max else { continue };
+            let live = Filter {
+                states: vec![State::Scheduled, State::Leased, State::Paused],
+                tenant: Some(Tenant::parse(name).expect("a good name")),
+                ..Filter::default()
+            };
+            self.model.count("looks at jobs_max");
+            let page = self.model.store.list(&live, &PageRequest::first(1_000)).await;
+            let count = page.expect("the store itself never fails").items.len();
+            if count as u64 > most {
+                self.model.complain(format!("{count} live jobs of {name}: jobs_max is {most}"));
             }
         }
     }
 
-    async fn check(&self) {
-        for id in &self.submitted {
-            match self.store.get(*id).await.expect("the store itself never fails") {
-                None => self.complain(format!("job {id} was acknowledged, and is lost")),
-                Some(job) if job.state().is_live() => {}
-                Some(job) => self.tell(format!("{id} is {} at last", job.state())),
+    async fn submit(&mut self, node: usize, count: usize) {
+        let Some(engine) = self.engine(node) else { return };
+        let kinds = self.kinds();
+        let kind = &kinds[self.below(kinds.len() as u64) as usize];
+        for _ in 0..count {
+            if !self.submit_one(&engine, kind).await {
+                return;
             }
-        }
-        let books = self.store.books().await.expect("the store itself never fails");
-        if books.missing() != 0 {
-            self.complain(format!("the books do not balance: {books:?}"));
         }
     }
 
-    async fn submit(&mut self, node: usize) {
-        let Some(engine) = self.nodes[node].engine.clone() else { return };
+    /// Returns whether there was an answer.
+    async fn submit_one(&mut self, engine: &Engine, kind: &KindName) -> bool {
         let delay = Duration::from_millis([0, 0, 50, 2_000, 20_000][self.below(5) as usize]);
         let key = format!("key-{}", self.below(400));
-        let mut submit = engine.submit_raw("work", Vec::new()).delay(delay);
+        let mut submit = engine.submit_raw(kind.as_str(), Vec::new()).delay(delay);
         if self.below(3) == 0 {
             submit = submit.key(&key);
         }
         if self.below(6) == 0 {
             submit = submit.deadline_in(delay + Duration::from_secs(self.below(90) + 1));
         }
-        // Who does not wait for the answer may not count on the job; nor may we.
-        let answer = tokio::time::timeout(Duration::from_secs(2), submit).await;
-        if let Ok(Ok(receipt)) = answer {
-            self.tell(format!("{} submitted", receipt.id));
-            self.submitted.insert(receipt.id);
+        if self.below(2) == 0 {
+            submit = submit.tenant(["acme", "beta", "gamma"][self.below(3) as usize]);
         }
+        if self.below(3) == 0 {
+            submit = submit.shard_key(&format!("shard-{}", self.below(4)));
+        }
+        // Without an answer in time the job cannot be counted on.
+        let answer = timeout(Duration::from_secs(2), caught(submit.into_future())).await;
+        if let Ok(Some(Ok(receipt))) = answer {
+            self.tell(&format!("{} of {kind} submitted", receipt.id));
+            self.submitted.insert(receipt.id);
+            return true;
+        }
+        false
     }
 
     async fn start(&mut self, node: usize) {
-        if self.nodes[node].engine.is_some() {
+        if self.engine(node).is_some() {
             return;
         }
-        let settings = EngineSettings {
-            name: format!("node-{node}"),
-            places: 8,
-            grace: Duration::from_secs(20),
-            // Some wait for their answers longer than others take them to be alive.
-            statement_timeout: Duration::from_secs([10, 120][self.below(2) as usize]),
-            ..EngineSettings::default()
-        };
-        let kind = KindSettings {
-            attempts_max: 6,
-            attempt_timeout: Duration::from_secs(10),
-            backoff: Backoff::exponential(Duration::from_millis(200)).max(Duration::from_secs(30)),
-            sticky_max: Duration::from_secs(2),
-            ..KindSettings::default()
-        };
-        let mut builder = Engine::builder(self.store_of(node))
-            .settings(settings)
-            .random(Random::seeded(self.random.next()))
-            .kind("work", kind)
-            .raw_handler("work", self.handler());
+        self.starts += 1;
+        let (name, who) = (format!("node-{node}"), Who::Engine(self.starts));
+        self.who[node] = who;
+        self.nodes[node].panics.lock().expect("nothing panics with it").take();
+        let its = &self.nodes[node];
+        let mut builder = its.builder(name, who, &self.model, &self.luck, &self.random);
         if !self.rules.self_audit {
             builder = builder.without_self_audit();
         }
-        let started = tokio::time::timeout(Duration::from_secs(10), builder.start()).await;
+        let started = timeout(Duration::from_secs(10), builder.start()).await;
         if let Ok(Ok(engine)) = started {
-            self.tell(format!("node {node} started as {}", engine.status().holder));
-            self.nodes[node].engine = Some(engine);
-        }
-    }
-
-    fn store_of(&self, node: usize) -> Arc<dyn Store> {
-        let (away, unlucky) = (Arc::clone(&self.away), Arc::clone(&self.unlucky));
-        let stopped = Arc::clone(&self.nodes[node].stopped);
-        let random = Random::seeded(self.random.next());
-        let inner: Arc<dyn Store> = Arc::new(self.store.clone());
-        Arc::new(FaultyStore::in_weather(inner, move |_verb| {
-            let (away, unlucky) = (Arc::clone(&away), Arc::clone(&unlucky));
-            let (stopped, random) = (Arc::clone(&stopped), random.clone());
-            Box::pin(async move {
-                sleep(Duration::from_millis(random.next() % 5)).await;
-                while stopped.load(Ordering::SeqCst) {
-                    sleep(Duration::from_millis(20)).await;
-                }
-                if away.load(Ordering::SeqCst) {
-                    return Some(Fault::Before);
-                }
-                let is_unlucky = unlucky.load(Ordering::SeqCst) && random.next() % 50 == 0;
-                is_unlucky.then(|| Fault::ALL[(random.next() % 3) as usize])
-            })
-        }))
-    }
-
-    /// Works, fails, panics, takes too long; and looks whether its lease was taken away unfairly.
-    fn handler(
-        &self,
-    ) -> impl Fn(JobContext) -> std::pin::Pin<Box<dyn Future<Output = Report> + Send>>
-    + Send
-    + Sync
-    + 'static
-    + use<> {
-        let (store, told) = (self.store.clone(), Arc::clone(&self.told));
-        let random = Random::seeded(self.random.next());
-        move |context: JobContext| {
-            let (store, told, random) = (store.clone(), Arc::clone(&told), random.clone());
-            Box::pin(async move {
-                sleep(Duration::from_millis(random.next() % 3_000)).await;
-                if random.next() % 30 == 0 {
-                    sleep(Duration::from_secs(20)).await;
-                }
-                assert!(random.next() % 60 != 0, "planned");
-                look_at_lease(&store, &told, &context).await;
-                let failure = Failure::new(Category::Io, None, "planned");
-                match random.next() % 10 {
-                    0..6 => Report::Done,
-                    6 => Report::Snooze(Duration::from_secs(1)),
-                    _ => Report::Failed { verdict: Verdict::Retry, failure },
-                }
-            })
+            self.tell(&format!("node {node} is {who:?}, {}", engine.status().holder));
+            self.engines.lock().expect("nothing panics with it")[node] = Some(engine);
         }
     }
 
     fn kill(&mut self, node: usize) {
-        if let Some(engine) = self.nodes[node].engine.take() {
-            self.tell(format!("node {node} killed"));
+        let engine = self.engines.lock().expect("nothing panics with it")[node].take();
+        if let Some(engine) = engine {
+            self.tell(&format!("node {node} killed"));
             engine.kill();
+        }
+    }
+
+    /// A loop of a node panics at its next call.
+    fn let_a_loop_panic(&self, node: usize) {
+        if self.engine(node).is_some() {
+            let verb = LOOP_VERBS[self.below(LOOP_VERBS.len() as u64) as usize];
+            *self.nodes[node].panics.lock().expect("nothing panics with it") = Some(verb);
+        }
+    }
+
+    /// The process of an engine that failed by itself is ended.
+    async fn replace_failed(&mut self) {
+        for node in 0..NODES {
+            let Some(engine) = self.engine(node) else { continue };
+            if timeout(Duration::ZERO, engine.failed()).await.is_ok() {
+                self.model.count("engines failed");
+                self.kill(node);
+            }
         }
     }
 
     /// Others take a node for dead that is not.
     async fn take_for_dead(&self, node: usize) {
-        let Some(engine) = &self.nodes[node].engine else { return };
-        let _ = self.store.leave(engine.status().holder).await;
-        self.tell(format!("node {node} is taken for dead"));
+        let Some(engine) = self.engine(node) else { return };
+        let _ = self.model.store.leave(engine.status().holder).await;
+        self.tell(&format!("node {node} is taken for dead"));
     }
 
     /// A process stops for a moment, or for longer than others wait for it.
-    async fn stand_still(&mut self, node: usize) {
+    fn stand_still(&mut self, node: usize) {
         let seconds = if self.below(2) == 0 { self.below(8) } else { 35 + self.below(50) };
         self.until[node] = self.started.elapsed() + Duration::from_secs(seconds);
         self.nodes[node].stopped.store(true, Ordering::SeqCst);
-        self.tell(format!("node {node} stops for {seconds} s"));
+        self.tell(&format!("node {node} stops for {seconds} s"));
     }
 
-    async fn store_goes_away(&mut self) {
-        let seconds = if self.below(2) == 0 { self.below(8) } else { 20 + self.below(40) };
+    fn store_goes_away(&mut self) {
+        let seconds = if self.below(2) == 0 { self.below(8) } else { 20 + self.below(20) };
         self.away_until = self.started.elapsed() + Duration::from_secs(seconds);
-        self.away.store(true, Ordering::SeqCst);
-        self.tell(format!("the store goes away for {seconds} s"));
+        self.luck.away.store(true, Ordering::SeqCst);
+        self.tell(&format!("the store goes away for {seconds} s"));
     }
 
     /// Lets go on whatever has stood still for long enough.
@@ -361,18 +389,46 @@ impl World {
             }
         }
         if now >= self.away_until {
-            self.away.store(false, Ordering::SeqCst);
+            self.luck.away.store(false, Ordering::SeqCst);
         }
     }
 
-    fn jump(&mut self) {
-        let by = Duration::from_secs(self.below(600));
+    /// At least as far as a lease is long: what was leased before can be told from what was leased after.
+    async fn jump(&mut self) {
+        let by = Duration::from_secs(60 + self.below(120));
         if self.below(2) == 0 {
             self.clock.advance(by);
         } else {
             self.clock.turn_back(by);
+            self.turned_back += by;
         }
+        self.model.jumped().await;
         self.tell("the store's clock jumps");
+    }
+
+    fn dependency_changes(&self) {
+        let was_down = self.luck.down.fetch_xor(true, Ordering::SeqCst);
+        self.tell(if was_down { "the dependency is back" } else { "the dependency is down" });
+    }
+
+    async fn pause_or_resume(&self) {
+        let kinds = self.kinds();
+        let kind = &kinds[self.below(kinds.len() as u64) as usize];
+        let is_paused = self.model.is_paused(kind);
+        let change = if is_paused { KindChange::Resume } else { KindChange::Pause };
+        self.change_kind(kind, &change).await;
+    }
+
+    async fn change_kind(&self, kind: &KindName, change: &KindChange) {
+        let changed = self.model.store.change_kind(kind, change, &Actor::new("person")).await;
+        // It does not exist before the first engine names it.
+        let Ok(KindChanged::Applied(_)) = changed else { return };
+        self.tell(&format!("{kind}: {change:?}"));
+        if *change == KindChange::Pause {
+            self.model.paused(kind).await;
+        } else {
+            self.model.resumed(kind);
+        }
     }
 
     /// A person pauses, resumes, cancels or retries some job.
@@ -387,45 +443,30 @@ impl World {
             0 => What::Pause,
             1 => What::Resume,
             2 => What::Cancel,
+            // No cap refuses what a person wants to run again.
+            _ if self.has_caps() => What::Resume,
             _ => What::Retry,
         };
         let changes = [Change::new(job, what)];
-        let answer = self.store.change(&changes, &Actor::new("person"), Keep::default()).await;
-        self.tell(format!("{job} changed: {answer:?}"));
+        let store = &self.model.store;
+        let answer = store.change(&changes, &Actor::new("person"), Keep::default()).await;
+        self.tell(&format!("{job} changed: {answer:?}"));
     }
 
     async fn resume_all(&self) {
         let paused = Filter { states: vec![State::Paused], ..Filter::default() };
-        let page = self.store.list(&paused, &PageRequest::first(1_000)).await;
+        let page = self.model.store.list(&paused, &PageRequest::first(1_000)).await;
         let changes: Vec<Change> = page
             .expect("the store itself never fails")
             .items
             .iter()
             .map(|job| Change::new(job.id, What::Resume))
             .collect();
-        let _ = self.store.change(&changes, &Actor::new("person"), Keep::default()).await;
+        let _ = self.model.store.change(&changes, &Actor::new("person"), Keep::default()).await;
     }
 }
 
-/// A lease ends by its own holder's hand, or by a takeover, or at the deadline. If it is gone
-/// otherwise, somebody wrote who may not.
-async fn look_at_lease(store: &MemoryStore, told: &Mutex<Told>, context: &JobContext) {
-    let mine = context.job();
-    let Status::Leased { holder, .. } = mine.status else { return };
-    let Ok(Some(job)) = store.get(mine.id).await else { return };
-    let is_mine = matches!(job.status, Status::Leased { holder: now, .. } if now == holder)
-        && job.fence == mine.fence;
-    let is_late = job.failure.as_ref().is_some_and(|f| f.category() == Category::Deadline);
-    if !is_mine && job.takeovers == mine.takeovers && !is_late {
-        let (state, fence) = (job.state(), job.fence);
-        told.lock().expect("nobody panics with it").violations.push(format!(
-            "job {} was taken from its holder: fence {} of a lease without a takeover, now {state} with fence {fence}",
-            mine.id, mine.fence
-        ));
-    }
-}
-
-/// Panics of handlers are part of the plan; others are worth reading.
+/// Panics of handlers and of store calls are part of the plan; others are worth reading.
 fn be_quiet_about_planned_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -133,7 +133,8 @@ impl World {
         self.jobs
             .values()
             .filter(|row| after.is_none_or(|after| row.job.id > after))
-            .filter(|row| row.holder() == Some(holder) && row.leased.plus(older_than) <= now)
+            .filter(|row| row.holder() == Some(holder))
+            .filter(|row| older_than.is_zero() || row.leased.plus(older_than) <= now)
             .map(|row| Lease { job: row.job.id, fence: row.job.fence })
             .take(limit)
             .collect()

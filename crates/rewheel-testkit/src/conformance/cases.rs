@@ -221,7 +221,7 @@ macro_rules! store_conformance {
             held {
                 lists_the_holders_own_leases,
                 lists_page_by_page,
-                leaves_out_what_is_younger_than_asked_for,
+                leaves_out_what_is_younger_than_asked_for, lists_everything_when_the_clock_was_set_back,
                 leaves_out_what_was_let_go,
                 lists_a_sticky_retry_under_its_new_fence,
                 lists_what_an_insert_leased,

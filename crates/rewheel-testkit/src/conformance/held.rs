@@ -63,6 +63,13 @@ pub async fn leaves_out_what_is_younger_than_asked_for(subject: &Subject) {
     assert_eq!(older(seconds(10)).await, both);
 }
 
+/// A holder that asks for everything gets it, also after the clock was set back.
+pub async fn lists_everything_when_the_clock_was_set_back(subject: &Subject) {
+    let (holder, leases) = lease_many(subject, 2).await;
+    subject.clock.turn_back(seconds(3_600));
+    assert_eq!(held(subject, holder).await, leases);
+}
+
 /// What was settled, given back or taken over is not found.
 pub async fn leaves_out_what_was_let_go(subject: &Subject) {
     let (holder, leases) = lease_many(subject, 4).await;

@@ -37,8 +37,8 @@ pin_project! {
     #[repr(u8)]
     enum State<Fut, E> {
         New,
-        // The first attempt of a plain call.
-        First { #[pin] attempt: Fut },
+        // The first attempt of a plain call. `started` is `NEVER` until it was not ready at once.
+        First { #[pin] attempt: Fut, started: Moment },
         // Anything else that is not over.
         Later { #[pin] phase: Phase<Fut>, past: Past<E> },
         Over,
@@ -92,9 +92,9 @@ where
             return self.start(cx);
         };
         let attempt = this.operation.invoke(Attempt::first(&this.setup.policy));
-        this.state.set(State::First { attempt });
+        this.state.set(State::First { attempt, started: Moment::NEVER });
         let polled = match this.state.as_mut().project() {
-            StateProjection::First { attempt } => attempt.poll(cx),
+            StateProjection::First { attempt, .. } => attempt.poll(cx),
             StateProjection::New | StateProjection::Later { .. } | StateProjection::Over => {
                 Poll::Pending
             }
@@ -139,7 +139,7 @@ where
     #[inline]
     fn poll_attempt(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Poll<Result<T, E>>> {
         match self.project().state.project() {
-            StateProjection::First { attempt } => Some(attempt.poll(cx)),
+            StateProjection::First { attempt, .. } => Some(attempt.poll(cx)),
             StateProjection::Later { phase, .. } => match phase.project() {
                 PhaseProjection::Running { attempt } | PhaseProjection::Timed { attempt, .. } => {
                     Some(attempt.poll(cx))
@@ -295,9 +295,8 @@ where
         let first = Past::new(this.setup);
         let past = match this.state.as_mut().project() {
             StateProjection::Later { past, .. } => std::mem::replace(past, first),
-            StateProjection::New | StateProjection::First { .. } | StateProjection::Over => {
-                first.started_at(this.setup.take_start())
-            }
+            StateProjection::First { started, .. } => first.started_at(*started),
+            StateProjection::New | StateProjection::Over => first,
         };
         this.state.set(State::Over);
         past
@@ -306,9 +305,15 @@ where
     /// Asks whether the attempt that is still running must end.
     fn poll_interruption(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Interruption> {
         let this = self.project();
-        let StateProjection::Later { phase, past } = this.state.project() else {
-            this.setup.keep_start();
-            return Poll::Pending;
+        let (phase, past) = match this.state.project() {
+            StateProjection::Later { phase, past } => (phase, past),
+            StateProjection::First { started, .. } => {
+                if *started == Moment::NEVER {
+                    *started = this.setup.clock().now();
+                }
+                return Poll::Pending;
+            }
+            StateProjection::New | StateProjection::Over => return Poll::Pending,
         };
         Progress::new(this.setup, past).note_start();
         if is_cancelled(this.setup.cancelled(), cx) {
@@ -367,6 +372,9 @@ impl<F, A, Fut, E, J, H, O: Options> std::fmt::Debug for RetryFuture<F, A, Fut, 
                 Past::<E>::new(&self.setup).attempt(&self.setup)
             }
         };
-        f.debug_struct("RetryFuture").field("attempt", &attempt).finish_non_exhaustive()
+        f.debug_struct("RetryFuture")
+            .field("policy", &self.setup.policy)
+            .field("attempt", &attempt)
+            .finish_non_exhaustive()
     }
 }

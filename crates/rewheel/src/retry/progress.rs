@@ -1,7 +1,7 @@
 //! What async and blocking retries share: everything but the waiting.
 
 use super::options::{Options, Setup};
-use super::{Attempt, Hooks, Position, Retrying, Step, UNLIMITED};
+use super::{Attempt, Hooks, Position, Retrying, Step};
 use crate::cancel::CancelToken;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
@@ -253,19 +253,6 @@ impl<O: Options> Setup<O> {
             let elapsed = self.clock().now().since(started);
             observer.observe(&Event::Succeeded { name, attempts, elapsed });
         }
-    }
-
-    /// Keeps the time of the start of a plain call until its first attempt has ended. Such a call
-    /// has no deadline, so there is a place for it that costs the others nothing.
-    pub(super) fn keep_start(&mut self) {
-        if self.policy.deadline == UNLIMITED {
-            self.policy.deadline = self.clock().now().as_nanos();
-        }
-    }
-
-    /// Returns what was kept, if anything was; else `NEVER`.
-    pub(super) const fn take_start(&mut self) -> Moment {
-        Moment::from_nanos(std::mem::replace(&mut self.policy.deadline, UNLIMITED))
     }
 
     /// Marks this thread while an attempt runs, if this retry would repeat it.

@@ -220,7 +220,9 @@ pub(in super::super) fn held(
     limit: usize,
 ) -> Result<Vec<Lease>, Trouble> {
     let Some(number) = tx.number(holder)? else { return Ok(Vec::new()) };
-    let since = tx.now.as_millis().saturating_sub(millis(older_than));
+    // The clock may have been set back since they were leased.
+    let all = older_than.is_zero();
+    let since = if all { i64::MAX } else { tx.now.as_millis().saturating_sub(millis(older_than)) };
     let after = after.map(|job| job.to_bytes().to_vec()).unwrap_or_default();
     let statement = tx.sql(include_str!("../sql/held.sql"))?;
     let mut statement = statement.get();

@@ -15,6 +15,16 @@ fn poll<R>(call: impl Future<Output = R>) -> Poll<R> {
     pin!(call).poll(&mut Context::from_waker(Waker::noop()))
 }
 
+#[test]
+fn a_policy_stays_the_same_while_a_first_attempt_runs() {
+    let call = || std::future::pending::<Result<(), Failure>>();
+    let mut call = pin!(call.retry(POLICY).into_future());
+    let before = format!("{call:?}");
+    assert!(before.contains(&format!("{POLICY:?}")), "{before}");
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(format!("{call:?}"), before);
+}
+
 /// Tells when it is dropped.
 struct Told<'a>(&'a RefCell<Vec<&'static str>>);
 
