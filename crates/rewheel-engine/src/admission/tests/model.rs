@@ -116,7 +116,6 @@ impl Model {
             window: 4,
             failure_ratio: 0.5,
             open_for: seconds(5),
-            ..BreakerSettings::default()
         };
         let plain = KindSettings::default();
         world.put("guarded", KindSettings { breaker: Some(breaker), ..plain.clone() });
