@@ -3,7 +3,7 @@
 //! [`Machine`](machine::Machine) is a state machine without I/O. It owns what is known of kinds and tenants, the slots of the
 //! engine, rates, retry budgets, breakers, parking, ramps and probes. It is told facts and asked three questions:
 //!
-//! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves room, so that two claims never count on the same.
+//! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves room, so that two claims never count on the same room.
 //! - [`admit`](Admission::admit): may this job run now? Run with a [`Ticket`], wait, return or put off, each with a reason.
 //! - [`why`](Admission::why): the same, for a person who asks why a job waits. Takes nothing.
 //!
@@ -204,6 +204,11 @@ impl Admission {
     /// Returns how many attempts of a kind have ended here.
     pub(crate) fn ended(&self, kind: &KindName) -> u64 {
         self.machine().find(kind).map_or(0, |kind| kind.ended)
+    }
+
+    /// Returns how many attempts of a tenant have ended here.
+    pub(crate) fn ended_of(&self, tenant: &Tenant) -> u64 {
+        self.machine().tenants.known(Some(tenant)).map_or(0, |tenant| tenant.ended)
     }
 
     /// Returns how many slots are free.

@@ -3,13 +3,14 @@
 pub(crate) mod limited;
 mod turns;
 
-use self::limited::Limited;
+use self::limited::{Asked, Found, Limited};
 use self::turns::{Candidate, Given, Turns};
 use crate::admission::{Fact, Reservation};
 use crate::shared::{Command, Shared, Waiting};
 use crate::supervise;
 use rewheel_core::store::{
-    Answer, Claim, FleetLimit, LaneHead, Leased, LimitWait, LimitedClaim, StoreError, Visit, Watch,
+    Answer, Claim, FleetLimit, LaneHead, Leased, LimitedClaim, LimitedClaimed, StoreError, Visit,
+    Watch,
 };
 use rewheel_core::{KindName, Lane, Limits, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +36,9 @@ pub(crate) struct Claims {
     on_the_way: JoinSet<Claimed>,
     /// How many jobs those may bring.
     asked: usize,
-    /// How many claims may be on their way at once.
+    /// How many claims may be on their way at once, beside one of lanes with limits over the fleet.
     hands: usize,
+    is_limited_on_the_way: bool,
 }
 
 /// What a claim brought.
@@ -48,8 +50,8 @@ struct Claimed {
     has_failed: bool,
     /// By lanes.
     given: Vec<Given>,
-    /// What held up lanes with limits over the fleet.
-    waits: Vec<(FleetLimit, Option<LimitWait>)>,
+    /// What was found out about limits over the fleet; nothing for a claim of lanes without them.
+    found: Option<Vec<Found>>,
 }
 
 impl Claims {
@@ -64,13 +66,16 @@ impl Claims {
             on_the_way: JoinSet::new(),
             asked: 0,
             hands: 1,
+            is_limited_on_the_way: false,
         }
     }
 
     pub(crate) async fn run(mut self) {
         let mut rest = Duration::ZERO;
         while !self.shared.is_stopping() {
-            let has_hand = self.on_the_way.len() < self.hands;
+            // A limited claim may wait for other engines: it keeps no other claim waiting.
+            let plain = self.on_the_way.len() - usize::from(self.is_limited_on_the_way);
+            let has_hand = plain < self.hands;
             if has_hand && rest.is_zero() {
                 rest = self.tick().await;
                 continue;
@@ -96,7 +101,14 @@ impl Claims {
         let claimed = claimed?;
         self.asked -= claimed.asked;
         self.turns.note(&claimed.given, claimed.asked);
-        self.limited.note(&self.shared, &claimed.waits);
+        if let Some(found) = &claimed.found {
+            self.is_limited_on_the_way = false;
+            self.limited.note(&self.shared, found);
+            return (claimed.has_failed || claimed.has_more).then_some(match claimed.has_failed {
+                true => self.shared.settings.poll,
+                false => Duration::ZERO,
+            });
+        }
         self.hands = if claimed.has_more && claimed.count >= MANY { 2 } else { 1 };
         match claimed {
             Claimed { has_failed: true, .. } => Some(self.shared.settings.poll),
@@ -153,10 +165,13 @@ impl Claims {
         let rest = if self.after.is_some() { Duration::ZERO } else { rest };
         let rest = self.limited.next(self.shared.clock.now()).unwrap_or(rest).min(rest);
         // A probe is one more: what others have must not take the room of what unparks a kind.
-        let limit = limit + plain.probes;
+        let limit = limit + plain.probe_count();
         self.send(plain, limit);
         let limit = limited.visits.iter().map(|visit| visit.limit).sum::<usize>();
-        self.send(limited, limit.min(Limits::BATCH_MAX));
+        if !self.is_limited_on_the_way && limit > 0 {
+            self.is_limited_on_the_way = true;
+            self.send(limited, limit.min(Limits::BATCH_MAX));
+        }
         Ok(rest)
     }
 
@@ -211,11 +226,11 @@ impl Claims {
             let plan = if is_limited { &mut limited } else { &mut plain };
             let Some(kind) = shared.kind(&offer.lane.kind) else { continue };
             let grant = plan.reservation.reserve(offer.lane, offer.jobs);
-            plan.probes += usize::from(grant.is_probe && grant.jobs > 0);
             if offer.is_open {
                 plan.turns.push(Given::nothing_yet(&offer, grant.jobs));
             }
             if grant.jobs > 0 {
+                plan.probes.push(grant.is_probe);
                 limited::add(&mut plan.limits, offer.lane, grant.fleet);
                 plan.visits.push(Visit {
                     lane: offer.lane.clone(),
@@ -233,29 +248,36 @@ impl Claims {
 /// What one claim is to bring.
 struct Plan {
     visits: Vec<Visit>,
-    /// Lanes that could give something, those among them that others leave no room for.
+    /// Lanes that could give something, including those that other lanes leave no room for.
     turns: Vec<Given>,
     /// Limits over the fleet that hold for the lanes.
     limits: Vec<FleetLimit>,
-    /// How many of the visits are probes of parked kinds.
-    probes: usize,
+    /// Which of the visits are probes of parked kinds.
+    probes: Vec<bool>,
     reservation: Reservation,
 }
 
 impl Plan {
     fn new(reservation: Reservation) -> Plan {
-        Plan { visits: Vec::new(), turns: Vec::new(), limits: Vec::new(), probes: 0, reservation }
+        let (visits, turns, limits, probes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Plan { visits, turns, limits, probes, reservation }
     }
 
-    /// Where a probe is asked for, the other visits together get no more than the limit: it must have room behind them.
+    fn probe_count(&self) -> usize {
+        self.probes.iter().filter(|is_probe| **is_probe).count()
+    }
+
+    /// Where a probe is asked for, the other visits together get no more than the limit: what is above it is for the probe.
     fn leave_room_for_probes(&mut self, limit: usize) {
-        if self.probes == 0 {
+        if self.probe_count() == 0 {
             return;
         }
-        let mut rest = limit + self.probes;
-        for visit in &mut self.visits {
-            visit.limit = visit.limit.min(rest);
-            rest -= visit.limit;
+        let mut rest = limit;
+        for (visit, is_probe) in self.visits.iter_mut().zip(&self.probes) {
+            if !is_probe {
+                visit.limit = visit.limit.min(rest);
+                rest -= visit.limit;
+            }
         }
         self.visits.retain(|visit| visit.limit > 0);
     }
@@ -267,7 +289,11 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
     let call = shared.leases.calls.begin();
     let holder = shared.holder();
     let is_within_fleet = !limits.is_empty();
-    let (leased, waits) = match fetch(&shared, &visits, limits, limit).await {
+    let asked: Vec<Asked> = limits
+        .into_iter()
+        .map(|limit| (limit.clone(), limited::ended(&shared, &limit.of)))
+        .collect();
+    let (leased, found) = match fetch(&shared, &visits, asked, limit).await {
         Ok(brought) => brought,
         Err(error) => {
             if let StoreError::HolderDead(_) = error {
@@ -277,14 +303,14 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
                 tracing::debug!(%error, "claim failed");
             }
             call.end();
-            let (given, waits) = (Vec::new(), Vec::new());
+            let (given, found) = (Vec::new(), is_within_fleet.then(Vec::new));
             return Claimed {
                 asked: limit,
                 count: 0,
                 has_more: false,
                 has_failed: true,
                 given,
-                waits,
+                found,
             };
         }
     };
@@ -306,26 +332,33 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         let _ = shared.signals.to_dispatch.send(Command::Leased(jobs));
     }
     call.end();
-    Claimed { asked: limit, count, has_more, has_failed: false, given, waits }
+    Claimed { asked: limit, count, has_more, has_failed: false, given, found }
 }
 
-/// What a claim brought, and what held up which limit.
-type Brought = (Vec<Leased>, Vec<(FleetLimit, Option<LimitWait>)>);
+/// What a claim brought, and what it found out about limits over the fleet.
+type Brought = (Vec<Leased>, Option<Vec<Found>>);
 
 async fn fetch(
     shared: &Shared,
     visits: &[Visit],
-    limits: Vec<FleetLimit>,
+    asked: Vec<Asked>,
     limit: usize,
 ) -> Answer<Brought> {
     let holder = shared.holder();
-    if limits.is_empty() {
+    if asked.is_empty() {
         let claim = Claim { holder, visits, horizon: shared.settings.horizon, limit };
-        return Ok((shared.store.claim(&claim).await?, Vec::new()));
+        return Ok((shared.store.claim(&claim).await?, None));
     }
+    let limits: Vec<FleetLimit> = asked.iter().map(|(limit, _)| limit.clone()).collect();
     let claim = LimitedClaim { holder, visits, limit, limits: &limits };
-    let claimed = shared.store.claim_limited(&claim).await?;
-    Ok((claimed.leased, limits.into_iter().zip(claimed.waits).collect()))
+    let LimitedClaimed { leased, waits } = shared.store.claim_limited(&claim).await?;
+    let found = asked.into_iter().zip(waits).map(|(asked, wait)| Found {
+        has_leased: leased.iter().any(|one| asked.0.of.covers(&one.job.lane)),
+        asked,
+        wait,
+    });
+    let found = found.collect();
+    Ok((leased, Some(found)))
 }
 
 /// What each lane gave.

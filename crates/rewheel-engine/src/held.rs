@@ -29,8 +29,8 @@ struct Seen {
 }
 
 impl Engine {
-    /// Says of each job why it waits, as far as this engine knows; nothing for those that run, have ended, are not due yet, or will
-    /// run at once. Where the store's clock says `now`.
+    /// Says of each job why it waits, as far as this engine knows, where the store's clock says `now`. Nothing for jobs that run, have
+    /// ended or will run at once, and for those that only wait for their time.
     ///
     /// # Errors
     /// Passes on what the store says: limits over the fleet are counted there.

@@ -170,5 +170,7 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
         }
         part.iter().for_each(|lease| shared.leases.forget(*lease));
     }
+    // What they counted for is free before others are asked for.
+    drop(jobs);
     shared.signals.look.notify_one();
 }

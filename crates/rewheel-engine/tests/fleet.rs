@@ -123,7 +123,8 @@ async fn a_tenant_runs_no_more_than_its_fleet_slots() -> Tested {
     for _ in 0..20 {
         one.submit_raw("pay", Vec::new()).tenant("acme").await?;
     }
-    drain(&store, seconds(60)).await?;
+    // Forty attempts of 100 ms, two at a time, and backoffs: no slot stays free for long.
+    drain(&store, seconds(6)).await?;
     assert!(runs.most() <= 2, "{} ran at once", runs.most());
     for engine in [one, other] {
         engine.shutdown(seconds(1)).await;
@@ -178,5 +179,63 @@ async fn a_repeated_keyed_submit_uses_up_no_pass() -> Tested {
         assert_eq!(runs.count(), 1, "at {rate}");
         engine.shutdown(seconds(1)).await;
     }
+    Ok(())
+}
+
+/// A limit that was reached is asked for again at once when a person changes it.
+#[tokio::test(start_paused = true)]
+async fn a_changed_slow_rate_holds_from_the_last_start() -> Tested {
+    let (store, runs) = (Arc::new(store()), Runs::default());
+    let rated = |rate: &str| -> Result<KindSettings, Box<dyn std::error::Error>> {
+        Ok(KindSettings { rate: Some(rate.parse()?), attempts_max: 1, ..KindSettings::default() })
+    };
+    let engine =
+        start(&store, "a", rated("1/h")?, TenantSettings::default(), millis(1), &runs).await?;
+    for _ in 0..3 {
+        engine.submit_raw("pay", Vec::new()).await?;
+    }
+    tokio::time::sleep(seconds(30)).await;
+    assert_eq!(runs.count(), 1);
+    let (kind, by) = (rewheel_core::KindName::parse("pay")?, rewheel_core::Actor::new("ops"));
+    engine.put_kind(&kind, &rated("1/10s")?, &by).await?;
+    tokio::time::sleep(seconds(25)).await;
+    assert_eq!(runs.count(), 3);
+    assert!(runs.closest() >= seconds(10), "two starts within {:?}", runs.closest());
+    engine.shutdown(seconds(1)).await;
+    Ok(())
+}
+
+/// An engine without a free slot takes no more than one job of a limited kind: the others are for engines that have time.
+#[tokio::test(start_paused = true)]
+async fn a_busy_engine_does_not_sit_on_the_slots_of_the_fleet() -> Tested {
+    let store = Arc::new(store());
+    let (busy, free) = (Runs::default(), Runs::default());
+    let kind = KindSettings { fleet_concurrency_max: Some(4), ..KindSettings::default() };
+    let tenant = TenantSettings::default();
+    let one = Engine::builder(Arc::clone(&store) as Arc<dyn Store>)
+        .settings(EngineSettings {
+            name: "busy".to_owned(),
+            places: 4,
+            ..EngineSettings::default()
+        })
+        .kind("pay", kind.clone())
+        .raw_handler("pay", move |context| busy.clone().run(millis(10), context.job().attempt))
+        .raw_handler("long", |_| std::future::pending::<Report>())
+        .raw_handler("longer", |_| std::future::pending::<Report>())
+        .start()
+        .await?;
+    for _ in 0..4 {
+        one.submit_raw("long", Vec::new()).await?;
+        one.submit_raw("longer", Vec::new()).await?;
+    }
+    tokio::time::sleep(seconds(2)).await;
+    let other = start(&store, "free", kind, tenant, millis(10), &free).await?;
+    for _ in 0..40 {
+        other.submit_raw("pay", Vec::new()).await?;
+    }
+    tokio::time::sleep(seconds(10)).await;
+    assert!(free.count() >= 70, "{} of 80 attempts", free.count());
+    one.kill();
+    other.shutdown(seconds(1)).await;
     Ok(())
 }

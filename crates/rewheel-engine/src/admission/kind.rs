@@ -174,6 +174,7 @@ impl KindState {
     /// The kind was deleted. What still runs ends.
     pub(super) fn forget(&mut self) {
         self.runs = false;
+        (self.bucket, self.budget, self.health) = (None, None, None);
     }
 
     /// Returns what this engine's own attempts say, unless a person has decided.
@@ -246,10 +247,17 @@ impl KindState {
         if self.load.only_old_runs() { room.max(usize::from(self.load.fresh() == 0)) } else { room }
     }
 
+    /// Returns whether a worker must be asked what it has: the kind recovers, or has a limit for each worker.
+    pub(super) fn counts_workers(&self, worker: HolderId) -> bool {
+        self.concurrency_max.is_some()
+            || self.load.is_ramping()
+            || self.condition(worker) == Condition::Probing
+    }
+
     /// Returns how many jobs of it a worker may claim that has so many.
     pub(super) fn worker_room(&self, has: usize) -> usize {
         let own = self.concurrency_max.unwrap_or(usize::MAX).saturating_sub(has);
-        own.min(self.load.ramp().unwrap_or(usize::MAX))
+        own.min(self.load.ramp().unwrap_or(usize::MAX).saturating_sub(has))
     }
 
     /// Returns why an attempt may not begin, as far as the kind alone is concerned.

@@ -80,6 +80,11 @@ impl Load {
         self.queued
     }
 
+    /// Returns how many were asked for or wait.
+    pub(super) const fn waiting(&self) -> usize {
+        self.asked + self.queued
+    }
+
     /// Returns how many were asked for, wait or run.
     pub(super) const fn all(&self) -> usize {
         self.fresh() + self.old

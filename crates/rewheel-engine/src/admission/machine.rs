@@ -235,14 +235,21 @@ impl Machine {
         let Some(kind) = self.find_mut(&lane.kind) else { return Grant::default() };
         let of_kind = kind.room(me, share, freed, now);
         let is_probe = kind.is_probed_by(me);
-        let fleet_of_kind = kind.fleet;
+        let (fleet_of_kind, wait_of_kind) = (kind.fleet, kind.load.waiting());
+        let free = self.slots.saturating_sub(self.running);
         let tenant = self.tenants.of(lane.tenant.as_ref(), now);
         let of_tenant = tenant.room(of_tenants, now);
         let fleet_of_tenant = tenant.fleet;
-        let jobs = match is_probe {
+        let mut jobs = match is_probe {
             true => of_kind.min(1),
             false => wanted.min(of_kind).min(of_tenant),
         };
+        // A job that waits here has a slot or a start of the fleet that another engine could use: beyond free slots one waits at
+        // most.
+        let limits = [(fleet_of_kind, wait_of_kind), (fleet_of_tenant, tenant.load.waiting())];
+        for (_, waiting) in limits.iter().filter(|(rule, _)| !rule.is_none() && !is_probe) {
+            jobs = jobs.min(free.max(1).saturating_sub(*waiting));
+        }
         tenant.load.ask(jobs);
         if let Some(kind) = self.find_mut(&lane.kind) {
             kind.load.ask(jobs);
@@ -374,6 +381,7 @@ impl Machine {
         }
         if let Some(tenant) = self.tenants.known(tenant) {
             tenant.load.end(0);
+            tenant.ended += 1;
         }
     }
 

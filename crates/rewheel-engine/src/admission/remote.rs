@@ -11,6 +11,8 @@ use rewheel_core::{Failure, HolderId, KindName, Lane};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerGrant {
     pub(crate) jobs: usize,
+    /// Whether its one job is the probe of a parked kind.
+    pub(crate) is_probe: bool,
     /// Limits over the fleet: of its kind and of its tenant.
     pub(crate) fleet: [FleetRule; 2],
 }
@@ -36,9 +38,12 @@ impl Admission {
         let Some(kind) = machine.find_mut(&lane.kind) else { return WorkerGrant::default() };
         let wanted = match kind.condition(worker) {
             Condition::Closed(..) => 0,
-            Condition::Probing => wanted.min(1),
+            // The store gives a prober one job. Of a kind whose breaker is half open each worker gets one.
+            Condition::Probing if kind.is_parked() => wanted.min(1),
+            Condition::Probing => wanted.min(1_usize.saturating_sub(has.of_kind)),
             Condition::Well => wanted.min(kind.worker_room(has.of_kind)),
         };
+        let is_probe = kind.is_probed_by(worker);
         let (of_kind, passes) = (kind.fleet, kind.bucket.as_mut().map(|bucket| bucket.whole(now)));
         let tenant = machine.tenants.of(lane.tenant.as_ref(), now);
         let of_tenant = tenant.fleet;
@@ -48,7 +53,7 @@ impl Admission {
         if let Some(bucket) = machine.find_mut(&lane.kind).and_then(|kind| kind.bucket.as_mut()) {
             (0..jobs).for_each(|_| bucket.take());
         }
-        WorkerGrant { jobs, fleet: [of_kind, of_tenant] }
+        WorkerGrant { jobs, is_probe, fleet: [of_kind, of_tenant] }
     }
 
     /// Says why a worker would get no job of a lane now, and until when. Takes nothing.
@@ -74,6 +79,16 @@ impl Admission {
         let mut machine = self.machine();
         let kind = machine.find_mut(kind).filter(|kind| kind.is_parked())?;
         std::mem::take(&mut kind.is_probe_due).then(|| kind.generation())
+    }
+
+    /// Returns whether a worker's claim of kinds must know what the worker has.
+    pub(crate) fn counts_workers<'k>(
+        &self,
+        worker: HolderId,
+        mut kinds: impl Iterator<Item = &'k KindName>,
+    ) -> bool {
+        let machine = self.machine();
+        kinds.any(|kind| machine.find(kind).is_some_and(|kind| kind.counts_workers(worker)))
     }
 
     /// Takes back the passes of jobs that did not come.
@@ -110,9 +125,14 @@ impl Admission {
         let spoke = spoke.map(|_| failure.as_deref().map_or(Ok(()), Err));
         let mut machine = self.machine();
         let Some(id) = machine.id_of(kind) else { return };
+        let slots = machine.slots();
         let Some(kind) = machine.kind(id) else { return };
         if let (Some(budget), Some(spoke)) = (&mut kind.budget, spoke) {
             budget.note(spoke.is_ok());
+        }
+        if spoke.is_none() {
+            // Nothing is wrong with its dependency.
+            kind.load.succeeded(slots);
         }
         let evidence = if kind.is_probed_by(worker) {
             Some(Evidence::Probe(kind.generation()))

@@ -26,6 +26,8 @@ pub(super) struct Tenants {
 #[derive(Debug, Default)]
 pub(super) struct TenantState {
     pub(super) load: Load,
+    /// How many of its attempts have ended.
+    pub(super) ended: u64,
     concurrency_max: Option<usize>,
     pub(super) fleet: FleetRule,
     bucket: Option<Bucket>,
@@ -38,6 +40,7 @@ impl TenantState {
         set_rate(&mut bucket, rate, living, now);
         TenantState {
             load: Load::default(),
+            ended: 0,
             concurrency_max: settings.concurrency_max,
             fleet: FleetRule::new(settings.fleet_concurrency_max, settings.rate),
             bucket,

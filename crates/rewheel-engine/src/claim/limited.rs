@@ -25,18 +25,34 @@ pub(super) struct Limited {
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
+    /// The limit as it was: once it is changed, the wait is over.
+    rule: FleetRule,
     until: Moment,
     /// How long it was waited for a slot of the fleet.
     wait: Duration,
-    /// How many attempts of the kind had ended here: one more may have freed a slot.
+    /// How many attempts under the limit had ended here before the claim: one more may have freed a slot.
     ended: Option<u64>,
+}
+
+/// A limit of a claim on its way, and how many attempts under it had ended here by then.
+pub(super) type Asked = (FleetLimit, u64);
+
+/// What a claim found out about a limit.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) asked: Asked,
+    pub(super) wait: Option<LimitWait>,
+    /// Whether it leased jobs under the limit.
+    pub(super) has_leased: bool,
 }
 
 impl Limited {
     /// Takes note of what a claim found.
-    pub(super) fn note(&mut self, shared: &Shared, waits: &[(FleetLimit, Option<LimitWait>)]) {
+    pub(super) fn note(&mut self, shared: &Shared, all: &[Found]) {
         let now = shared.clock.now();
-        for (limit, wait) in waits {
+        for Found { asked: (limit, ended), wait, has_leased } in all {
+            let rule =
+                FleetRule { concurrency_max: limit.concurrency_max, interval: limit.interval };
             let held = match wait {
                 None => {
                     self.held.remove(&limit.of);
@@ -44,13 +60,14 @@ impl Limited {
                 }
                 // Counted in whole milliseconds by the store.
                 Some(LimitWait::Rate(wait)) => {
-                    let wait = wait.saturating_add(Duration::from_millis(1));
-                    Held { until: now.plus(wait), wait: Duration::ZERO, ended: None }
+                    let until = now.plus(wait.saturating_add(Duration::from_millis(1)));
+                    Held { rule, until, wait: Duration::ZERO, ended: None }
                 }
                 Some(LimitWait::Concurrency) => {
-                    let before = self.held.get(&limit.of).map_or(Duration::ZERO, |held| held.wait);
+                    let before = self.held.get(&limit.of).filter(|_| !has_leased);
+                    let before = before.map_or(Duration::ZERO, |held| held.wait);
                     let wait = (2 * before).clamp(FULL_FIRST, shared.settings.poll.max(FULL_FIRST));
-                    Held { until: now.plus(wait), wait, ended: Some(ended(shared, &limit.of)) }
+                    Held { rule, until: now.plus(wait), wait, ended: Some(*ended) }
                 }
             };
             self.held.insert(limit.of.clone(), held);
@@ -65,11 +82,11 @@ impl Limited {
         if self.held.is_empty() {
             return false;
         }
-        let kind = LimitOf::Kind(lane.kind.clone());
-        let tenant = lane.tenant.clone().map(LimitOf::Tenant);
-        let mut limits = std::iter::once(kind).chain(tenant);
-        limits.any(|of| {
-            let held = self.held.get(&of).filter(|held| now < held.until);
+        let [of_kind, of_tenant] = shared.admission.fleet_rules(lane);
+        let kind = (LimitOf::Kind(lane.kind.clone()), of_kind);
+        let tenant = lane.tenant.clone().map(|tenant| (LimitOf::Tenant(tenant), of_tenant));
+        std::iter::once(kind).chain(tenant).any(|(of, rule)| {
+            let held = self.held.get(&of).filter(|held| held.rule == rule && now < held.until);
             held.is_some_and(|held| held.ended.is_none_or(|seen| seen == ended(shared, &of)))
         })
     }
@@ -91,11 +108,11 @@ impl Limited {
     }
 }
 
-fn ended(shared: &Shared, of: &LimitOf) -> u64 {
+/// Returns how many attempts under a limit have ended here.
+pub(super) fn ended(shared: &Shared, of: &LimitOf) -> u64 {
     match of {
         LimitOf::Kind(kind) => shared.admission.ended(kind),
-        // How many of a tenant have ended is not counted.
-        LimitOf::Tenant(_) => 0,
+        LimitOf::Tenant(tenant) => shared.admission.ended_of(tenant),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Leases jobs to a worker.
 
 use super::{RemoteWorker, WorkerError};
-use crate::admission::WorkerHas;
+use crate::admission::{Ask, Suspect, WorkerHas};
 use crate::kinds::KindEntry;
 use crate::shared::Shared;
 use crate::{budget, claim};
@@ -74,7 +74,6 @@ impl RemoteWorker<'_> {
         if names.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        // Lanes of a parked kind are found only while a holder may probe it.
         self.take_probes(&names).await?;
         let due = self.due_lanes(&names).await?;
         if due.is_empty() {
@@ -82,12 +81,21 @@ impl RemoteWorker<'_> {
         }
         let has = self.has(&known).await?;
         let plan = plan(shared, self.id, &known, &has, due, limit);
-        if plan.visits.is_empty() && plan.limited.is_empty() {
+        if plan.is_empty() {
             return Ok(Vec::new());
         }
         let leased = self.fetch(&plan, limit).await;
         give_passes_back(shared, &plan, leased.as_deref().unwrap_or_default());
-        let leased = self.keep(leased?, &known).await?;
+        let leased = leased?;
+        let leases: Vec<Lease> = leased.iter().map(Leased::lease).collect();
+        let leased = match self.keep(leased, &known).await {
+            Ok(kept) => kept,
+            Err(error) => {
+                // The worker hears of none of them.
+                let _ = shared.store.give_back(self.id, &leases, shared.keep_ended()).await;
+                return Err(error);
+            }
+        };
         let (from, to) = (Some(State::Scheduled), State::Leased);
         shared.reports.meters.claim_batch.note(leased.len() as u64);
         for leased in &leased {
@@ -120,9 +128,22 @@ impl RemoteWorker<'_> {
     async fn fetch(&self, plan: &Plan, limit: usize) -> Answer<Vec<Leased>> {
         let (shared, holder) = (self.shared(), self.id);
         let mut leased = Vec::new();
-        if !plan.limited.is_empty() {
-            let claim = LimitedClaim { holder, visits: &plan.limited, limit, limits: &plan.limits };
-            leased = shared.store.claim_limited(&claim).await?.leased;
+        if !plan.probes.is_empty() {
+            // First, and by themselves: other lanes must not take the room of the job that unparks a kind.
+            let (visits, limit) = (&plan.probes, plan.probes.len().min(limit));
+            let claim = Claim { holder, visits, horizon: Duration::ZERO, limit };
+            leased = shared.store.claim(&claim).await?;
+        }
+        let left = limit.saturating_sub(leased.len());
+        if !plan.limited.is_empty() && left > 0 {
+            let (visits, limits) = (&plan.limited, &plan.limits);
+            let claim = LimitedClaim { holder, visits, limit: left, limits };
+            match shared.store.claim_limited(&claim).await {
+                Ok(more) => leased.extend(more.leased),
+                // The others are leased: the worker hears of them.
+                Err(error) if leased.is_empty() => return Err(error),
+                Err(error) => tracing::debug!(%error, "claim for a worker failed"),
+            }
         }
         let limit = limit.saturating_sub(leased.len());
         if !plan.visits.is_empty() && limit > 0 {
@@ -146,30 +167,27 @@ impl RemoteWorker<'_> {
         known: &BTreeMap<&KindName, Arc<KindEntry>>,
     ) -> Result<Vec<Leased>, WorkerError> {
         let shared = self.shared();
-        let mut later = self.unpaid(&leased);
-        later.extend(self.suspects_apart(&leased, known).await?);
+        let mut later = self.suspects_apart(&leased, known).await?;
+        let unpaid = self.unpaid(leased.iter().filter(|one| !later.contains_key(&one.job.id)));
+        later.extend(unpaid);
         if !later.is_empty() {
             let settlements: Vec<Settlement> = later.values().cloned().collect();
             shared.store.settle(self.id, &settlements).await?;
         }
         let is_kept = |one: &Leased| !later.contains_key(&one.job.id);
-        let leased: Vec<Leased> = leased.into_iter().filter(is_kept).collect();
+        let (leased, put_off): (Vec<_>, Vec<_>) = leased.into_iter().partition(is_kept);
+        put_off.iter().for_each(|one| shared.admission.worker_returns(&one.job.lane, 1));
         // A takeover counts against a suspect only if its start was recorded.
         let is_suspect = |leased: &&Leased| leased.job.is_suspect();
         let suspects: Vec<Lease> = leased.iter().filter(is_suspect).map(Leased::lease).collect();
-        if !suspects.is_empty()
-            && let Err(error) = shared.store.start(self.id, &suspects).await
-        {
-            // The worker hears of none of them.
-            let leases: Vec<Lease> = leased.iter().map(Leased::lease).collect();
-            let _ = shared.store.give_back(self.id, &leases, shared.keep_ended()).await;
-            return Err(error.into());
+        if !suspects.is_empty() {
+            shared.store.start(self.id, &suspects).await?;
         }
         Ok(leased)
     }
 
     /// Retries that no budget pays for.
-    fn unpaid(&self, leased: &[Leased]) -> BTreeMap<JobId, Settlement> {
+    fn unpaid<'l>(&self, leased: impl Iterator<Item = &'l Leased>) -> BTreeMap<JobId, Settlement> {
         let shared = self.shared();
         let mut unpaid = BTreeMap::new();
         for one in leased {
@@ -260,8 +278,8 @@ impl RemoteWorker<'_> {
     async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> Answer<Has> {
         let shared = self.shared();
         let mut has = Has::default();
-        let is_free = |kind: &Arc<KindEntry>| kind.settings.concurrency_max.is_none();
-        if known.values().all(is_free) && !shared.intake.caps.limit_concurrency() {
+        let counts = shared.admission.counts_workers(self.id, known.keys().copied());
+        if !counts && !shared.intake.caps.limit_concurrency() {
             return Ok(has);
         }
         let leases = shared.store.held(self.id, Duration::ZERO, None, Limits::BATCH_MAX).await?;
@@ -301,14 +319,22 @@ impl Has {
 #[derive(Debug, Default)]
 struct Plan {
     visits: Vec<Visit>,
+    /// Lanes of parked kinds that the worker may probe.
+    probes: Vec<Visit>,
     /// Lanes with limits over the fleet.
     limited: Vec<Visit>,
     limits: Vec<FleetLimit>,
 }
 
+impl Plan {
+    fn is_empty(&self) -> bool {
+        self.visits.is_empty() && self.probes.is_empty() && self.limited.is_empty()
+    }
+}
+
 /// Takes back the passes of jobs that did not come.
 fn give_passes_back(shared: &Shared, plan: &Plan, leased: &[Leased]) {
-    for visit in plan.visits.iter().chain(&plan.limited) {
+    for visit in plan.visits.iter().chain(&plan.probes).chain(&plan.limited) {
         let came = leased.iter().filter(|leased| leased.job.lane == visit.lane).count();
         shared.admission.worker_returns(&visit.lane, visit.limit.saturating_sub(came));
     }
@@ -325,6 +351,13 @@ fn plan(
 ) -> Plan {
     // Chance is as fair as turns, and needs no memory that engines would have to share.
     due.sort_by_cached_key(|head| (std::cmp::Reverse(head.lane.priority), shared.random.next()));
+    // Lanes that would give nothing hide no others.
+    due.retain(|head| {
+        let (kind, tenant) = (&head.lane.kind, head.lane.tenant.as_ref());
+        let suspect = Suspect::No;
+        let ask = Ask { kind, tenant, is_retry: false, suspect, is_within_fleet: true };
+        shared.admission.why_for_workers(worker, &ask).is_none()
+    });
     due.truncate(Limits::LANES_MAX);
     let share = limit.div_ceil(due.len().max(1)).max(1);
     let mut plan = Plan::default();
@@ -343,7 +376,11 @@ fn plan(
         asked.count(&head.lane, grant.jobs);
         let is_limited = grant.fleet.iter().any(|rule| !rule.is_none());
         claim::limited::add(&mut plan.limits, &head.lane, grant.fleet);
-        let visits = if is_limited { &mut plan.limited } else { &mut plan.visits };
+        let visits = match (is_limited, grant.is_probe) {
+            (true, _) => &mut plan.limited,
+            (false, true) => &mut plan.probes,
+            (false, false) => &mut plan.visits,
+        };
         visits.push(Visit {
             lane: head.lane,
             limit: grant.jobs,

@@ -3,8 +3,8 @@
 use super::{RemoteWorker, WorkerError};
 use crate::{attempt, budget, park, trace};
 use rewheel_core::store::{Answer, Outcome, Settled, Settlement, StoreError, halving};
-use rewheel_core::{Job, JobId, KindName, Lease, Report, State, Status, Timestamp};
-use std::collections::BTreeMap;
+use rewheel_core::{Failure, Job, JobId, KindName, Lease, Report, State, Status, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What became of an attempt that a worker made.
@@ -27,6 +27,21 @@ pub enum WorkerSettled {
     Lost,
 }
 
+/// What a result says about the dependency of its kind.
+struct Said {
+    spoke: Option<Result<(), Failure>>,
+    /// Whether it is a retry that succeeded.
+    has_retried_well: bool,
+}
+
+impl Said {
+    fn of(result: &WorkerResult, job: Option<&Job>) -> Said {
+        let is_done = matches!(result.report, Report::Done);
+        let has_retried_well = is_done && job.is_some_and(budget::is_retry);
+        Said { spoke: park::speaks(&result.report), has_retried_well }
+    }
+}
+
 impl RemoteWorker<'_> {
     /// Writes what became of attempts that a worker made, by the rules and the policy of their kinds.
     /// One answer for each, in order.
@@ -42,11 +57,14 @@ impl RemoteWorker<'_> {
         let ids: Vec<JobId> = results.iter().map(|result| result.lease.job).collect();
         let live = shared.store.live(&ids).await?;
         let live: BTreeMap<JobId, Job> = live.into_iter().map(|job| (job.id, job)).collect();
+        self.hear_of_probes(live.values()).await?;
         let has_deadlines = live.values().any(|job| job.deadline.is_some());
         let now = if has_deadlines { Some(shared.store.now().await?) } else { None };
         let mut settlements: Vec<Settlement> = Vec::with_capacity(results.len());
         let mut kinds = BTreeMap::new();
+        let mut said = Vec::with_capacity(results.len());
         for result in results {
+            said.push(Said::of(&result, live.get(&result.lease.job)));
             let settlement = match live.get(&result.lease.job) {
                 Some(job) => {
                     kinds.insert(job.id, job.lane.kind.clone());
@@ -63,7 +81,15 @@ impl RemoteWorker<'_> {
         }
         let answers = halving(&settlements, |part| shared.store.settle(self.id, part)).await?;
         let mut settled = Vec::with_capacity(settlements.len());
-        for (settlement, answer) in settlements.iter().zip(answers) {
+        for ((settlement, answer), said) in settlements.iter().zip(answers).zip(said) {
+            let kind = kinds.get(&settlement.lease.job);
+            if let (Ok(Settled::Applied(_)), Some(kind)) = (&answer, kind) {
+                // Only what is durable counts, and once.
+                shared.admission.worker_spoke(self.id, kind, said.spoke.as_ref());
+                if said.has_retried_well {
+                    shared.admission.worker_succeeded(kind);
+                }
+            }
             settled.push(self.settled(settlement, answer, &kinds)?);
         }
         // Results that arrive before the sweep still count. Where none does, the worker must hear that it expired.
@@ -72,6 +98,20 @@ impl RemoteWorker<'_> {
             return Err(WorkerError::Expired(self.id));
         }
         Ok(settled)
+    }
+
+    /// Reads kinds that are parked here while another holder may probe them: this worker may have taken the right at another engine.
+    async fn hear_of_probes(&self, jobs: impl Iterator<Item = &Job>) -> Answer<()> {
+        let shared = self.shared();
+        let kinds: BTreeSet<KindName> = jobs.map(|job| job.lane.kind.clone()).collect();
+        let is_news = |name: &KindName| {
+            let parked = shared.kind(name).and_then(|kind| kind.parked.clone());
+            parked.is_some_and(|parked| parked.prober != Some(self.id))
+        };
+        if kinds.iter().any(is_news) {
+            shared.read_kinds().await?;
+        }
+        Ok(())
     }
 
     async fn is_expired(&self) -> Answer<bool> {
@@ -91,13 +131,6 @@ impl RemoteWorker<'_> {
         let WorkerResult { lease, report, took } = result;
         let is_mine = matches!(&job.status, Status::Leased { holder, .. } if *holder == self.id);
         let is_current = is_mine && job.fence == lease.fence;
-        if is_current {
-            let spoke = park::speaks(&report);
-            shared.admission.worker_spoke(self.id, &job.lane.kind, spoke.as_ref());
-            if budget::is_retry(job) && matches!(report, Report::Done) {
-                shared.admission.worker_succeeded(&job.lane.kind);
-            }
-        }
         let settlement = attempt::settlement_of(shared, &kind, job, deadline_in, report, took);
         if is_current {
             trace::settled(job, kind.policy(job).attempts_max, &settlement);

@@ -112,11 +112,7 @@ impl Model {
         let limited =
             TenantSettings { concurrency_max: Some(TENANT_MAX), ..TenantSettings::default() };
         let mut world = World::new(SLOTS, &[("a", limited)]);
-        let breaker = BreakerSettings {
-            window: 4,
-            failure_ratio: 0.5,
-            open_for: seconds(5),
-        };
+        let breaker = BreakerSettings { window: 4, failure_ratio: 0.5, open_for: seconds(5) };
         let plain = KindSettings::default();
         world.put("guarded", KindSettings { breaker: Some(breaker), ..plain.clone() });
         world.put("rated", KindSettings { rate: Some(RATE), ..plain.clone() });
