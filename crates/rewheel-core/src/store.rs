@@ -105,7 +105,7 @@ pub trait WorkStore: Send + Sync {
     /// counts, whatever claim leased it, also of a dead holder until it is swept. So a slot is free again when its job is
     /// settled, given back or taken over, and none is ever lost. Limited claims of one limit are served one after the other.
     ///
-    /// With an [`interval`](FleetLimit::interval) a claim leases at most one job under that limit, and only if the last start is
+    /// With an [`interval`](field@FleetLimit::interval) a claim leases at most one job under that limit, and only if the last start is
     /// so long ago by the store's clock. Time without starts does not add up: no two starts are closer than the interval,
     /// whatever holders join, die or restart. A changed interval counts from the last start. A claim that leases nothing
     /// takes nothing.
