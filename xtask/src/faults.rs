@@ -97,7 +97,7 @@ mod tests {
         check("--store postgres --cell fill-pool", &["postgres::fill_pool::"]);
         check("--cell kill-node", &["sqlite::kill_node::", "postgres::kill_node::"]);
         let all: Vec<String> = modules(&[]).unwrap();
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 9);
     }
 
     #[test]

@@ -319,12 +319,14 @@ impl Machine {
             return of_kind;
         }
         let is_probe = kind.condition(me) == Condition::Probing;
+        // Attempts that hang do not count against the one that finds out whether the dependency is back.
+        let has_hung = is_probe && kind.load.only_old_runs();
         if running >= slots && !kind.load.only_old_runs() {
             return Some(Refused::Wait(Held::by(HeldBecause::Concurrency)));
         }
         let fleet = is_probe || ask.is_within_fleet;
         let tenant = self.tenants.of(ask.tenant, now);
-        if let Some(refused) = tenant.refuses(of_tenants, (is_probe, fleet), now) {
+        if let Some(refused) = tenant.refuses(of_tenants, (has_hung, fleet), now) {
             return Some(refused);
         }
         let must_wait = match ask.suspect {

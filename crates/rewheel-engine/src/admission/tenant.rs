@@ -66,19 +66,19 @@ impl TenantState {
         self.load.all() >= self.wanted().min(share).saturating_mul(2)
     }
 
-    /// Returns why an attempt may not begin. A probe has to find out for all whether a dependency is back: of the limits only
-    /// rates hold for it.
+    /// Returns why an attempt may not begin. Where old attempts hang, a probe has to find out for all whether their dependency is
+    /// back: then only rates hold for it.
     pub(super) fn refuses(
         &mut self,
         share: usize,
-        (is_probe, is_within_fleet): (bool, bool),
+        (is_beside_hung, is_within_fleet): (bool, bool),
         now: Moment,
     ) -> Option<Refused> {
         if !self.fleet.is_none() && !is_within_fleet {
             return Some(Refused::Return(Held::by(HeldBecause::TenantLimit)));
         }
         let most = share.min(self.concurrency_max.unwrap_or(usize::MAX));
-        if self.load.running() >= most && !is_probe {
+        if self.load.running() >= most && !is_beside_hung {
             return Some(Refused::Wait(Held::by(HeldBecause::TenantLimit)));
         }
         let wait = self.bucket.as_mut()?.wait(now);

@@ -76,6 +76,7 @@ pub(in super::super) fn kinds_since(
     while let Some(row) = rows.next()? {
         kinds.push(read_kind(row)?);
     }
+    kinds.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(KindsSince { at, all: false, kinds })
 }
 
