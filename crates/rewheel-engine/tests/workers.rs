@@ -1,6 +1,6 @@
 //! Workers in other processes, as an engine serves them.
 
-#![expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
+#![expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 
 #[path = "support/still.rs"]
 mod still;

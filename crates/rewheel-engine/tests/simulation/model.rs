@@ -97,7 +97,7 @@ impl Drop for Run {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time of a simulation stands still by itself")]
+#[expect(clippy::disallowed_methods, reason = "the time of a simulation is simulated")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }

@@ -63,7 +63,7 @@ impl Luck {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// Whether the process stands still: what it asked for happens when it goes on.
+    /// Whether the process is suspended: what it asked for happens when it resumes.
     pub(crate) stopped: Arc<AtomicBool>,
     /// The call that panics next.
     pub(crate) panics: Arc<Mutex<Option<Verb>>>,

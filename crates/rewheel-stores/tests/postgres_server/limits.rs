@@ -16,7 +16,7 @@ async fn claim(node: &Node, interval: Option<u64>) -> usize {
     node.store.claim_limited(&claim).await.expect("a claim").leased.len()
 }
 
-/// Listed jobs stay on the shelf of those that are due, in the way of whoever counts.
+/// Listed jobs stay on the shelf of those that are due, where a count finds them, too.
 #[tokio::test]
 async fn a_limited_claim_is_never_listed() {
     let schema = Schema::fresh();

@@ -1,4 +1,4 @@
-//! Admission with a clock that stands still, and kinds and tenants to play with.
+//! Admission with a manual clock, and kinds and tenants for tests.
 
 use crate::admission::{Admission, Admit, Ask, Fact, InHand, KindFact, Round, Setup, Suspect};
 use crate::settings::KindSettings;

@@ -12,7 +12,7 @@ fn check_wait(wait: Option<LimitWait>, expected: Duration) {
     assert!(left <= expected && left + seconds(5) > expected, "{left:?}, not {expected:?}");
 }
 
-/// One job is started, then another an interval later, whoever asks.
+/// One job is started, then another an interval later, by any holder.
 pub async fn starts_one_job_in_an_interval(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     let jobs = fill(subject, &lane("charge"), 5).await;
