@@ -220,7 +220,7 @@ impl KindState {
     pub(super) fn room(
         &mut self,
         holder: HolderId,
-        share: usize,
+        (share, mine): (usize, usize),
         freed: u64,
         now: Moment,
     ) -> usize {
@@ -243,7 +243,7 @@ impl KindState {
         // A fleet slot is a lease: one that waits here for a slot of the engine is a slot that no other engine has.
         let own = if self.fleet.is_none() { own } else { own.min(share) };
         let all = self.load.all();
-        let room = self.load.room(share).min(ahead.min(own).saturating_sub(all));
+        let room = self.load.room(share, mine).min(ahead.min(own).saturating_sub(all));
         if self.load.only_old_runs() { room.max(usize::from(self.load.fresh() == 0)) } else { room }
     }
 

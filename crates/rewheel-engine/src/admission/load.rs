@@ -100,11 +100,13 @@ impl Load {
     }
 
     /// Returns how many more jobs to ask for, where up to `most` may run: nearly as many again wait, so that no slot waits for
-    /// the store. A fifth less, so that there is always room to claim other jobs.
-    pub(super) fn room(&self, most: usize) -> usize {
+    /// the store. A fifth less, so that there is always room to claim other jobs. Of the jobs
+    /// that were asked for only those of the same claim count here, `mine`: the engine's room for all jobs bounds the others, and
+    /// claims from a store far away must overlap.
+    pub(super) fn room(&self, most: usize, mine: usize) -> usize {
         let most = most.saturating_mul(2).saturating_sub(most.div_ceil(5));
         let of_ramp = self.ramp.map_or(usize::MAX, |ramp| ramp.saturating_sub(self.fresh()));
-        most.saturating_sub(self.all()).min(of_ramp)
+        most.saturating_sub(self.queued + self.running() + mine).min(of_ramp)
     }
 
     /// Returns whether the ramp allows one more attempt.
@@ -168,9 +170,9 @@ mod tests {
         }
         assert_eq!(rounds, [1, 2, 4, 8]);
         (0..8).for_each(|_| load.failed());
-        assert_eq!(load.room(100), 8);
+        assert_eq!(load.room(100, 0), 8);
         (0..20).for_each(|_| load.failed());
-        assert_eq!(load.room(100), 1);
+        assert_eq!(load.room(100, 0), 1);
     }
 
     #[test]
@@ -188,7 +190,7 @@ mod tests {
         let mut load = Load::default();
         load.ramp_up();
         (0..4).for_each(|_| load.succeeded(4));
-        assert_eq!(load.room(10), 18);
+        assert_eq!(load.room(10, 0), 18);
     }
 
     #[test]
@@ -207,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_takes_room() {
+    fn what_waits_takes_room() {
         let mut load = Load::default();
         load.ask(2);
         load.queue();
-        assert_eq!((load.room(10), load.all()), (15, 3));
+        assert_eq!((load.room(10, 0), load.all()), (17, 3));
         load.unask(2);
         load.unqueue();
-        assert_eq!(load.room(10), 18);
+        assert_eq!(load.room(10, 0), 18);
     }
 }

@@ -218,27 +218,33 @@ impl Machine {
             let weight = self.tenants.weight(lane.tenant.as_ref());
             let kind = self.find_mut(&lane.kind);
             let (of_kind, is_limited) = kind.map_or((0, false), |kind| {
-                (kind.room(me, share, freed, now), !kind.fleet.is_none())
+                (kind.room(me, (share, 0), freed, now), !kind.fleet.is_none())
             });
             let tenant = self.tenants.of(lane.tenant.as_ref(), now);
-            let is_open = of_kind > 0 && tenant.room(of_tenants, now) > 0;
+            let is_open = of_kind > 0 && tenant.room((of_tenants, 0), now) > 0;
             let is_limited = !tenant.fleet.is_none() || is_limited;
             rooms.push(Room { is_open, is_limited, weight });
         }
         rooms
     }
 
-    /// Reserves room for jobs of a lane, at most `wanted`.
-    pub(super) fn reserve(&mut self, lane: &Lane, wanted: usize, now: Moment) -> Grant {
+    /// Reserves room for jobs of a lane, at most `wanted`, for a claim that has asked for so many of its kind and of its tenant.
+    pub(super) fn reserve(
+        &mut self,
+        lane: &Lane,
+        wanted: usize,
+        [of_kind_mine, of_tenant_mine]: [usize; 2],
+        now: Moment,
+    ) -> Grant {
         let (me, share, freed) = (self.me, self.kind_share(), self.freed);
         let of_tenants = self.tenant_share();
         let Some(kind) = self.find_mut(&lane.kind) else { return Grant::default() };
-        let of_kind = kind.room(me, share, freed, now);
+        let of_kind = kind.room(me, (share, of_kind_mine), freed, now);
         let is_probe = kind.is_probed_by(me);
         let (fleet_of_kind, wait_of_kind) = (kind.fleet, kind.load.waiting());
         let free = self.slots.saturating_sub(self.running);
         let tenant = self.tenants.of(lane.tenant.as_ref(), now);
-        let of_tenant = tenant.room(of_tenants, now);
+        let of_tenant = tenant.room((of_tenants, of_tenant_mine), now);
         let fleet_of_tenant = tenant.fleet;
         let mut jobs = match is_probe {
             true => of_kind.min(1),
@@ -321,6 +327,7 @@ impl Machine {
         let is_probe = kind.condition(me) == Condition::Probing;
         // Attempts that hang do not count against the one that finds out whether the dependency is back.
         let has_hung = is_probe && kind.load.only_old_runs();
+        let of_tenants = if kind.load.only_old_runs() { usize::MAX } else { of_tenants };
         if running >= slots && !kind.load.only_old_runs() {
             return Some(Refused::Wait(Held::by(HeldBecause::Concurrency)));
         }

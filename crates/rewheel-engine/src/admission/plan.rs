@@ -44,7 +44,11 @@ impl Reservation {
     /// Reserves room for jobs of a lane, at most `wanted`.
     pub(crate) fn reserve(&mut self, lane: &Lane, wanted: usize) -> Grant {
         let now = self.admission.now();
-        let grant = self.admission.machine().reserve(lane, wanted, now);
+        let of = |is_same: &dyn Fn(&Lane) -> bool| -> usize {
+            self.lanes.iter().filter(|(one, _)| is_same(one)).map(|(_, jobs)| jobs).sum()
+        };
+        let mine = [of(&|one| one.kind == lane.kind), of(&|one| one.tenant == lane.tenant)];
+        let grant = self.admission.machine().reserve(lane, wanted, mine, now);
         if grant.jobs > 0 {
             self.lanes.push((lane.clone(), grant.jobs));
         }

@@ -54,11 +54,11 @@ impl TenantState {
     }
 
     /// Returns how many more jobs of it to ask for, where one tenant may have `share` slots.
-    pub(super) fn room(&mut self, share: usize, now: Moment) -> usize {
+    pub(super) fn room(&mut self, (share, mine): (usize, usize), now: Moment) -> usize {
         if self.bucket.as_mut().is_some_and(|bucket| bucket::is_far(bucket.wait(now))) {
             return 0;
         }
-        self.load.room(share).min(self.wanted().saturating_sub(self.load.all()))
+        self.load.room(share, mine).min(self.wanted().saturating_sub(self.load.all()))
     }
 
     /// Returns whether so many of its jobs run or wait here that another would only be in the way.
