@@ -1,6 +1,6 @@
 //! Tenants that share an engine.
 
-#![expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
+#![expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 
 use rewheel::{millis, seconds};
 use rewheel_core::store::Insert;

@@ -449,7 +449,7 @@ async fn what_makes_no_sense_is_refused() -> Tested {
 /// An operation asks the store a few times for a batch of jobs: at 5 ms for each call a redrive moves thousands of jobs in a
 /// second.
 #[tokio::test(start_paused = true)]
-#[expect(clippy::disallowed_methods, reason = "the time of a test, which stands still")]
+#[expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 async fn an_operation_takes_a_few_calls_for_many_jobs() -> Tested {
     const JOBS: u64 = 5_000;
     let (store, shop) = (store(), Shop::default());

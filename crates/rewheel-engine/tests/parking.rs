@@ -3,7 +3,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "the time of a test, which stands still"
+    reason = "the time of a test is simulated"
 )]
 
 #[path = "support/flood.rs"]

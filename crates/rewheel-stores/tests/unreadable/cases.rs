@@ -60,7 +60,7 @@ pub(crate) async fn a_claim_passes_over_it(subject: &Subject, sql: impl AsyncFn(
     let claimed = subject.claim(holder, &["a"], 10).await;
     assert_eq!(sorted(claimed.iter().map(|leased| leased.job.id)), sorted(good));
     assert!(subject.claim(holder, &["a"], 10).await.is_empty());
-    assert!(subject.store.get(bad).await.is_err(), "a person is told what is wrong");
+    assert!(subject.store.get(bad).await.is_err(), "reading the job itself reports the error");
     for leased in claimed {
         subject.succeed(holder, leased.lease()).await;
     }
