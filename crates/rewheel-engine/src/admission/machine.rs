@@ -430,10 +430,12 @@ impl Machine {
                 was_open
             }
             (Some(Evidence::Own(permit)), Some(Err(_))) => {
+                let was_open = kind.is_suspected() == Some(BreakerState::Open);
                 permit.failure();
                 let is_open = kind.is_suspected() == Some(BreakerState::Open);
-                if is_open {
-                    // What still runs is from before, and may hang.
+                if is_open && !was_open && !kind.is_parked() {
+                    // What still runs is from before, and may hang. Later failures find an outage that is known: what
+                    // runs then may be the probe.
                     let old = kind.load.old();
                     kind.load.set_aside();
                     self.old += kind.load.old() - old;

@@ -99,6 +99,8 @@ struct Model {
     waiting: Vec<(InHand, usize, usize)>,
     attempts: Vec<Attempt>,
     living: usize,
+    /// Whether the breaker of a kind was open after the step before.
+    was_open: [bool; 3],
     /// Of the kind with a rate: what it could have started, and what it started.
     could: f64,
     started: f64,
@@ -128,6 +130,7 @@ impl Model {
             waiting: Vec::new(),
             attempts: Vec::new(),
             living: 1,
+            was_open: [false; 3],
             could: 0.0,
             started: 0.0,
         }
@@ -193,9 +196,12 @@ impl Model {
         }
         for kind in 0..3 {
             let seen = self.world.admission.suspicion(&self.names[kind]);
-            if seen.is_some_and(|(state, _)| state == BreakerState::Open) {
+            let is_open = seen.is_some_and(|(state, _)| state == BreakerState::Open);
+            let is_parked = self.world.kinds[&self.names[kind]].0.parked.is_some();
+            if is_open && !self.was_open[kind] && !is_parked {
                 self.set_aside(kind);
             }
+            self.was_open[kind] = is_open;
         }
         assert_eq!(self.world.admission.running(), self.attempts.len());
     }
@@ -252,7 +258,8 @@ impl Model {
         let prober = stored.parked.as_ref().map(|parked| parked.prober);
         let is_mine = prober == Some(Some(HolderId::from_bytes(ME)));
         assert!(prober.is_none() || is_mine, "a kind that is parked");
-        assert_ne!(breaker, Some(BreakerState::Open), "a kind whose breaker is open");
+        // The fleet's right to probe a parked kind outweighs what this engine's own attempts said before.
+        assert!(is_mine || breaker != Some(BreakerState::Open), "a kind whose breaker is open");
         let is_probe = is_mine || breaker == Some(BreakerState::HalfOpen);
         let fresh = self.count(|one| one.kind == kind && !one.is_old);
         assert!(!is_probe || fresh == 0, "two probes");
@@ -347,8 +354,13 @@ impl Model {
     }
 }
 
+/// How many walks: `PROPTEST_CASES` where it is set.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_exceeded_and_nothing_gets_stuck(
