@@ -100,7 +100,7 @@ fn finish(
     if let Some(trouble) = &stopped {
         output.trouble(trouble);
     }
-    let message = format!("{} of {total} jobs were not submitted", total - stored.len());
+    let message = format!("{} of {total} jobs were rejected", total - stored.len());
     Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
@@ -108,7 +108,7 @@ fn finish(
 fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, Trouble> {
     let wrong = |error: serde_json::Error| {
         Trouble::usage(format!("the batch is not JSON: {error}")).hint(
-            r#"it has a job per line, such as {"kind":"mail","payload":{}}, or one array of jobs"#,
+            r#"write one job per line, such as {"kind":"mail","payload":{}}, or one array of jobs"#,
         )
     };
     let jobs: Vec<Box<RawValue>> = if text.trim_start().starts_with('[') {

@@ -167,7 +167,7 @@ impl Client {
     }
 
     fn stranger(&self) -> Trouble {
-        let message = format!("{} does not answer like a Rewheel server", self.shown);
+        let message = format!("{} is not a Rewheel server", self.shown);
         Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
     }
 
@@ -176,16 +176,16 @@ impl Client {
         let error = anyhow::Error::new(error.without_url());
         let text = format!("{error:#}");
         let hint = if text.contains("invalid HTTP version parsed") {
-            "something answers there, and not in HTTP: if it speaks TLS, its URL begins with https://"
+            "the address does not speak HTTP: if it uses TLS, the URL must begin with https://"
         } else if text.contains("InvalidContentType") {
-            "something answers there, without TLS: its URL begins with http://"
+            "the address does not use TLS: the URL must begin with http://"
         } else if text.contains("certificate") {
             "--ca FILE or REWHEEL_CA names who vouches for it; a certificate that vouches for itself \
              must say CA:FALSE"
         } else {
-            "`rewheel serve` starts one; --server or REWHEEL_SERVER names another"
+            "start one with `rewheel serve`, or name another with --server or REWHEEL_SERVER"
         };
-        let error = error.context(format!("the server {} cannot be reached", self.shown));
+        let error = error.context(format!("cannot connect to the server {}", self.shown));
         Trouble::new(exit::UNAVAILABLE, error).hint(hint)
     }
 }
@@ -204,17 +204,18 @@ fn token(credentials: &Credentials) -> Result<Option<HeaderValue>, Trouble> {
         (None, None) => return Ok(None),
     };
     let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-        .map_err(|_| Trouble::usage("the token has a character that none has".to_owned()))?;
+        .map_err(|_| Trouble::usage("the token contains an invalid character".to_owned()))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
 
 fn certificates(path: &Path) -> Result<Vec<Certificate>, Trouble> {
     let wrong = |why: String| Trouble::usage(format!("--ca {}: {why}", path.display()));
-    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let text =
+        std::fs::read(path).map_err(|error| wrong(format!("failed to read the file: {error}")))?;
     let found = Certificate::from_pem_bundle(&text).map_err(|error| wrong(error.to_string()))?;
     if found.is_empty() {
-        return Err(wrong("has no certificate: it begins with BEGIN CERTIFICATE".to_owned()));
+        return Err(wrong("contains no certificate: PEM begins with BEGIN CERTIFICATE".to_owned()));
     }
     Ok(found)
 }

@@ -14,8 +14,10 @@ pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), Trouble>
     let document = json!({ "ok": true, "file": file });
     output.answer(document, || match file {
         Some(file) => format!("{}: ok", file.display()),
-        None => "there is no rewheel.toml here: defaults, and what the environment says, are ok"
-            .to_owned(),
+        None => {
+            "no rewheel.toml in this folder: the defaults and the environment variables are valid"
+                .to_owned()
+        }
     });
     Ok(())
 }

@@ -34,8 +34,7 @@ impl Consent {
             Consent::Always => {
                 let message =
                     "this cannot be undone, and there is no terminal to ask for confirmation";
-                Err(Trouble::usage(message.to_owned())
-                    .hint("add --yes to go on without being asked"))
+                Err(Trouble::usage(message.to_owned()).hint("add --yes to skip the confirmation"))
             }
         }
     }

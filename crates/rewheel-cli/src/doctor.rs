@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     }
     let found: Vec<_> =
         findings.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
-    let message = format!("the doctor found something: {}", found.join(", "));
+    let message = format!("the doctor found problems: {}", found.join(", "));
     Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 
@@ -83,7 +83,7 @@ impl Clock {
         let side = if self.ahead_ms < 0 { "behind" } else { "ahead of" };
         let message = if ok {
             format!(
-                "the store's is {off} ms {side} this machine's; only the store's decides anything"
+                "the store's clock is {off} ms {side} this machine's; only the store's clock is used"
             )
         } else {
             format!(
@@ -115,8 +115,8 @@ fn examine(
         ok: missing == 0,
         message: match missing {
             0 => format!("all {} jobs are accounted for", books.submitted),
-            1.. => format!("{missing} jobs were submitted and are nowhere"),
-            _ => format!("{} more jobs are there than were submitted", missing.unsigned_abs()),
+            1.. => format!("{missing} submitted jobs are missing"),
+            _ => format!("there are {} more jobs than were submitted", missing.unsigned_abs()),
         },
     }];
     checks.push(clock.check());
@@ -124,7 +124,7 @@ fn examine(
         checks.push(Check { name: risk.name, ok: false, message: risk.message.clone() });
     }
     if can.durable && risks.is_empty() {
-        let message = "what was acknowledged survives a crash and a power cut".to_owned();
+        let message = "acknowledged jobs survive a crash and a power failure".to_owned();
         checks.push(Check { name: "durable", ok: true, message });
     }
     let unsafe_one = |doubt: &Doubt| Check {
@@ -134,7 +134,7 @@ fn examine(
     };
     checks.extend(doubts.iter().map(unsafe_one));
     if doubts.is_empty() {
-        let message = "nothing that is unsafe is set".to_owned();
+        let message = "no unsafe settings".to_owned();
         checks.push(Check { name: "settings", ok: true, message });
     }
     let ok = checks.iter().all(|check| check.ok);

@@ -65,7 +65,7 @@ async fn read(args: &Events, client: &Client, output: Output) -> Result<(), Trou
     if !args.follow {
         return Ok(());
     }
-    let message = "the server ended the stream of events";
+    let message = "the server closed the event stream";
     let trouble = Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message));
     Err(match &stream.last {
         Some(last) => trouble.hint(format!("continue with --after {}", inline(last))),

@@ -28,7 +28,7 @@ pub(crate) fn make_room(limits: &mut LimitSettings) {
             asked,
             connections_max,
             files = fits,
-            "fewer connections than asked for: see `ulimit -n`"
+            "fewer connections than requested: see `ulimit -n`"
         );
     }
 }

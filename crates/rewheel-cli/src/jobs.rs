@@ -292,7 +292,7 @@ fn changed(job: &Value) -> String {
     let (id, state, wanted) = (text(job, "id"), text(job, "state"), text(job, "wanted"));
     match wanted.as_str() {
         "" => format!("{id} {state}"),
-        wanted => format!("{id} {state} ({wanted} is wanted of its holder)"),
+        wanted => format!("{id} {state} ({wanted} requested)"),
     }
 }
 

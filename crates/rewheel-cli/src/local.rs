@@ -32,9 +32,9 @@ pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
     if let Some(path) = file(url.expose())
         && !path.exists()
     {
-        let message = format!("there is no store at {url}");
+        let message = format!("no store at {url}");
         return Err(Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
-            .hint("`rewheel migrate --store URL` makes one; is this the right folder?"));
+            .hint("create one with `rewheel migrate --store URL`; is this the right folder?"));
     }
     Ok(rewheel_stores::connect(url.expose()).await?)
 }

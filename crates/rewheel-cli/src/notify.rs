@@ -14,7 +14,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Tr
     let config = local::config(config)?.notify;
     if config.route.is_empty() {
         return Err(Trouble::usage(
-            "the config has no [[notify.route]]: nobody is told".to_owned(),
+            "the config has no [[notify.route]]: no notifications are sent".to_owned(),
         )
         .hint("see docs/notifications.md for an example; --config names another file"));
     }
@@ -26,7 +26,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Tr
     if failed == 0 {
         return Ok(());
     }
-    let message = format!("{failed} of {} routes did not take the test", tried.len());
+    let message = format!("the test failed for {failed} of {} routes", tried.len());
     Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 

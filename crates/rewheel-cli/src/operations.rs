@@ -133,7 +133,7 @@ pub(crate) async fn order(
     let ended = tokio::select! {
         ended = follow(&id, client) => ended?,
         _ = tokio::signal::ctrl_c() => {
-            let error = anyhow::anyhow!("the operation {id} goes on");
+            let error = anyhow::anyhow!("operation {id} continues in the background");
             let hint = format!("rewheel operations show {id}, or abort {id}");
             return Err(Trouble::new(exit::INTERRUPTED, error).hint(hint));
         }
@@ -217,7 +217,7 @@ fn told(operation: &Value) -> String {
     )];
     let refused = operation["refused"].as_object();
     for (reason, count) in refused.into_iter().flatten() {
-        lines.push(format!("  {count} could not be: {}", inline(reason).replace('_', " ")));
+        lines.push(format!("  {count} failed: {}", inline(reason).replace('_', " ")));
     }
     if operation["reason"].is_string() {
         lines.push(format!("  {}", text(operation, "reason")));
@@ -232,7 +232,7 @@ fn judge(operation: &Value) -> Result<(), Trouble> {
         return Ok(());
     }
     let message = match operation["reason"].as_str() {
-        Some(_) => "it did not come to its end".to_owned(),
+        Some(_) => "the operation was aborted".to_owned(),
         None => format!("{failed} jobs could not be changed"),
     };
     Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))

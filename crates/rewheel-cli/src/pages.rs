@@ -81,7 +81,8 @@ async fn read_all(
             break;
         }
         if next == cursor {
-            let message = "the server named the same cursor twice; the list would not end";
+            let message =
+                "the server returned the same cursor twice; stopped to avoid an endless list";
             return Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)));
         }
         cursor = next;
@@ -107,7 +108,7 @@ impl Listed {
             items => table(names, items.iter().map(row)),
         });
         if !is_complete {
-            output.note("the server did not look at all jobs, only at the newest");
+            output.note("the server searched only the newest jobs");
         }
         if let Some(next) = next {
             output

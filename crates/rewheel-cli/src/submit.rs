@@ -45,7 +45,7 @@ pub(crate) async fn remotely(
     let id = text(&answer.value, "id");
     output.answer(answer.text, || id);
     if is_known {
-        output.note("its key is known: this is the existing job");
+        output.note("a job with this key already exists: this is its id");
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
         Some(Inserted::Duplicate { job, .. }) => job,
         Some(Inserted::Refused(why)) => return Err(refused("", &jobs[0], &why).into()),
         Some(Inserted::LeftOut) | None => {
-            let error = anyhow::Error::msg("the store did not say what became of the job");
+            let error = anyhow::Error::msg("the store returned no result for the job");
             return Err(Trouble::new(exit::FAILED, error));
         }
     };
@@ -83,7 +83,7 @@ pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble
         serde_json::to_string(&document).map_err(|error| Trouble::new(exit::FAILED, error))?;
     output.answer(text, || known.to_string());
     if known != id {
-        output.note("its key is known: this is the existing job");
+        output.note("a job with this key already exists: this is its id");
     }
     Ok(store.close().await?)
 }
@@ -126,7 +126,9 @@ pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
         let trouble = Trouble::usage(format!("the {what} is not JSON: {error}"));
         match what {
-            "payload" => trouble.hint(r#"a text needs its quotes: rewheel submit KIND '"text"'"#),
+            "payload" => {
+                trouble.hint(r#"a JSON string needs quotes: rewheel submit KIND '"text"'"#)
+            }
             _ => trouble,
         }
     })

@@ -142,7 +142,7 @@ async fn list_in(store: &dyn Store) -> Result<Listed, Trouble> {
 async fn revoke_in(store: &dyn Store, wanted: &str) -> Result<Document, Trouble> {
     let tokens = store.tokens().await?;
     let not_found = || {
-        let message = format!("there is no token `{}`", named(wanted));
+        let message = format!("token `{}` does not exist", named(wanted));
         Trouble::new(exit::NOT_FOUND, anyhow::Error::msg(message))
             .hint("`rewheel token list` shows them, each with its name and its id")
     };

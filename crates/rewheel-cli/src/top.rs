@@ -28,7 +28,7 @@ pub(crate) async fn run(
         return Ok(());
     }
     if !std::io::stdout().is_terminal() {
-        let message = "top is for a terminal".to_owned();
+        let message = "top needs a terminal".to_owned();
         return Err(
             Trouble::usage(message).hint("`rewheel stats` prints once, --json for programs")
         );

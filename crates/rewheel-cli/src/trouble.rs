@@ -151,7 +151,7 @@ impl From<ConnectError> for Trouble {
             #[cfg(feature = "postgres")]
             ConnectError::Options(error) => Trouble::new(exit::USAGE, error),
             ConnectError::Store(error @ StoreError::Unavailable(_)) => Trouble::from(error)
-                .hint("is the server of the store running, and does the store's URL name it?"),
+                .hint("check that the database server runs and that the store's URL is right"),
             ConnectError::Store(error) => error.into(),
         }
     }
@@ -176,7 +176,7 @@ impl From<ServeError> for Trouble {
                 Trouble::new(exit::USAGE, error)
             }
             ServeError::Listen { .. } => Trouble::new(exit::FAILED, error)
-                .hint("another server may have it: choose another with --listen 127.0.0.1:0"),
+                .hint("another process may use the address: choose another with --listen, such as 127.0.0.1:0"),
             ServeError::Io(_) | ServeError::Engine(_) => Trouble::new(exit::FAILED, error),
             ServeError::Store(error) => error.into(),
             ServeError::Start(StartError::Store(error)) => error.into(),

@@ -13,13 +13,15 @@ pub(crate) fn sentence(job: &Value) -> String {
             Some(held) => format!("{}; {held}", waiting(job, "waits", "and is due")),
         },
         "leased" if runs(job) => {
-            format!("runs attempt {attempt} of {most} at holder {holder}{}", wanted(job))
+            format!("running attempt {attempt} of {most} on holder {holder}{}", wanted(job))
         }
-        "leased" => waiting(job, &format!("waits at holder {holder}"), "until") + wanted(job),
-        "paused" => format!("{}; a person must resume it", stopped(job, "pause", "paused")),
+        "leased" => waiting(job, &format!("waits on holder {holder}"), "until") + wanted(job),
+        "paused" => {
+            format!("{}; waits until an operator resumes it", stopped(job, "pause", "paused"))
+        }
         "succeeded" => format!("succeeded with attempt {attempt} at {}", text(&job["finished"])),
-        "failed" => format!("{}: nobody waits for it", given_up(job)),
-        "dead" => format!("{}; a person must retry or cancel it", given_up(job)),
+        "failed" => format!("{}: final", given_up(job)),
+        "dead" => format!("{}; waits until an operator retries or cancels it", given_up(job)),
         "cancelled" => stopped(job, "cancel", "cancelled"),
         other => format!("is {other}"),
     }
@@ -48,8 +50,8 @@ fn held(job: &Value) -> Option<String> {
 
 fn wanted(job: &Value) -> &'static str {
     match text(&job["wanted"]) {
-        "cancel" => "; a person wants it cancelled",
-        "pause" => "; a person wants it paused",
+        "cancel" => "; cancellation requested",
+        "pause" => "; pause requested",
         _ => "",
     }
 }
@@ -220,8 +222,9 @@ mod tests {
             let sentence = sentence(&job("scheduled", json!({"held_because": held})));
             sentence.split_once("; waiting 1s; ").unwrap().1.to_owned()
         };
-        let paused = json!({"reason": "paused", "until": null, "text": "a person paused its kind"});
-        assert_eq!(says(paused), "a person paused its kind");
+        let paused =
+            json!({"reason": "paused", "until": null, "text": "an operator paused its kind"});
+        assert_eq!(says(paused), "an operator paused its kind");
         let rate = json!({"reason": "rate_limit", "until": LATER, "text": "the rate is used up"});
         assert_eq!(says(rate), format!("the rate is used up, until {LATER}"));
         check(

@@ -349,8 +349,8 @@ fn ends_before(after: Duration, history: &History) -> bool {
 fn deadline_passes(after: Duration, failure: Option<&Failure>) -> Decision {
     let wait = duration::text(after);
     let message = match failure {
-        Some(failure) => format!("the deadline comes before a wait of {wait} is over; {failure}"),
-        None => format!("the deadline comes before a wait of {wait} is over"),
+        Some(failure) => format!("the deadline ends before the next attempt in {wait}; {failure}"),
+        None => format!("the deadline ends before the next attempt in {wait}"),
     };
     Decision::Dead { failure: Failure::new(Category::Deadline, None, &message) }
 }

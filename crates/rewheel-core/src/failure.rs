@@ -40,13 +40,13 @@ impl Failure {
 
     /// What a job dies of whose deadline has passed.
     pub fn of_deadline() -> Failure {
-        Failure::new(Category::Deadline, None, "its deadline passed before it succeeded")
+        Failure::new(Category::Deadline, None, "deadline passed before the job succeeded")
     }
 
     /// What a job dies of that was running whenever its holders died.
     pub fn of_takeovers(counted: u32) -> Failure {
         let message = format!(
-            "it was running when its process died, {counted} times: it may be what kills it"
+            "the process died {counted} times while it ran this job: the job may be the cause"
         );
         Failure::new(Category::Panic, Some("takeovers"), &message)
     }

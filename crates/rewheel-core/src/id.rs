@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// The text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an id: it is a UUID such as 0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e")]
+#[error("`{0}` is not a valid id: use a UUID such as 0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e")]
 pub struct IdError(String);
 
 macro_rules! id {

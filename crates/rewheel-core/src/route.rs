@@ -140,8 +140,7 @@ impl Rule {
         }
         self.action.check().map_err(|why| ("then", why))?;
         if self.sticky != Sticky::ByWait && !self.action.is_retry() {
-            let why =
-                format!("only a retry can stay with its holder, and this is `{}`", self.action);
+            let why = format!("sticky applies only to retry, not to `{}`", self.action);
             return Err(("sticky", why));
         }
         Ok(())
@@ -249,14 +248,14 @@ impl Router {
     pub fn check(&self) -> Result<(), RuleError> {
         if self.rules.len() > Limits::ROUTES_MAX {
             let why =
-                format!("there are {} rules, and may be {}", self.rules.len(), Limits::ROUTES_MAX);
+                format!("has {} rules; the limit is {}", self.rules.len(), Limits::ROUTES_MAX);
             return Err(RuleError { rule: Limits::ROUTES_MAX + 1, key: None, why });
         }
         for (number, rule) in (1..).zip(&self.rules) {
             let wrong = |(key, why)| RuleError { rule: number, key: Some(key), why };
             rule.check().map_err(wrong)?;
             if rule.fits_everything() && number < self.rules.len() {
-                let why = format!("is never reached: rule {number} fits every failure");
+                let why = format!("is never reached: rule {number} matches every failure");
                 return Err(RuleError { rule: number + 1, key: None, why });
             }
         }
@@ -273,8 +272,7 @@ impl Router {
                 && after > policy.retry_after_max
             {
                 let most = duration::text(policy.retry_after_max);
-                let why =
-                    format!("`{}` is longer than retry_after_max, which is {most}", rule.action);
+                let why = format!("`{}` is longer than retry_after_max ({most})", rule.action);
                 return Err(RuleError { rule: number, key: Some("then"), why });
             }
         }

@@ -65,7 +65,7 @@ impl fmt::Display for TokenRole {
 
 /// The text is no role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a role: there are submit, read, work, operate and admin")]
+#[error("`{0}` is not a role: use submit, read, work, operate or admin")]
 pub struct UnknownRole(String);
 
 impl FromStr for TokenRole {
@@ -161,7 +161,7 @@ impl fmt::Display for TokenId {
 
 /// The text is no id of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not the id of a token: that has 16 of 0-9 and a-f")]
+#[error("is not a token id: it must have 16 characters of 0-9 and a-f")]
 pub struct TokenIdError;
 
 impl FromStr for TokenId {

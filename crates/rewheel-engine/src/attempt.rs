@@ -105,7 +105,7 @@ impl Drop for Unsettled {
     fn drop(&mut self) {
         let Some(lease) = self.lease else { return };
         if std::thread::panicking() {
-            tracing::error!(job = %lease.job, "attempt panicked outside of its handler");
+            tracing::error!(job = %lease.job, "attempt panicked outside the handler");
         }
         self.shared.leases.forget(lease);
     }
@@ -198,7 +198,7 @@ async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     match shared.store.start(waiting.holder, &[lease]).await {
         Ok(answers) => answers == [true],
         Err(error) => {
-            tracing::debug!(job = %lease.job, %error, "start of a suspect could not be recorded");
+            tracing::debug!(job = %lease.job, %error, "failed to record the start of a job that was taken over before");
             let keep = shared.keep_ended();
             let _ = shared.store.give_back(waiting.holder, &[lease], keep).await;
             false
@@ -257,7 +257,7 @@ fn cut_short(
         return Report::Dead(Failure::of_deadline());
     }
     let failure = if cancel.is_cancelled() {
-        Failure::new(Category::Cancelled, None, "it was told to stop, and did not")
+        Failure::new(Category::Cancelled, None, "the attempt was cancelled and did not stop")
     } else {
         let message = format!("no result within {}", duration::text(ends_in));
         Failure::new(Category::Timeout, None, &message)
@@ -292,7 +292,7 @@ impl Drop for Guarded {
     fn drop(&mut self) {
         let running = self.0.take();
         if catch_unwind(AssertUnwindSafe(|| drop(running))).is_err() {
-            tracing::error!("a handler panicked when it was cut");
+            tracing::error!("handler panicked while it was being cancelled");
         }
     }
 }
@@ -352,7 +352,7 @@ fn decide(
     kind.ceilings.clamp_delay(&mut decision, kind.settings.sticky_max);
     if let Some(rule) = routed.rule {
         let (rule, decision) = (rule + 1, decision.as_str());
-        tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "a rule was obeyed");
+        tracing::debug!(job = %job.id, kind = %job.lane.kind, rule, decision, "failure rule applied");
     }
     decision
 }

@@ -40,7 +40,10 @@ impl BudgetSettings {
     pub(crate) fn check(&self) -> Result<(), SettingError> {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if !(0.0..=1.0).contains(&self.ratio) {
-            return wrong("retry_budget.ratio", "must be 0 to 1: 0.1 is a retry for ten attempts");
+            return wrong(
+                "retry_budget.ratio",
+                "must be 0 to 1: 0.1 allows one retry per ten attempts",
+            );
         }
         let Floor { retries, period } = self.floor();
         if retries > Floor::RETRIES_MAX {
@@ -84,11 +87,13 @@ impl Shared {
                 }
             }
             Err(StoreError::Unavailable(error)) => {
-                tracing::debug!(%error, "no retries are granted");
+                tracing::debug!(%error, "failed to read the retry budget: no retries granted");
                 self.admission.unsay(&asks);
             }
             // What was earned may have been heard: it must not count twice.
-            Err(error) => tracing::debug!(%error, "no retries are granted"),
+            Err(error) => {
+                tracing::debug!(%error, "failed to read the retry budget: no retries granted")
+            }
         }
     }
 

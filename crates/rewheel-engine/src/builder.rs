@@ -53,7 +53,7 @@ pub enum StartError {
         why: SettingError,
     },
     /// The name of a kind is one of the engine's own.
-    #[error("kind `{kind}`: names that begin with `rewheel.` are the engine's own")]
+    #[error("kind `{kind}`: names that begin with `rewheel.` are reserved")]
     Reserved {
         /// The name.
         kind: String,
@@ -83,7 +83,7 @@ pub enum StartError {
 }
 
 /// Describes an engine.
-#[must_use = "an engine runs once it is started"]
+#[must_use = "an engine does nothing until it is started"]
 pub struct EngineBuilder {
     store: Arc<dyn Store>,
     settings: EngineSettings,

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The job is another holder's by now, or has ended: whatever this attempt does is for nothing.
-    #[error("the job is not this attempt's any more: stop")]
+    #[error("this attempt no longer holds the job: stop")]
     Lost,
     /// It cannot be written.
-    #[error("the checkpoint cannot be written: {0}")]
+    #[error("failed to write the checkpoint: {0}")]
     Unfit(String),
     /// The store says why.
     #[error(transparent)]
@@ -67,7 +67,7 @@ impl Checkpoints {
     async fn save(&self, payload: Vec<u8>) -> Result<(), CheckpointError> {
         let (bytes, bytes_max) = (payload.len(), self.bytes_max);
         if bytes > bytes_max {
-            let why = format!("it has {bytes} bytes, engine.payload_bytes_max is {bytes_max}");
+            let why = format!("it has {bytes} bytes; engine.payload_bytes_max is {bytes_max}");
             return Err(CheckpointError::Unfit(why));
         }
         if !self.store.checkpoint(self.holder, self.lease, &payload).await? {

@@ -127,7 +127,7 @@ impl Claims {
         match self.begin(room).await {
             Ok(next) => next.min(poll),
             Err(error) => {
-                tracing::debug!(%error, "lanes cannot be read");
+                tracing::debug!(%error, "failed to read lanes");
                 poll
             }
         }
@@ -298,7 +298,7 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         Err(error) => {
             if let StoreError::HolderDead(_) = error {
                 // The heartbeat finds out too, and joins again.
-                tracing::warn!(%holder, "claim refused: this holder is dead");
+                tracing::warn!(%holder, "claim rejected: this holder has expired");
             } else {
                 tracing::debug!(%error, "claim failed");
             }

@@ -362,10 +362,10 @@ impl Engine {
         }
         let holder = shared.holder();
         if let Err(error) = housekeeping::give_back_all(shared, holder).await {
-            tracing::warn!(%error, "giving back failed: others will find them");
+            tracing::warn!(%error, "failed to give jobs back: other nodes take them over when the lease expires");
         }
         if let Err(error) = shared.store.leave(holder).await {
-            tracing::warn!(%error, "leaving failed: others will find out");
+            tracing::warn!(%error, "deregistration failed: the lease will expire");
         }
         let given_back = (shared.leases.given_back() - returned).saturating_sub(abandoned);
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }

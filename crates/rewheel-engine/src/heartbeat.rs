@@ -75,8 +75,8 @@ impl Heartbeat {
         } else if now.since(self.ticked) >= third {
             // Not sooner: a renewal that was hastened may come between two ticks of a loop that has nothing to do.
             // A holder whose dispatch stands still must not keep its jobs from others.
-            tracing::error!("lease is not renewed: the dispatch loop stands still");
-            self.note_failure("dispatch_stalled", &"the dispatch loop stands still");
+            tracing::error!("lease not renewed: dispatch loop stalled");
+            self.note_failure("dispatch_stalled", &"dispatch loop stalled");
             return third / 3;
         }
         let sent = self.shared.clock.now();
@@ -89,7 +89,7 @@ impl Heartbeat {
                 self.shared.leases.set_renewed(sent);
                 self.is_failing = false;
                 if self.shared.leases.set_doubtful(false) {
-                    tracing::info!(%holder, "lease renewed: work goes on");
+                    tracing::info!(%holder, "lease renewed: attempts start again");
                     self.shared.signals.look.notify_one();
                 }
                 for wish in renewed.wanted {
@@ -122,13 +122,13 @@ impl Heartbeat {
     fn note_failure(&mut self, reason: &'static str, error: &dyn Display) {
         self.vigil.failed();
         if !std::mem::replace(&mut self.is_failing, true) {
-            let text = "a lease was not renewed: it is tried again until it runs out";
+            let text = "lease renewal failed: it is repeated until the lease expires";
             self.shared.notify_lease(Severity::Warning, reason, text, error);
         }
         let silent = self.shared.clock.now().since(self.renewed);
         if silent >= self.shared.settings.lease_ttl && self.shared.leases.set_doubtful(true) {
-            tracing::error!("lease ran out: nothing new is started until it is renewed");
-            let text = "a lease ran out: nothing new is started until it is renewed";
+            tracing::error!("lease expired: no new attempts start until it is renewed");
+            let text = "lease expired: no new attempts start until it is renewed";
             self.shared.notify_lease(Severity::Error, "lease_ran_out", text, error);
             self.shared.leases.cancel_all();
         }
@@ -145,10 +145,10 @@ impl Heartbeat {
                 let _ = self.shared.store.leave(fresh).await;
             }
             Ok(_) => {
-                tracing::warn!(%dead, %fresh, "this holder was taken for dead: joined as another");
+                tracing::warn!(%dead, %fresh, "this holder expired: registered again under a new id");
                 self.shared.set_holder(fresh);
                 let text =
-                    "a holder was taken for dead and joined as another: its jobs run elsewhere";
+                    "holder expired and registered again under a new id: other nodes run its jobs";
                 self.shared.notify_lease(Severity::Error, "taken_for_dead", text, &dead);
                 self.is_failing = false;
                 self.renewed = self.shared.clock.now();
@@ -158,7 +158,7 @@ impl Heartbeat {
                 self.shared.signals.look.notify_one();
             }
             Err(error) => {
-                tracing::debug!(%error, "joining again failed");
+                tracing::debug!(%error, "failed to register again");
                 self.note_failure("joining_failed", &error);
             }
         }
@@ -168,7 +168,7 @@ impl Heartbeat {
         let holders = match self.shared.store.holders().await {
             Ok(holders) => holders,
             Err(error) => {
-                tracing::debug!(%error, "holders cannot be read");
+                tracing::debug!(%error, "failed to read holders");
                 self.vigil.failed();
                 return;
             }
@@ -180,13 +180,13 @@ impl Heartbeat {
         for silent in self.vigil.renewed(now, &others) {
             match self.shared.store.bury(by, silent.id, silent.renewals).await {
                 Ok(Burial::Buried) => {
-                    tracing::warn!(holder = %silent.id, name = silent.name, "holder is dead");
+                    tracing::warn!(holder = %silent.id, name = silent.name, "holder has expired");
                     // What it had may be much: this loop has no time for it.
                     self.shared.signals.sweep.notify_one();
                 }
                 Ok(Burial::Alive | Burial::Dead) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "burying failed");
+                    tracing::debug!(%error, "failed to mark a holder as dead");
                     return;
                 }
             }

@@ -75,7 +75,7 @@ impl Engine {
     fn held_one(&self, job: &Job, seen: &Seen) -> Option<HeldJob> {
         match job.status {
             Status::Paused => {
-                return Some(held(HeldBecause::Hold, None, "a person or a rule paused the job"));
+                return Some(held(HeldBecause::Hold, None, "an operator or a rule paused the job"));
             }
             Status::Scheduled => {}
             Status::Leased { .. }
@@ -86,7 +86,7 @@ impl Engine {
         }
         let kind = self.shared().kind(&job.lane.kind);
         let Some(kind) = kind.filter(|kind| kind.runner.is_some() || kind.is_for_workers()) else {
-            return Some(held(HeldBecause::NoRunner, None, "this server does not run its kind"));
+            return Some(held(HeldBecause::NoRunner, None, "no node runs its kind"));
         };
         let by_kind = of_kind(&kind);
         if by_kind.is_some() {
@@ -98,7 +98,7 @@ impl Engine {
             return is_put_off.then(|| held(HeldBecause::Budget, Some(job.due), text));
         }
         if kind.is_for_workers() && !seen.has_workers {
-            return Some(held(HeldBecause::NoRunner, None, "no worker is connected"));
+            return Some(held(HeldBecause::NoRunner, None, "no worker for its kind is connected"));
         }
         self.of_fleet(job, seen).or_else(|| self.of_engine(job, &kind, seen.now))
     }
@@ -115,13 +115,13 @@ impl Engine {
                 let because =
                     if is_tenant { HeldBecause::TenantLimit } else { HeldBecause::Concurrency };
                 let most = limit.concurrency_max.unwrap_or_default();
-                let text = format!("{most} jobs of its {whose} run, as many as the fleet may");
+                let text = format!("its {whose} is at its fleet limit of {most} running jobs");
                 HeldJob { because, until: None, text }
             }
             LimitWait::Rate(wait) => {
                 let because =
                     if is_tenant { HeldBecause::TenantLimit } else { HeldBecause::RateLimit };
-                let text = format!("the rate of its {whose} is used up in the whole fleet");
+                let text = format!("the fleet-wide rate limit of its {whose} is reached");
                 HeldJob { because, until: Some(seen.now.plus(*wait)), text }
             }
         })
@@ -145,16 +145,16 @@ impl Engine {
         // The store counts whole milliseconds.
         let until = left.map(|left| now.plus(left.max(Duration::from_millis(1))));
         let text = match found.because {
-            HeldBecause::RateLimit => "the rate of its kind is used up",
+            HeldBecause::RateLimit => "the rate limit of its kind is reached",
             HeldBecause::Parked => {
-                "too many attempts of its kind failed here: it is tried again soon"
+                "too many attempts of its kind failed on this node: it is tried again soon"
             }
-            HeldBecause::Paused => "a person paused its kind",
+            HeldBecause::Paused => "an operator paused its kind",
             HeldBecause::TenantLimit => "a limit of its tenant is reached",
-            HeldBecause::Concurrency => "all slots are taken",
+            HeldBecause::Concurrency => "all slots are in use",
             HeldBecause::Budget => "the retry budget of its kind is used up",
-            HeldBecause::Hold => "a person or a rule paused the job",
-            HeldBecause::NoRunner => "this server does not run its kind",
+            HeldBecause::Hold => "an operator or a rule paused the job",
+            HeldBecause::NoRunner => "no node runs its kind",
         };
         Some(held(found.because, until, text))
     }
@@ -163,11 +163,11 @@ impl Engine {
 /// What is true of every job of a kind, due or not.
 fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
     if kind.is_paused() {
-        return Some(held(HeldBecause::Paused, None, "a person paused its kind"));
+        return Some(held(HeldBecause::Paused, None, "an operator paused its kind"));
     }
     let parked = kind.parked.as_ref()?;
     let text = match kind.forced {
-        true => format!("a person parked its kind: {}", parked.reason),
+        true => format!("an operator parked its kind: {}", parked.reason),
         false => format!("its kind is parked until a probe succeeds: {}", parked.reason),
     };
     Some(HeldJob { because: HeldBecause::Parked, until: None, text })

@@ -60,7 +60,7 @@ impl Housekeeping {
         if let Err(error) = &ticked {
             tracing::debug!(%error, "housekeeping failed");
             if !self.is_failing {
-                let text = "housekeeping failed: deadlines wait";
+                let text = "housekeeping failed: deadlines are checked later";
                 self.shared.notify_error("housekeeping", text, error);
             }
         }
@@ -89,7 +89,7 @@ impl Housekeeping {
         match self.audit(Duration::ZERO).await {
             Ok(()) if self.shared.clock.now() >= until => self.unsure_until = None,
             Ok(()) => {}
-            Err(error) => tracing::debug!(%error, "looking for lost jobs failed"),
+            Err(error) => tracing::debug!(%error, "failed to look for lost leases"),
         }
     }
 
@@ -112,7 +112,7 @@ impl Housekeeping {
                 lost.retain(|lease| !self.shared.leases.holds(*lease));
             }
             if !lost.is_empty() {
-                tracing::warn!(jobs = lost.len(), "jobs were leased without an answer");
+                tracing::warn!(jobs = lost.len(), "found leased jobs whose claim got no response");
                 store.give_back(holder, &lost, self.shared.keep_ended()).await?;
             }
             after = held.last().map(|lease| lease.job);
@@ -166,7 +166,7 @@ async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
         // What cannot be given back now is found by the audit, or overdue, or swept.
         match shared.store.give_back(holder, part, shared.keep_ended()).await {
             Ok(answers) => shared.leases.note_given_back(&answers),
-            Err(error) => tracing::debug!(%error, jobs = part.len(), "giving back failed"),
+            Err(error) => tracing::debug!(%error, jobs = part.len(), "failed to give jobs back"),
         }
         part.iter().for_each(|lease| shared.leases.forget(*lease));
     }

@@ -89,7 +89,7 @@ async fn read(store: &dyn Store, was_large: bool) -> Answer<JobCounts> {
     // Once in the life of a store: nothing was ever counted.
     store.take_sample().await?;
     let sample = store.sample().await?.ok_or_else(|| {
-        let why = "another node counts the jobs for the first time: try again in a moment";
+        let why = "another node is counting the jobs for the first time: try again in a moment";
         StoreError::Unavailable(why.into())
     })?;
     Ok(JobCounts::new(sample, true))

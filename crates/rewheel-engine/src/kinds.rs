@@ -129,7 +129,7 @@ impl Shared {
             let settings = match read_settings(kind) {
                 Ok(settings) => settings,
                 Err(error) => {
-                    tracing::warn!(kind = %kind.name, %error, "settings of a kind cannot be read");
+                    tracing::warn!(kind = %kind.name, %error, "failed to read the settings of a kind");
                     continue;
                 }
             };

@@ -272,7 +272,7 @@ impl Bulk {
     /// ```
     pub fn check(&self) -> Result<(), OperateError> {
         if !self.all && !self.selection.narrows(self.verb) {
-            let why = "lets every job through: narrow it down, or say that all are meant";
+            let why = "matches every job: add a condition, or set `all`";
             return Err(OperateError::Field { field: "filter", why: why.to_owned() });
         }
         self.check_fields()
@@ -283,13 +283,16 @@ impl Bulk {
         let wrong = |field, why: String| Err(OperateError::Field { field, why });
         let verb = self.verb;
         if let Some(kind) = self.selection.filter.kinds.iter().find(|kind| kind.is_reserved()) {
-            return wrong("kind", format!("cannot be {kind}: its jobs are the engine's own"));
+            return wrong("kind", format!("cannot be {kind}: its jobs are internal to the engine"));
         }
         let fits = |state: &State| {
             verb.states().contains(state) || verb.what(None).leads_to(*state).is_some()
         };
         if let Some(state) = self.selection.filter.states.iter().find(|state| !fits(state)) {
-            return wrong("state", format!("cannot be {state}: {verb} is not for such jobs"));
+            return wrong(
+                "state",
+                format!("cannot be {state}: {verb} does not apply to such jobs"),
+            );
         }
         if verb != BulkVerb::Redrive && !self.canary.is_empty() {
             return wrong("canary", format!("is for redrive only, not for {verb}"));
@@ -439,7 +442,7 @@ impl Operation {
         operation.finished = job.status.finished();
         if state == OperationState::Aborted && operation.reason.is_none() {
             let failure = job.failure.as_ref().filter(|_| job.state() != State::Cancelled);
-            let why = failure.map_or("a person aborted it", |failure| failure.message());
+            let why = failure.map_or("an operator aborted it", |failure| failure.message());
             operation.reason = Some(why.to_owned());
         }
         Some(operation)

@@ -66,7 +66,7 @@ impl Parking {
         while !stop.is_cancelled() {
             let told = self.tick().await;
             if let Err(error) = &told {
-                tracing::debug!(%error, "what is parked is not known");
+                tracing::debug!(%error, "failed to read parked kinds");
             }
             let is_busy =
                 told.is_err() || self.shared.admission.has_suspected() || self.shared.has_parked();
@@ -106,7 +106,7 @@ impl Parking {
     /// Unparks a kind whose breaker was removed: no evidence parks it any more.
     async fn unpark(&self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
         self.change(name, KindChange::Unpark { generation: kind.generation }).await?;
-        tracing::info!(kind = %name, "kind has no breaker any more: it is not parked");
+        tracing::info!(kind = %name, "kind no longer has a breaker: unparked");
         Ok(())
     }
 
@@ -126,12 +126,12 @@ impl Parking {
         // Noted only once the store has heard it.
         if is_down && kind.parked.is_none() && !admission.suspects(holder, name) {
             self.change(name, KindChange::Suspect { holder, reason: reason.clone() }).await?;
-            tracing::warn!(kind = %name, reason, "this node leaves the kind alone");
+            tracing::warn!(kind = %name, reason, "breaker opened: this node stops running the kind");
             admission.suspected(holder, name);
         } else if !is_down && admission.is_suspected(name) {
             if kind.parked.is_none() {
                 self.change(name, KindChange::Trust { holder }).await?;
-                tracing::info!(kind = %name, "this node takes the kind up again");
+                tracing::info!(kind = %name, "breaker closed: this node runs the kind again");
                 kind.meters.unparked(self.shared.clock.now());
             }
             admission.trusts(name);
@@ -217,12 +217,12 @@ impl Parking {
     fn tell(&self, change: &KindChange, kind: &Kind) {
         match (change, &kind.parked) {
             (KindChange::Suspect { .. }, Some(parked)) => {
-                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind is parked");
+                tracing::warn!(kind = %kind.name, reason = parked.reason, "kind parked");
                 self.shared
                     .notify(|| Notice::kind_parked(&kind.name, parked.since, &parked.reason));
             }
             (KindChange::Unpark { .. }, None) => {
-                tracing::info!(kind = %kind.name, "kind is claimed again");
+                tracing::info!(kind = %kind.name, "kind unparked");
                 let at = self.shared.node_time();
                 self.shared.notify(|| Notice::kind_unparked(&kind.name, at, "a probe succeeded"));
             }

@@ -33,7 +33,7 @@ fn read(value: Value) -> Result<Rule, Wrong> {
             text.parse().map_err(|error| (Some("then"), format!("{error}")))?
         }
         Some(_) => return Err((Some("then"), "must be a string such as \"snooze 5m\"".to_owned())),
-        None => return Err((Some("then"), "is missing: it says what is done".to_owned())),
+        None => return Err((Some("then"), "is required: the action".to_owned())),
     };
     let rule = Rule::new(action).sticky(match fields.remove("sticky") {
         Some(Value::Bool(true)) => Sticky::Yes,

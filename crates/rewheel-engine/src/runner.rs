@@ -230,7 +230,7 @@ impl JobContext {
 /// assert_eq!(charge(18).into_report(), Report::Done);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a handler cannot return `{Self}`",
+    message = "a handler must not return `{Self}`",
     note = "it returns `Report`, or `Result<(), E>` where `E` is `Report`, implements \
             `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
 )]

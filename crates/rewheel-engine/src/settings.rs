@@ -118,7 +118,10 @@ impl EngineSettings {
             return wrong("wheel_max", "must be 1 or more");
         }
         if self.lease_ttl < Duration::from_millis(300) {
-            return wrong("lease_ttl", "must be 300ms or longer: it is renewed three times a life");
+            return wrong(
+                "lease_ttl",
+                "must be 300ms or longer: it is renewed three times per period",
+            );
         }
         if self.statement_timeout < Duration::from_millis(1) {
             return wrong("statement_timeout", "must be 1ms or longer");
@@ -284,10 +287,7 @@ impl KindSettings {
         }
         if self.backoff.is_custom() {
             // Its text is only a name, which no node could read back from the store.
-            return wrong(
-                "backoff",
-                "must not be custom: a function cannot be stored with the kind",
-            );
+            return wrong("backoff", "must not be custom: a function cannot be stored");
         }
         self.check_ceilings()?;
         check_durations(&[

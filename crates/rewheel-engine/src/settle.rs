@@ -91,7 +91,7 @@ impl Settle {
             .random(&self.shared.random)
             .await;
         let answers = settled.unwrap_or_else(|error| {
-            tracing::error!(%error, results = settlements.len(), "results are lost");
+            tracing::error!(%error, results = settlements.len(), "results lost: their leases have expired");
             self.shared.notify_persist(None, settlements.len(), &error);
             settlements.iter().map(|_| Ok(Settled::Lost)).collect()
         });
@@ -168,7 +168,7 @@ impl Settle {
                 self.shared.leases.forget(lease);
             }
             Err(error) => {
-                tracing::error!(job = %lease.job, %error, "the store refuses a result");
+                tracing::error!(job = %lease.job, %error, "the store rejected a result");
                 self.shared.leases.forget(lease);
             }
         }
@@ -178,8 +178,8 @@ impl Settle {
 /// What is said instead of a result that the store refuses: otherwise the job would run again and
 /// again, and no attempt would ever count.
 fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
-    tracing::error!(job = %settlement.lease.job, %error, "the store refuses a result");
-    let message = "the store refused to keep the result of this attempt; see the node's log";
+    tracing::error!(job = %settlement.lease.job, %error, "the store rejected a result");
+    let message = "the store rejected the result of this attempt; see the log of the node";
     let failure = Failure::new(Category::Unknown, Some("result_refused"), message);
     Settlement {
         decision: Decision::Dead { failure: failure.clone() },

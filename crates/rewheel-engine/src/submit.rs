@@ -50,7 +50,7 @@ pub struct Receipt {
 }
 
 /// A job on its way in. Await it.
-#[must_use = "nothing is submitted until it is awaited"]
+#[must_use = "a submit does nothing unless you await it"]
 #[derive(Debug)]
 pub struct Submit<'a> {
     engine: &'a Engine,
@@ -152,7 +152,7 @@ impl<'a> Submit<'a> {
     pub fn traceparent(self, traceparent: &str) -> Submit<'a> {
         self.with(|job| {
             if !trace::is_traceparent(traceparent) {
-                return Err(field("traceparent", "must be that of a W3C trace".to_owned()));
+                return Err(field("traceparent", "must be a W3C traceparent".to_owned()));
             }
             job.traceparent = Some(traceparent.to_owned());
             Ok(())
@@ -248,7 +248,7 @@ impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
 fn new_job(engine: &Engine, kind: &str, payload: Vec<u8>) -> Result<NewJob, SubmitError> {
     let kind = KindName::parse(kind).map_err(|why| name("kind", why))?;
     if kind.is_reserved() {
-        return Err(field("kind", format!("`{kind}` is the engine's own")));
+        return Err(field("kind", format!("`{kind}` is reserved for the engine")));
     }
     Ok(NewJob::new(engine.new_id(), kind, payload))
 }

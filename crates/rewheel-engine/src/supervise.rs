@@ -96,14 +96,14 @@ pub(crate) async fn restarting(
         if shared.is_stopping() || stop.is_cancelled() {
             return;
         }
-        let why = ended.err().unwrap_or_else(|| "it ended by itself".to_owned());
+        let why = ended.err().unwrap_or_else(|| "it ended unexpectedly".to_owned());
         let now = shared.clock.now();
         restarts.retain(|at| now.since(*at) < RESTARTS_WITHIN);
         if restarts.len() >= RESTARTS_MAX {
             return fail(&shared, name, why).await;
         }
         restarts.push(now);
-        tracing::error!(name, why, "loop failed: restarting it");
+        tracing::error!(name, why, "loop failed: restarting");
         shared.notify_error("loop_restarted", &format!("the {name} loop was restarted"), &why);
         shared.loops.note_restart(name);
         tokio::select! {
@@ -126,7 +126,7 @@ pub(crate) async fn essential(
     if shared.is_stopping() || stop.is_cancelled() {
         return;
     }
-    let why = ended.err().unwrap_or_else(|| "it ended by itself".to_owned());
+    let why = ended.err().unwrap_or_else(|| "it ended unexpectedly".to_owned());
     fail(&shared, name, why).await;
 }
 
@@ -136,8 +136,12 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
     if shared.loops.failure.set(failure.clone()).is_err() {
         return;
     }
-    tracing::error!(name, why = failure.why, "loop failed: this engine stops");
-    shared.notify_error("engine_failed", "an engine stopped by itself", &failure);
+    tracing::error!(name, why = failure.why, "loop failed: stopping this engine");
+    shared.notify_error(
+        "engine_failed",
+        "engine stopped because one of its loops failed",
+        &failure,
+    );
     // Whatever happens below, the failure is reported.
     let _reported = Reported(Arc::clone(shared));
     shared.leases.cancel_all();
@@ -147,11 +151,11 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
         biased;
         left = leaves => {
             if let Err(panic) = left {
-                tracing::error!(panic, "giving back jobs panicked: others take them when the lease expires");
+                tracing::error!(panic, "giving jobs back panicked: other nodes take them over when the lease expires");
             }
         }
         () = clock.sleep(LEAVE_MAX) => {
-            tracing::warn!("giving back jobs takes too long: others take them when the lease expires");
+            tracing::warn!("giving jobs back timed out: other nodes take them over when the lease expires");
         }
     }
 }
@@ -159,7 +163,7 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
 async fn leave(shared: &Shared) {
     let holder = shared.holder();
     if let Err(error) = housekeeping::give_back_all(shared, holder).await {
-        tracing::warn!(%error, "jobs could not be given back: others take them when the lease expires");
+        tracing::warn!(%error, "failed to give jobs back: other nodes take them over when the lease expires");
     }
     if let Err(error) = shared.store.leave(holder).await {
         tracing::warn!(%error, "deregistration failed: the lease will expire");

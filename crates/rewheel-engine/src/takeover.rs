@@ -42,7 +42,7 @@ impl Takeover {
         if let Err(error) = &swept {
             tracing::debug!(%error, "sweep failed");
             if !self.is_failing {
-                let text = "takeover failed: jobs of dead holders wait";
+                let text = "takeover failed: jobs of dead holders wait for the next try";
                 self.shared.notify_error("takeover", text, error);
             }
         }

@@ -209,7 +209,9 @@ impl RemoteWorker<'_> {
             shared.read_kinds().await?;
         }
         shared.kind(name).ok_or_else(|| StoreError::Broken {
-            what: format!("there are jobs of the kind `{name}`, but no such kind: name it again"),
+            what: format!(
+                "there are jobs of kind `{name}`, but the kind does not exist: define it again"
+            ),
             source: None,
         })
     }

@@ -101,15 +101,16 @@ impl App {
     pub(crate) fn engine(&self) -> Result<&Engine, Problem> {
         self.engine.get().ok_or_else(|| {
             Problem::new(Code::StoreUnavailable, "the server is starting")
-                .hint("ask /readyz when it has")
+                .hint("wait until /readyz answers 200")
         })
     }
 
     /// Returns the engine, unless it is about to end.
     pub(crate) fn engine_for_work(&self) -> Result<&Engine, Problem> {
         if *self.is_stopping.borrow() {
-            return Err(Problem::new(Code::ShuttingDown, "the server is shutting down")
-                .hint("nothing was written; repeat the request elsewhere, or in a moment"));
+            return Err(Problem::new(Code::ShuttingDown, "the server is shutting down").hint(
+                "nothing was written; send the request again in a moment, or to another server",
+            ));
         }
         self.engine()
     }

@@ -34,7 +34,7 @@ pub(crate) fn parse(verb: BulkVerb, text: &str) -> Result<Order, Problem> {
     };
     let all = fields.flag("all").unwrap_or(false);
     if all && selection.narrows(verb) {
-        fields.wrong("all", "contradicts the filter, which keeps jobs back: leave out one of them");
+        fields.wrong("all", "must not be combined with filter conditions: remove one of them");
     }
     finish(verb, selection, all, fields)
 }
@@ -86,7 +86,7 @@ fn check(bulk: &Bulk, dry_run: bool) -> Result<(), OperateError> {
 pub(crate) fn field_error(field: &str, why: &str) -> FieldError {
     match field {
         "filter" => {
-            let why = "keeps no job back: name a condition, or say `\"all\": true` beside it";
+            let why = "matches every job: add a condition, or set `\"all\": true`";
             FieldError::new("/filter", why)
         }
         "state" | "kind" => FieldError::new(pointer("/filter", field), why),

@@ -48,5 +48,9 @@ pub(crate) trait Conditions {
 
 /// A condition that has to say something: an empty text is in every text.
 pub(crate) fn word(text: &str) -> Result<String, &'static str> {
-    if text.is_empty() { Err("must not be empty: leave it out") } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        Err("must not be empty; leave it out instead")
+    } else {
+        Ok(text.to_owned())
+    }
 }

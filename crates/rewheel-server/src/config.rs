@@ -12,7 +12,7 @@ pub use self::credentials::{AdminToken, TlsFiles};
 pub use self::doubts::Doubt;
 pub use self::limits::LimitSettings;
 pub use self::place::ConfigError;
-pub use self::reference::{SETTINGS, Setting, Unless, example, page};
+pub use self::reference::{DefaultValue, SETTINGS, Setting, example, page};
 pub use self::show::InForce;
 
 use self::environment::Overrides;
@@ -218,8 +218,7 @@ impl Config {
         // The file alone first: its mistakes have a line, those of the sum of both have none.
         let alone: Sections = file.sections()?;
         if alone.server.admin_token.is_some() {
-            let why = "does not belong into a file that many read: set it as \
-                       REWHEEL__SERVER__ADMIN_TOKEN, or name a file as server.admin_token_file";
+            let why = "must not be in the config file: set REWHEEL__SERVER__ADMIN_TOKEN, or name a file in server.admin_token_file";
             return Err(file.error("server.admin_token").because(why));
         }
         let mut sections = if env.is_empty() { alone } else { env.over(file)? };
@@ -234,7 +233,7 @@ impl Config {
         engine.keep_audit = sections.retention.keep_audit;
         if let Some(most) = sections.store.pool_max {
             if !sections.store.is_server() {
-                return Err(wrong("store.pool_max", "only a server has connections: take it out"));
+                return Err(wrong("store.pool_max", "applies only to database servers: remove it"));
             }
             if !(2..=1_000).contains(&most) {
                 return Err(wrong("store.pool_max", "must be 2 to 1000"));
@@ -247,8 +246,7 @@ impl Config {
         limits.map_err(|(key, why)| wrong(&format!("server.limits.{key}"), &why))?;
         let body_max = sections.server.body_bytes_max.max(engine.payload_bytes_max);
         if sections.server.limits.bodies_bytes_max / 3 < body_max {
-            let why = "must be at least 3 times server.body_bytes_max and engine.payload_bytes_max: a body counts twice, and \
-                       a part of the memory is for small bodies only";
+            let why = "must be at least 3 times server.body_bytes_max and engine.payload_bytes_max: each body counts twice, and a part is reserved for small bodies";
             return Err(wrong("server.limits.bodies_bytes_max", why));
         }
         credentials::take(&mut sections.server).map_err(|(key, why)| wrong(key, &why))?;
@@ -261,8 +259,9 @@ impl Config {
         let mut kinds = BTreeMap::new();
         for (name, settings) in sections.kinds {
             let key = format!("kinds.{name}");
-            let kind = KindName::parse(&name)
-                .map_err(|error| wrong(&key, &format!("`{name}` cannot be a kind: it {error}")))?;
+            let kind = KindName::parse(&name).map_err(|error| {
+                wrong(&key, &format!("`{name}` is not a valid kind name: it {error}"))
+            })?;
             settings.check().map_err(|error| setting(&error.to_string(), &key, &wrong))?;
             if let Some(error) = runners::check(&settings) {
                 let key = format!("{key}{}", error.field.replace('/', "."));

@@ -132,7 +132,7 @@ impl Connections {
             return;
         }
         let made_room = self.room.cut_one();
-        tracing::warn!(%error, made_room, "a connection could not be accepted");
+        tracing::warn!(%error, made_room, "failed to accept a connection");
         tokio::time::sleep(tick(&self.limits)).await;
         self.room.tick();
     }

@@ -31,12 +31,12 @@ impl<'a> Fields<'a> {
         let mut fields = Fields { at: at.to_owned(), found: Vec::new(), errors: Vec::new() };
         for (name, value) in found.0 {
             if known.is_empty() {
-                fields.wrong(&name, "is unknown: there are no fields here");
+                fields.wrong(&name, "is unknown: this object has no fields");
             } else if !known.contains(&name.as_str()) {
                 let message = format!("is unknown: the fields are {}", known.join(", "));
                 fields.wrong(&name, message);
             } else if fields.found.iter().any(|(seen, _)| *seen == name) {
-                fields.wrong(&name, "is there twice");
+                fields.wrong(&name, "is given twice");
             } else {
                 fields.found.push((name, value));
             }
@@ -169,7 +169,7 @@ impl Conditions for Fields<'_> {
         let found = self.texts(name, parse);
         // An empty list may be the result of a program: it does not mean everything.
         if has_list && found.is_empty() && !self.is_wrong(name) {
-            self.wrong(name, "must not be empty: leave it out");
+            self.wrong(name, "must not be empty; leave it out instead");
         }
         found
     }
@@ -212,7 +212,7 @@ pub(crate) fn without_fractions(value: &mut serde_json::Value) {
 
 /// Says where JSON ends to be JSON.
 pub(crate) fn bad_json(error: &serde_json::Error, at: &str) -> Problem {
-    let problem = Problem::new(Code::BadJson, format!("the body is not what it must be: {error}"));
+    let problem = Problem::new(Code::BadJson, format!("the body is not valid: {error}"));
     if at.is_empty() {
         return problem;
     }

@@ -77,7 +77,8 @@ pub fn build_with(
             None => Arc::new(LogNotifier),
             Some(target) => {
                 let client = clients.of(&everywhere(), None).map_err(|error| {
-                    RouteError::new("url", format!("no client can be made: {error}")).of(index)
+                    RouteError::new("url", format!("failed to create an HTTP client: {error}"))
+                        .of(index)
                 })?;
                 Arc::new(HttpNotifier::new(client, target))
             }

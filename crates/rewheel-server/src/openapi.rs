@@ -21,14 +21,14 @@ pub(crate) use self::page::html;
 
 /// What every operation belongs to, in the order of reading.
 const TAGS: [(&str, &str); 8] = [
-    ("jobs", "Submit jobs, look at them, change one."),
-    ("bulk", "Change many jobs by one order, which survives the node that runs it."),
-    ("incidents", "Failures grouped by their cause."),
-    ("kinds", "What sorts of work there are, and their settings."),
-    ("fleet", "Who runs jobs, how it goes, who did what, as it happens."),
-    ("workers", "Run jobs in a process of your own, in any language."),
-    ("tokens", "Who may do what."),
-    ("server", "For whoever looks after the server."),
+    ("jobs", "Submit, read and change jobs."),
+    ("bulk", "Change many jobs at once. An operation continues if its node dies."),
+    ("incidents", "Failures grouped by cause."),
+    ("kinds", "Kinds of jobs and their settings."),
+    ("fleet", "Holders, statistics, the audit log and live events."),
+    ("workers", "Run jobs in your own process, in any language."),
+    ("tokens", "Access tokens and their roles."),
+    ("server", "Health checks, metrics and this document."),
 ];
 
 /// Returns the document that `GET /openapi.json` answers with.
@@ -47,15 +47,11 @@ pub fn document() -> Value {
         "info": {
             "title": "Rewheel",
             "summary": "A durable retry engine for every language.",
-            "description": "Times are RFC 3339 in UTC, durations integers with units (`1h30m`, \
-                `250ms`). An unknown field of a request is an error that names it; answers may \
-                have further fields in a later release. Whatever is no success is a problem \
-                document as RFC 9457 has it: look at its `code`. 429 and 503 say with Retry-After \
-                when to ask again.",
+            "description": "Times are RFC 3339 in UTC. Durations are integers with units (`1h30m`, `250ms`). A request with an unknown field is rejected, and the error names the field; responses may get new fields in later releases. Every error is a problem document (RFC 9457): decide by its `code`. 429 and 503 carry Retry-After.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "The server that has this document."}],
+        "servers": [{"url": "/", "description": "The server that serves this document."}],
         // The empty one: a server on a loopback address may have no tokens.
         "security": [{"bearer": []}, {}],
         "tags": tags,

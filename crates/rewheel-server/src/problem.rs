@@ -196,7 +196,7 @@ impl Problem {
             detail = format!("{name} {}", first.message).trim_start().to_owned();
         }
         if errors.len() > 1 {
-            let _ = write!(detail, "; {} more fields are wrong", errors.len() - 1);
+            let _ = write!(detail, "; {} more fields are invalid", errors.len() - 1);
         }
         errors.truncate(ERRORS_MAX);
         Problem { code, detail, errors, hint: None }
@@ -251,15 +251,17 @@ impl From<StoreError> for Problem {
             StoreError::Rejected(_) => Code::InvalidField,
         };
         let hint = match error {
-            StoreError::Unavailable(_) => "nothing was written; repeat the request",
+            StoreError::Unavailable(_) => "nothing was written; send the request again",
             StoreError::Ambiguous(_) => {
-                "it may have been written; repeating it with the same key is harmless"
+                "the write may have happened; send the request again with the same key, it creates no second job"
             }
-            StoreError::Full(_) => "free disk space; the server takes jobs again by itself",
-            StoreError::Rejected(_) => "the request as it is cannot be stored",
-            StoreError::HolderDead(_) => "the server is about to join again; repeat the request",
-            StoreError::Broken { .. } => "a person must look at the store",
-            StoreError::Closed => "the store was closed; the server is about to end",
+            StoreError::Full(_) => {
+                "free disk space; the server then accepts jobs again without a restart"
+            }
+            StoreError::Rejected(_) => "the store cannot store this request; change it",
+            StoreError::HolderDead(_) => "the server is registering again; send the request again",
+            StoreError::Broken { .. } => "the store needs operator action; see the server log",
+            StoreError::Closed => "the store is closed because the server is stopping",
         };
         Problem::new(code, error.with_causes()).hint(hint)
     }

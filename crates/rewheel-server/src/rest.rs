@@ -141,7 +141,7 @@ pub(crate) fn paths() -> Vec<&'static str> {
 }
 
 async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
+    Problem::new(Code::NotFound, format!("no route for {}", uri.path()))
 }
 
 /// One page of a list.

@@ -18,12 +18,13 @@ pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
             Some(FieldError::new(format!("/callback{}", error.pointer()), error.message()))
         }
         (None, RunnerKind::Callback) => {
-            Some(FieldError::new("/callback", "is missing: the runner `callback` needs its url"))
+            Some(FieldError::new("/callback", "is required: the runner `callback` needs a url"))
         }
         (None, RunnerKind::Handler | RunnerKind::Worker) => None,
-        (Some(_), RunnerKind::Worker) => {
-            Some(FieldError::new("/callback", "is not for workers: they come and ask"))
-        }
+        (Some(_), RunnerKind::Worker) => Some(FieldError::new(
+            "/callback",
+            "must not be set for the runner `worker`: workers fetch their jobs",
+        )),
     }
 }
 
@@ -45,8 +46,7 @@ fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError
             let is_unlisted = |name: &&str| !listed.iter().any(|known| known == name);
             let name = names(text).into_iter().find(is_unlisted)?;
             let why = format!(
-                "must not name the variable `{name}`: list it as server.callback_env in the \
-                 server's config, or name the kind there"
+                "must not use the variable `{name}`: add it to server.callback_env in the server's config, or define the kind there"
             );
             Some(FieldError::new(at, why))
         }
@@ -92,7 +92,7 @@ pub(crate) fn source(
                 .map_err(|error| {
                     // Written by another release, or with a variable that only others have: its
                     // jobs wait for a holder that can.
-                    tracing::warn!(%kind, %error, "the kind cannot be run here");
+                    tracing::warn!(%kind, %error, "this server cannot run the kind");
                 })
                 .ok()
         }
@@ -106,7 +106,7 @@ fn of_callback(
     clients: &Clients,
     region: Option<&str>,
 ) -> Result<Arc<dyn Runner>, Box<dyn std::error::Error>> {
-    let callback = settings.callback.as_ref().ok_or("its callback is missing")?;
+    let callback = settings.callback.as_ref().ok_or("the kind has no callback settings")?;
     let unlisted = limits.and_then(|limits| beyond_reach(callback, "/callback", &limits.variables));
     if let Some(error) = unlisted {
         return Err(format!("{} {}", error.field, error.message).into());

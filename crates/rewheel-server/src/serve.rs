@@ -26,9 +26,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 pub enum ServeError {
     /// Everybody could reach it.
     #[error(
-        "refusing to listen on {0}: whoever reaches the server controls it, and there are no tokens; \
-         make one with `rewheel token create ops --role admin --store URL`, set \
-         REWHEEL__SERVER__ADMIN_TOKEN, or listen on a loopback address such as 127.0.0.1:7420"
+        "refusing to listen on {0}: there are no tokens, so anyone who reaches this address could control the server; create a token with `rewheel token create ops --role admin --store URL`, set REWHEEL__SERVER__ADMIN_TOKEN, or listen on a loopback address such as 127.0.0.1:7420"
     )]
     BeyondLoopback(SocketAddr),
     /// The address is taken, or not this machine's.
@@ -56,10 +54,10 @@ pub enum ServeError {
     #[error("serving failed")]
     Io(#[from] std::io::Error),
     /// The engine stopped by itself; its jobs were given back.
-    #[error("{0}; its jobs were given back: start the server again, and report this")]
+    #[error("{0}; its jobs were given back. Restart the server and report this as a bug")]
     Engine(EngineFailure),
     /// Somebody could not wait for the end.
-    #[error("interrupted: jobs that were running will be run again")]
+    #[error("interrupted: running jobs will be retried")]
     Interrupted,
 }
 
@@ -175,11 +173,11 @@ impl Server {
         };
         quiet.cancel();
         if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
-            tracing::warn!("connections were still open at the end");
+            tracing::warn!("connections were still open at shutdown");
         }
         telemetry::flush().await;
         if let Err(error) = engine.store().close().await {
-            tracing::warn!(%error, "closing the store failed");
+            tracing::warn!(%error, "failed to close the store");
         }
         failure.map_or(Ok(()), |failure| Err(ServeError::Engine(failure)))
     }

@@ -71,17 +71,19 @@ impl Secret {
         let bytes = STANDARD.decode(rest).map_err(|_| wrong())?;
         match prefix {
             "whsec" if bytes.len() < SECRET_BYTES_MIN => {
-                Err(format!("is too short: at least {SECRET_BYTES_MIN} bytes cannot be guessed"))
+                Err(format!("is too short: use at least {SECRET_BYTES_MIN} random bytes"))
             }
             "whsec" => Ok(Secret::Shared(bytes)),
             "whsk" => {
                 let key = match bytes.split_at_checked(SEED_BYTES) {
                     Some((seed, [])) => Ed25519KeyPair::from_seed_unchecked(seed),
                     Some((seed, public)) => Ed25519KeyPair::from_seed_and_public_key(seed, public),
-                    None => return Err("is no ed25519 key: it has 32 bytes, or 64".to_owned()),
+                    None => {
+                        return Err("is not an ed25519 key: it must have 32 or 64 bytes".to_owned());
+                    }
                 };
-                let key =
-                    key.map_err(|_| "is no ed25519 key: it has 32 bytes, or 64".to_owned())?;
+                let key = key
+                    .map_err(|_| "is not an ed25519 key: it must have 32 or 64 bytes".to_owned())?;
                 Ok(Secret::Private(Arc::new(key)))
             }
             _ => Err(wrong()),
@@ -99,7 +101,7 @@ impl Secret {
 }
 
 fn wrong() -> String {
-    "must be `whsec_` or `whsk_` and base64, as Standard Webhooks has it".to_owned()
+    "must be `whsec_` or `whsk_` followed by base64 (Standard Webhooks)".to_owned()
 }
 
 /// Signs a text with a key that both sides know.

@@ -79,7 +79,7 @@ fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob,
     let backoff = fields.text("backoff", str::parse::<Backoff>);
     let payload = fields.take("payload").map(serde_json::value::RawValue::get);
     if payload.is_none() {
-        fields.wrong("payload", "is missing: any JSON value will do");
+        fields.wrong("payload", "is required: any JSON value");
     }
     let bytes = payload.map_or(0, str::len);
     let is_too_large = bytes > bytes_max;
@@ -120,7 +120,7 @@ pub fn check_ceilings(at: &str, job: &NewJob, kind: &KindSettings) -> Result<(),
 pub(crate) fn over_ceiling(at: &str, kind: &KindName, over: &OverCeiling) -> Problem {
     let error = FieldError::new(format!("{at}/{}", over.field), &over.why);
     Problem::of_fields(Code::InvalidField, vec![error])
-        .hint(format!("the limit is `{}` of the kind `{kind}`", over.setting))
+        .hint(format!("the limit is `{}` of kind `{kind}`", over.setting))
 }
 
 /// Says why the store refused the job at a place of the request.
@@ -131,29 +131,28 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
     match why {
         Refusal::UnknownKind => {
             let message = format!("`{}` does not exist", job.kind);
-            let hint =
-                "name it under [kinds] in the config, by PUT /v1/kinds/{kind}, or by a handler";
+            let hint = "define it under [kinds] in the config, with PUT /v1/kinds/{kind}, or with a handler";
             blame(Code::UnknownKind, "kind", &message).hint(hint)
         }
         Refusal::KeyReused { job } => {
-            let message = format!("is that of job {job}, which has another payload");
-            let hint = "the same key means the same job: use another key for another payload";
+            let message = format!("is used by job {job} with a different payload");
+            let hint = "a key identifies one job: use another key for a different payload";
             blame(Code::KeyReused, "key", &message).hint(hint)
         }
         Refusal::DeadlineTooEarly => {
-            let message = "has passed, or comes before the job is due";
+            let message = "is in the past, or before the job is due";
             blame(Code::InvalidField, "deadline", &message)
-                .hint("times are judged by the store's clock")
+                .hint("times are compared with the store's clock")
         }
         Refusal::TooLarge { bytes, bytes_max } => {
-            let message = format!("has {bytes} bytes; the store takes {bytes_max}");
+            let message = format!("has {bytes} bytes; the limit of the store is {bytes_max}");
             blame(Code::TooLarge, "payload", &message)
         }
         Refusal::TenantFull { jobs_max } => {
             let tenant = job.tenant.as_ref().map_or("", Tenant::as_str);
-            let message = format!("`{tenant}` may have {jobs_max} live jobs, and has");
+            let message = format!("tenant `{tenant}` is at its limit of {jobs_max} live jobs");
             let hint =
-                "submit it again when some of them have ended, or raise jobs_max under [tenants]";
+                "submit it again when some of them have ended, or raise jobs_max in [tenants]";
             blame(Code::Throttled, "tenant", &message).hint(hint)
         }
     }
@@ -165,7 +164,7 @@ fn due(fields: &mut Fields<'_>) -> Option<When> {
     let due = fields.text("due", rfc3339::parse);
     match (delay, due) {
         (Some(_), Some(_)) => {
-            fields.wrong("due", "cannot be there together with delay");
+            fields.wrong("due", "cannot be combined with delay");
             None
         }
         (Some(delay), None) => Some(When::In(delay)),
@@ -177,7 +176,7 @@ fn due(fields: &mut Fields<'_>) -> Option<When> {
 fn kind(text: &str) -> Result<KindName, String> {
     let kind = KindName::parse(text).map_err(|error| error.to_string())?;
     if kind.is_reserved() {
-        return Err("must not begin with `rewheel.`: such kinds are the engine's own".to_owned());
+        return Err("must not begin with `rewheel.`: these kinds are reserved".to_owned());
     }
     Ok(kind)
 }

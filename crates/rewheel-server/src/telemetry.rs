@@ -39,6 +39,6 @@ pub enum TelemetryError {
         why: String,
     },
     /// Somebody else had the last word on where spans or meters go.
-    #[error("telemetry was started before in this process")]
+    #[error("telemetry is already started in this process")]
     Again,
 }

@@ -77,20 +77,25 @@ pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
     let mut fields = Fields::read(text, "", &FIELDS)?;
     let name = fields.text("name", TokenName::parse);
     if name.is_none() && !fields.is_wrong("name") {
-        fields.wrong("name", "is missing: the audit log tells tokens apart by it");
+        fields.wrong("name", "is required: the audit log shows it");
     }
     if name.as_ref().is_some_and(|name| name.as_str() == CONFIG_NAME) {
-        fields.wrong("name", "must not be `config`: that is the token of the server's config");
+        fields.wrong(
+            "name",
+            "must not be `config`: this name is reserved for the token in the server's config",
+        );
     }
     let roles: rewheel_core::TokenRoles =
         fields.texts("roles", str::parse::<TokenRole>).into_iter().collect();
     if roles.is_empty() && !fields.is_wrong("roles") {
-        fields.wrong("roles", "is missing: a list of submit, read, work, operate, admin");
+        fields.wrong("roles", "is required: a list of submit, read, work, operate, admin");
     }
     let tenant = fields.text("tenant", Tenant::parse);
     let for_all = |role: &TokenRole| matches!(role, TokenRole::Admin | TokenRole::Work);
     if let Some(role) = roles.iter().find(for_all).filter(|_| tenant.is_some()) {
-        let why = format!("cannot be for a role that is for all of them: take `{role}` out");
+        let why = format!(
+            "cannot be combined with the role `{role}`, which covers all tenants: remove one of them"
+        );
         fields.wrong("tenant", why);
     }
     let (at, after) = (
@@ -98,7 +103,7 @@ pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
         fields.text("expires_in", expires_in).map(When::In),
     );
     if at.is_some() && after.is_some() {
-        fields.wrong("expires_in", "says it twice: leave out this, or `expires`");
+        fields.wrong("expires_in", "cannot be combined with `expires`: remove one of them");
     }
     let errors = fields.into_errors();
     let (Some(name), true) = (name, errors.is_empty()) else {
@@ -111,7 +116,7 @@ pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
 
 fn expires_in(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
-        Ok(duration) if duration.is_zero() => Err("must be longer than nothing".to_owned()),
+        Ok(duration) if duration.is_zero() => Err("must be longer than 0s".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
@@ -121,7 +126,7 @@ fn chance() -> Result<(TokenId, TokenText), Problem> {
     let (mut id, mut secret) = ([0; 8], [0; SECRET_BYTES]);
     let random = SystemRandom::new();
     if random.fill(&mut id).and_then(|()| random.fill(&mut secret)).is_err() {
-        return Err(Problem::new(Code::Internal, "this machine has no randomness to offer"));
+        return Err(Problem::new(Code::Internal, "the operating system's random source failed"));
     }
     let id = TokenId::new(u64::from_be_bytes(id));
     let text = format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret));
@@ -136,14 +141,15 @@ pub fn stored(put: TokenPut, name: &TokenName) -> Result<Token, Problem> {
     match put {
         TokenPut::Stored(token) => Ok(token),
         TokenPut::NameTaken => {
-            let why = format!("is taken: another token is called `{name}`");
+            let why = format!("is already used by another token: `{name}`");
             Err(Problem::of_fields(Code::InvalidField, vec![FieldError::new("/name", why)])
                 .hint("revoke that one first, or choose another name"))
         }
         TokenPut::Full => {
-            let why = format!("there are {} tokens, and a store has no more", Limits::TOKENS_MAX);
+            let why =
+                format!("there are {} tokens, which is the limit of a store", Limits::TOKENS_MAX);
             Err(Problem::new(Code::TooLarge, why)
-                .hint("tokens that expire are forgotten some time after: use `expires_in`"))
+                .hint("expired tokens are deleted after a while: use `expires_in`"))
         }
     }
 }

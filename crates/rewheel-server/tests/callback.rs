@@ -468,7 +468,7 @@ async fn a_callee_that_never_shakes_hands_does_not_hold_a_place_for_long() {
     settings["url"] = json!(format!("{origin}/hook"));
     let (verdict, failure) = failed(call(&settings, &job(&json!({})), seconds(11)).await);
     assert_eq!((verdict, failure.category()), (Verdict::Retry, Category::Timeout), "{failure}");
-    assert_eq!(failure.message(), format!("no connection to {origin} in time"));
+    assert_eq!(failure.message(), format!("connection to {origin} timed out"));
 }
 
 #[tokio::test]

@@ -23,7 +23,9 @@ pub enum ConnectError {
         url: SecretUrl,
     },
     /// The URL has a setting that its store does not know.
-    #[error("`{setting}` is not a setting of this store: it knows synchronous=full|normal")]
+    #[error(
+        "`{setting}` is not a setting of this store: use synchronous=full or synchronous=normal"
+    )]
     Setting {
         /// What was given, without a value that may be a secret.
         setting: String,

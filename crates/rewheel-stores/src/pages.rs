@@ -33,7 +33,7 @@ pub(crate) const KEY_LANES_MAX: usize = Limits::SCAN_MAX;
 
 /// Refuses to look for a key in too many lanes.
 pub(crate) fn too_many_lanes() -> StoreError {
-    let what = format!("there are more than {KEY_LANES_MAX} lanes: name the kind or the tenant");
+    let what = format!("there are more than {KEY_LANES_MAX} lanes: add the kind or the tenant");
     StoreError::Rejected(what.into())
 }
 

@@ -14,6 +14,6 @@ pub(crate) fn refuse_large(payload: &[u8], bytes_max: usize) -> Answer<()> {
         return Ok(());
     }
     let bytes = payload.len();
-    let text = format!("a payload of {bytes} bytes is too large: at most {bytes_max} are stored");
+    let text = format!("a payload of {bytes} bytes is too large: the limit is {bytes_max}");
     Err(StoreError::Rejected(text.into()))
 }

@@ -322,7 +322,7 @@ fn pool(
         .wait_timeout(Some(options.statement_timeout))
         .create_timeout(Some(CONNECT_TIMEOUT))
         .build()
-        .map_err(|error| broken(format!("no pool of connections: {error}"), None))
+        .map_err(|error| broken(format!("failed to create the connection pool: {error}"), None))
 }
 
 impl fmt::Debug for PostgresStore {

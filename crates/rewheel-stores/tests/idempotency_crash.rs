@@ -81,7 +81,7 @@ fn kill(part: &str, url: &str) -> Tested {
     let said = output.lines().map_while(Result::ok).any(|line| line.contains("said "));
     child.kill()?;
     child.wait()?;
-    assert!(said, "it ended by itself");
+    assert!(said, "it ended unexpectedly");
     Ok(())
 }
 

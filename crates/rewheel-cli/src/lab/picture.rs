@@ -70,7 +70,7 @@ fn figures(tried: &[Tried]) -> String {
             format!("{:.1}x", outcome.peak()),
             percent(outcome.wasted(), outcome.served()),
             match (outcome.cut_at(), recovered) {
-                (Some(at), _) => format!("cut at {}s: too many requests", at.as_secs()),
+                (Some(at), _) => format!("stopped at {}s: too many requests", at.as_secs()),
                 (None, Some(after)) => format!("{}s", after.as_secs()),
                 (None, None) => "never".to_owned(),
             },
@@ -79,10 +79,10 @@ fn figures(tried: &[Tried]) -> String {
     let names = [
         "policy",
         "succeeded",
-        "requests a call",
+        "requests per call",
         "worst second",
-        "done for nobody",
-        "well again after",
+        "wasted work",
+        "recovered after",
     ];
     table(&names, rows)
 }

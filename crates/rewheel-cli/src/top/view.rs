@@ -89,7 +89,7 @@ fn draw_load(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
         let skipped = watched.curve.len().saturating_sub(width);
         watched.curve.iter().skip(skipped).copied().collect()
     };
-    let title = format!("attempts decided here: {rate}/s");
+    let title = format!("attempts settled on this node: {rate}/s");
     let line = Sparkline::default().block(titled(&title)).style(GOOD).data(shown);
     frame.render_widget(line, curve);
 }

@@ -55,11 +55,15 @@ impl Action {
             }
             Action::Snooze(after) if after < Limits::SNOOZE_MIN => {
                 let least = duration::text(Limits::SNOOZE_MIN);
-                Err(format!("`{self}`: must be {least} or longer, since it uses up no attempt"))
+                Err(format!(
+                    "`{self}`: must be {least} or longer, because a snooze does not count as an attempt"
+                ))
             }
             Action::Snooze(after) if after > Limits::SNOOZE_MAX => {
                 let most = duration::text(Limits::SNOOZE_MAX);
-                Err(format!("`{self}`: must be {most} or shorter; `pause` waits for a person"))
+                Err(format!(
+                    "`{self}`: must be {most} or shorter; use `pause` to wait for an operator"
+                ))
             }
             Action::Retry
             | Action::RetryAfter(_)
@@ -105,7 +109,7 @@ impl FromStr for Action {
                 None => time(how).map(Action::RetryAfter),
             },
             ["snooze", after] => time(after).map(Action::Snooze),
-            ["snooze"] => Err(wrong(Some("for how long? write `snooze 5m`".to_owned()))),
+            ["snooze"] => Err(wrong(Some("is missing a duration: write `snooze 5m`".to_owned()))),
             ["dead"] => Ok(Action::Dead),
             ["fail"] => Ok(Action::Fail),
             ["pause"] => Ok(Action::Pause),

@@ -15,16 +15,16 @@ pub enum StoreError {
     #[error("the store is unavailable")]
     Unavailable(#[source] BoxError),
     /// It may have been written or not. Repeat it as it is: every verb can bear that.
-    #[error("the store's answer was lost")]
+    #[error("the store's response was lost")]
     Ambiguous(#[source] BoxError),
     /// Nothing was written, and nothing will be until there is room. Take no new jobs.
-    #[error("the store has no room left: free disk space, nothing that was acknowledged is lost")]
+    #[error("the store is full: free disk space; no acknowledged job is lost")]
     Full(#[source] BoxError),
     /// Something in this batch cannot be stored. Find it by [`halving`](crate::store::halving).
-    #[error("the store refuses what it was given")]
+    #[error("the store rejected the request")]
     Rejected(#[source] BoxError),
     /// The holder is dead or never joined. Drop its work, and join as another.
-    #[error("holder {0} is not alive: join again under a new id")]
+    #[error("holder {0} has expired: register again under a new id")]
     HolderDead(HolderId),
     /// A person must look at the store; the text says at what.
     #[error("{what}")]

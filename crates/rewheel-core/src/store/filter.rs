@@ -146,7 +146,7 @@ impl FromStr for Cursor {
 
 /// The text is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a cursor: use the `next` of the page before")]
+#[error("is not a cursor: use `next` of the previous page")]
 pub struct CursorError;
 
 /// Which failed jobs to look at, and how many.

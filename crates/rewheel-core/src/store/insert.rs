@@ -72,19 +72,21 @@ pub enum Inserted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Nobody has named its kind.
-    #[error("its kind does not exist: name it in the config, by PUT /v1/kinds, or by a handler")]
+    #[error(
+        "the kind does not exist: define it in the config, with PUT /v1/kinds, or with a handler"
+    )]
     UnknownKind,
     /// Its key belongs to a job with another payload.
-    #[error("its key is that of job {job}, which has another payload")]
+    #[error("the key is used by job {job} with a different payload")]
     KeyReused {
         /// The job that has it.
         job: JobId,
     },
     /// Its deadline has passed, or comes before it is due.
-    #[error("its deadline comes before it could run")]
+    #[error("the deadline ends before the job can run")]
     DeadlineTooEarly,
     /// Its payload is larger than the store takes.
-    #[error("its payload has {bytes} bytes; the store takes {bytes_max}")]
+    #[error("the payload has {bytes} bytes; the limit of the store is {bytes_max}")]
     TooLarge {
         /// What it has.
         bytes: usize,
@@ -93,7 +95,7 @@ pub enum Refusal {
     },
     /// Its tenant has as many live jobs as it may have. Not said by stores, but by engines.
     #[error(
-        "its tenant may have {jobs_max} live jobs, and has: submit it again when some have ended"
+        "the tenant is at its limit of {jobs_max} live jobs: submit it again when some have ended"
     )]
     TenantFull {
         /// How many that is.

@@ -70,7 +70,7 @@ impl Away {
     /// Notes an attempt that did not reach the store, or did not come back.
     pub(super) fn failed(&self, verb: &'static str, error: &StoreError) {
         let text = error.with_causes();
-        tracing::debug!(verb, error = text, "an attempt to reach the store failed");
+        tracing::debug!(verb, error = text, "store call failed, retrying");
         // What it means is said by whoever repeats it; what caused it is to be kept.
         let cause = text.strip_prefix(&format!("{error}: ")).map(str::to_owned);
         self.enter().last = cause.unwrap_or(text);
@@ -98,7 +98,7 @@ impl Away {
         let since = trouble.since.take().filter(|_| was_told);
         drop(trouble);
         if let Some(since) = since {
-            tracing::info!(away = self.time_since(since), "the store answers again");
+            tracing::info!(away = self.time_since(since), "store available again");
         }
     }
 
@@ -108,17 +108,13 @@ impl Away {
             StoreError::Unavailable(_) | StoreError::Ambiguous(_) => {
                 if self.is_news(given_up) {
                     let error = error.with_causes();
-                    tracing::warn!(
-                        verb,
-                        error,
-                        "the store does not answer: work goes on by itself once it does"
-                    );
+                    tracing::warn!(verb, error, "store unavailable: retrying until it answers");
                 }
             }
             StoreError::Full(_) | StoreError::Broken { .. } => {
                 if self.telling.check().is_ok() {
                     let error = error.with_causes();
-                    tracing::error!(verb, error, "the store needs a person");
+                    tracing::error!(verb, error, "store error needs operator action");
                 }
             }
             // Whoever asked knows what to make of these.

@@ -18,7 +18,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{job}",
         labels: &["kind", "state"],
-        help: "Jobs that live or are dead letters, in the store.",
+        help: "Live jobs and dead letters in the store.",
         read: jobs,
     },
     Meter {
@@ -26,7 +26,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "s",
         labels: &[],
-        help: "Age of the job counts: zero where they are counted afresh, else that of the sample one node takes for all.",
+        help: "Age of the job counts; zero if they were counted for this scrape.",
         read: |from| {
             let age = |fleet: &Fleet| sample([], Value::Number(fleet.counts.age.as_secs_f64()));
             from.fleet.map(age).into_iter().collect()
@@ -37,7 +37,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "s",
         labels: &["kind"],
-        help: "When the first scheduled job is due, since 1970, by the store's clock.",
+        help: "Due time of the oldest scheduled job, in seconds since 1970.",
         read: oldest_due,
     },
     Meter {
@@ -45,7 +45,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{kind}",
         labels: &["kind"],
-        help: "Whether a kind is parked: its dependency is taken to be down.",
+        help: "1 if the kind is parked because its dependency is down.",
         read: |from| of_store_kinds(from, |kind| kind.parked.is_some()),
     },
     Meter {
@@ -53,7 +53,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{kind}",
         labels: &["kind"],
-        help: "Whether a person paused a kind.",
+        help: "1 if an operator paused the kind.",
         read: |from| of_store_kinds(from, |kind| kind.paused),
     },
     Meter {
@@ -61,7 +61,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{holder}",
         labels: &["role"],
-        help: "Holders that are alive.",
+        help: "Live holders.",
         read: holders,
     },
     Meter {
@@ -69,7 +69,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{store}",
         labels: &[],
-        help: "Whether the store answered when it was last asked for the meters above.",
+        help: "1 if the store answered the last query for the metrics above.",
         read: |from| one(u64::from(from.fleet.is_some())),
     },
     Meter {
@@ -77,7 +77,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{job}",
         labels: &["kind", "outcome"],
-        help: "Jobs that were submitted here, by what became of them: created, duplicate, refused.",
+        help: "Jobs submitted to this node by outcome: created, duplicate, refused.",
         read: |from| {
             of_kinds(from, |name, meters, samples| {
                 for (outcome, count) in SUBMITTED.into_iter().zip(meters.read_submitted()) {
@@ -91,7 +91,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Attempts that started here of jobs that had used none before.",
+        help: "First attempts started on this node.",
         read: |from| of_counts(from, |meters| load(&meters.started)),
     },
     Meter {
@@ -99,7 +99,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{attempt}",
         labels: &["kind"],
-        help: "Attempts that started here.",
+        help: "Attempts started on this node.",
         read: |from| of_counts(from, |meters| load(&meters.attempts)),
     },
     Meter {
@@ -107,7 +107,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Histogram,
         unit: "s",
         labels: &["kind"],
-        help: "How long attempts took.",
+        help: "Duration of attempts.",
         read: |from| of_distributions(from, |meters| meters.duration.read()),
     },
     Meter {
@@ -115,7 +115,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Histogram,
         unit: "s",
         labels: &["kind"],
-        help: "How long after their time attempts started.",
+        help: "Delay between the due time and the start of attempts.",
         read: |from| of_distributions(from, |meters| meters.lateness.read()),
     },
     Meter {
@@ -123,7 +123,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{result}",
         labels: &["kind", "decision", "category"],
-        help: "Results that were settled here, by what was decided about which category of failure.",
+        help: "Results settled by this node, by decision and failure category.",
         read: settled,
     },
     Meter {
@@ -131,7 +131,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{job}",
         labels: &["kind", "category"],
-        help: "Jobs that became dead letters here: by a result, a deadline, or too many takeovers.",
+        help: "Jobs that became dead letters on this node: after a result, a deadline or too many takeovers.",
         read: dead,
     },
     Meter {
@@ -139,7 +139,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Attempts that started here after their kind was parked when they were due.",
+        help: "Attempts on this node that were delayed because their kind was parked.",
         read: |from| of_counts(from, KindMeters::read_delayed),
     },
     Meter {
@@ -147,7 +147,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{job}",
         labels: &["kind"],
-        help: "Jobs that this engine freed from holders that died or forgot them.",
+        help: "Jobs that this node took over from dead holders or after they were overdue.",
         read: |from| of_counts(from, |meters| load(&meters.takeovers)),
     },
     Meter {
@@ -155,7 +155,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Histogram,
         unit: "{job}",
         labels: &[],
-        help: "How many jobs each claim brought.",
+        help: "Jobs per claim.",
         read: |from| {
             let read = from.shared.reports.meters.claim_batch.read();
             vec![sample([], Value::Distribution(read))]
@@ -166,7 +166,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{place}",
         labels: &[],
-        help: "Attempts that may run at the same time here.",
+        help: "Maximum number of concurrent attempts on this node.",
         read: |from| one(from.shared.settings.places as u64),
     },
     Meter {
@@ -174,7 +174,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{place}",
         labels: &[],
-        help: "Attempts that could start at once here.",
+        help: "Free slots for attempts on this node.",
         read: |from| one(from.shared.admission.free() as u64),
     },
     Meter {
@@ -182,7 +182,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{job}",
         labels: &[],
-        help: "Jobs that wait here for their time.",
+        help: "Jobs in the timing wheel of this node.",
         read: |from| one(from.shared.signals.waiting.load(Ordering::Relaxed) as u64),
     },
     Meter {
@@ -190,7 +190,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{job}",
         labels: &[],
-        help: "Jobs that are due here, and wait for a place.",
+        help: "Due jobs on this node that wait for a free slot.",
         read: |from| one(from.shared.signals.ready.load(Ordering::Relaxed) as u64),
     },
     Meter {
@@ -198,7 +198,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{lease}",
         labels: &[],
-        help: "Whether the lease of this engine ran out, so that it starts nothing new.",
+        help: "1 if the lease of this node expired and no new attempts start.",
         read: |from| one(u64::from(from.shared.is_doubtful())),
     },
     Meter {
@@ -206,7 +206,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Gauge,
         unit: "{engine}",
         labels: &[],
-        help: "Whether this engine stopped by itself because one of its loops failed.",
+        help: "1 if the engine of this node stopped because one of its loops failed.",
         read: |from| one(u64::from(from.shared.loops.failure().is_some())),
     },
     Meter {
@@ -214,7 +214,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{restart}",
         labels: &["loop"],
-        help: "Restarts of loops of this engine that panicked.",
+        help: "Restarts of panicked engine loops.",
         read: |from| {
             let restarts = from.shared.loops.restarts().into_iter();
             restarts.map(|(name, count)| sample([name.into()], Value::Count(count))).collect()
@@ -225,7 +225,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{renewal}",
         labels: &["outcome"],
-        help: "Renewals of the lease of this engine: renewed, failed, or dead where it was taken for that.",
+        help: "Lease renewals of this node by outcome: renewed, failed, dead.",
         read: |from| {
             let counts = RENEWED.into_iter().zip(from.shared.reports.meters.renewals());
             counts.map(|(outcome, count)| sample([outcome.into()], Value::Count(count))).collect()
@@ -236,7 +236,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{call}",
         labels: &["verb", "outcome"],
-        help: "Calls of the store, each with its attempts: ok or error.",
+        help: "Store calls by outcome: ok or error.",
         read: store_calls,
     },
     Meter {
@@ -244,7 +244,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Histogram,
         unit: "s",
         labels: &["verb"],
-        help: "How long calls of the store took, each with its attempts.",
+        help: "Duration of store calls, retries included.",
         read: |from| {
             let verbs = from.shared.reports.meters.store.verbs();
             let read = verbs.iter().map(|(verb, meters)| {
@@ -258,7 +258,7 @@ pub static METERS: [Meter; 28] = [
         form: Form::Counter,
         unit: "{notice}",
         labels: &["notifier", "outcome"],
-        help: "Notices of this engine, by what became of them: sent, suppressed, failed.",
+        help: "Notifications of this node by outcome: sent, suppressed, failed.",
         read: notices,
     },
 ];

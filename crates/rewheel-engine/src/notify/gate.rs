@@ -129,7 +129,7 @@ impl Tally {
         }
         let more = self.count();
         let window = duration::text(window);
-        let text = format!("and {more} more within {window}: {}", parts.join(", "));
+        let text = format!("and {more} more in {window}: {}", parts.join(", "));
         let summary = Notice::new(Event::Summary, at, text);
         Notice { severity: self.severity, more: Some(more), ..summary }
     }

@@ -88,7 +88,7 @@ impl Notice {
 
     /// Says nothing but that it arrived.
     pub fn test(at: Timestamp) -> Notice {
-        Notice::new(Event::Test, at, "this is a test: notices of Rewheel arrive here")
+        Notice::new(Event::Test, at, "test notification from Rewheel")
     }
 
     /// Returns it with another fact.

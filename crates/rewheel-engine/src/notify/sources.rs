@@ -88,10 +88,10 @@ impl Why {
 
     const fn text(self) -> &'static str {
         match self {
-            Why::Exhausted => "no attempt was left",
-            Why::NotRetryable => "another attempt could not have helped",
-            Why::Deadline => "its deadline has passed",
-            Why::Takeovers => "it may be what kills the processes that run it",
+            Why::Exhausted => "no attempts left",
+            Why::NotRetryable => "the failure is not retryable",
+            Why::Deadline => "the deadline has passed",
+            Why::Takeovers => "the job may be killing the processes that run it",
         }
     }
 }
@@ -128,7 +128,7 @@ impl Shared {
     /// Tells that what became of attempts cannot be stored.
     pub(crate) fn notify_persist(&self, job: Option<JobId>, results: usize, error: &dyn Display) {
         self.notify(|| {
-            let text = format!("the store refuses what became of attempts: {results}");
+            let text = format!("the store rejected results of attempts: {results}");
             Notice {
                 job,
                 error: Some(error.to_string()),

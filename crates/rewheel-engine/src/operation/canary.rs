@@ -39,7 +39,7 @@ pub(super) fn judge(jobs: &[Option<Job>]) -> Health {
         }
     }
     if died || (failed > 0 && failed * FAILING_PART >= jobs.len()) {
-        let example = example.unwrap_or_else(|| "it does not say why".to_owned());
+        let example = example.unwrap_or_else(|| "no reason given".to_owned());
         return Health::Failing { failed, example };
     }
     if at_work > 0 { Health::AtWork(at_work) } else { Health::Well }

@@ -55,7 +55,11 @@ impl Operator {
     async fn work(self, context: JobContext) -> Result<(), Report> {
         let id = context.id();
         let mut order = Document::decode(context.payload()).map_err(|why| {
-            Report::Fail(Failure::new(Category::BadPayload, None, &format!("not an order: {why}")))
+            Report::Fail(Failure::new(
+                Category::BadPayload,
+                None,
+                &format!("not a valid operation: {why}"),
+            ))
         })?;
         // What was begun and not noted as done may be done already.
         let mut is_again = !order.pending.is_empty();

@@ -87,7 +87,7 @@ pub(crate) fn left_alone(job: &Job, targets: &[String]) -> Option<Failure> {
     names.dedup();
     let verb = if names.len() == 1 { "is" } else { "are" };
     let names = names.join(", ");
-    let message = format!("{names} {verb} left alone: too many attempts failed there");
+    let message = format!("{names} {verb} skipped: too many attempts failed there");
     let failure = Failure::new(Category::CircuitOpen, None, &message);
     (job.failure.as_ref() != Some(&failure)).then_some(failure)
 }

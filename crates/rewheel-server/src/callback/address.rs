@@ -18,7 +18,7 @@ pub struct Allow {
 
 /// An address that is not public, and not allowed either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{address} is refused ({what}): {hint}")]
+#[error("callbacks to {address} are not allowed ({what}): {hint}")]
 pub struct RefusedAddress {
     /// Which address.
     pub address: IpAddr,
@@ -65,12 +65,12 @@ impl Allow {
         let Some(what) = not_public(address) else { return Ok(()) };
         let refused = |hint| Err(RefusedAddress { address, what, hint });
         match &self.ceiling {
-            _ if !self.lists(address) => refused("list it in `allow` if it is meant"),
+            _ if !self.lists(address) => refused("add it to `callback.allow` if this is intended"),
             Some(_) if is_reserved(address) => {
-                refused("only a kind in the server's config file may reach it")
+                refused("only a kind in the server's config file may call it")
             }
             Some(ceiling) if !ceiling.covers(address) => {
-                refused("it is not within server.callback_allow of the server's config")
+                refused("it is not in server.callback_allow of the server's config")
             }
             Some(_) | None => Ok(()),
         }

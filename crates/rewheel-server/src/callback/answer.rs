@@ -42,7 +42,7 @@ pub(super) async fn judge(
         verdict @ (Verdict::Retry | Verdict::RetryAfter(_) | Verdict::Stop) => {
             let mut message = match leads_to(&response, url) {
                 Some(to) => format!(
-                    "{status}: it leads to {to}, and is not followed: if that is meant, call it there"
+                    "{status}: redirect to {to} not followed; set the new address as callback url if it is right"
                 ),
                 None => message(status, &body),
             };
@@ -126,13 +126,13 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Call
     let is_late = cause::<ConnectTimeout>(error).is_some()
         || io.is_some_and(|error| error.kind() == ErrorKind::TimedOut);
     let failure = if is_late && error.is_connect() {
-        let message = format!("no connection to {origin} in time");
+        let message = format!("connection to {origin} timed out");
         Failure::new(Category::Timeout, None, &message)
     } else {
         let code = code(error, io);
         let category = if is_late { Category::Timeout } else { Category::Io };
         // HTTP/2 lets a callee say why it leaves, in its own words.
-        let message = format!("no answer from {origin}: {}", callback.echo.masked(reason(error)));
+        let message = format!("no response from {origin}: {}", callback.echo.masked(reason(error)));
         Failure::new(category, code.as_deref(), &message)
     };
     Report::Failed { verdict: Verdict::Retry, failure }
@@ -158,7 +158,7 @@ fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
 
 /// Judges a call that nobody answered while the attempt lasted.
 pub(super) fn none_within(ends_in: Duration, url: &CalleeUrl) -> Report {
-    let message = format!("no answer from {} within {}", url.origin(), duration::text(ends_in));
+    let message = format!("no response from {} within {}", url.origin(), duration::text(ends_in));
     let failure = Failure::new(Category::Timeout, None, &message);
     Report::Failed { verdict: Verdict::Retry, failure }
 }

@@ -43,16 +43,14 @@ impl Ceiling {
         let block = canonical(*network);
         if is_reserved(block.network()) && is_reserved(block.broadcast()) {
             return Err(format!(
-                "must not list {network}: only a kind in the server's config file may reach link-local addresses \
-                 and cloud metadata"
+                "must not list {network}: only a kind in the server's config file may call link-local addresses and cloud metadata"
             ));
         }
         if self.0.iter().any(|limit| limit.contains(&block)) {
             return Ok(());
         }
         Err(format!(
-            "must not list {network}: it is not within server.callback_allow of the server's config; add it there, \
-             or name the kind there"
+            "must not list {network}: it is not in server.callback_allow of the server's config; add it there, or define the kind there"
         ))
     }
 

@@ -78,7 +78,7 @@ impl Authority {
     pub(crate) fn parse(pem: &str) -> Result<Authority, String> {
         let authority = Authority(Arc::from(pem));
         if authority.roots()?.is_empty() {
-            let why = "has no certificate: it is the text that begins with BEGIN CERTIFICATE";
+            let why = "contains no certificate: PEM begins with BEGIN CERTIFICATE";
             return Err(why.to_owned());
         }
         Ok(authority)
@@ -87,8 +87,10 @@ impl Authority {
     fn roots(&self) -> Result<RootCertStore, String> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(self.0.as_bytes()) {
-            let certificate = certificate.map_err(|error| format!("is no PEM: {error}"))?;
-            roots.add(certificate).map_err(|error| format!("is no certificate: {error}"))?;
+            let certificate = certificate.map_err(|error| format!("is not valid PEM: {error}"))?;
+            roots
+                .add(certificate)
+                .map_err(|error| format!("is not a valid certificate: {error}"))?;
         }
         Ok(roots)
     }
@@ -156,7 +158,7 @@ fn trusting(authority: Option<&Authority>) -> Result<ClientConfig, rustls::Error
     builder()?.with_platform_verifier().map(|builder| builder.with_no_client_auth()).or_else(
         |error| {
             // A slim container has no certificates. Plain HTTP does not need any.
-            tracing::warn!(%error, "no system certificates: https callbacks will fail");
+            tracing::warn!(%error, "no system certificates found: https callbacks will fail");
             only(RootCertStore::empty())
         },
     )

@@ -52,7 +52,7 @@ impl CallbackRunner {
         let now = Now { attempt, at };
         let call = match self.callback.urls.in_turn(job).get(place) {
             Some(url) => request(&self.callback, url, job, now),
-            None => Err(Failure::new(Category::Unknown, None, "there is no such url")),
+            None => Err(Failure::new(Category::Unknown, None, "no such callback url")),
         };
         let mut call = match call {
             Ok(call) => call,

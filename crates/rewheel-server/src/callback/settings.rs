@@ -274,16 +274,17 @@ fn parse_headers(
         let name = HeaderName::try_from(name.as_str())
             .map_err(|_| wrong("is not the name of a header".to_owned()))?;
         if is_taken(&name) {
-            return Err(wrong("cannot be set: every callback has its own".to_owned()));
+            return Err(wrong("cannot be set: the server sets it on every callback".to_owned()));
         }
         if value == MASKED {
             return Err(wrong(
-                "is masked in answers: say what it is, or take it from `${NAME}`".to_owned(),
+                "is a masked value: send the real value, or use `${NAME}`".to_owned(),
             ));
         }
         let value = substitute(value, variable).map_err(wrong)?;
-        let mut value = HeaderValue::try_from(value)
-            .map_err(|_| wrong("has a character that a header cannot carry".to_owned()))?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| {
+            wrong("contains a character that is not allowed in a header".to_owned())
+        })?;
         // Whatever prints a callback does not print its secrets.
         value.set_sensitive(true);
         parsed.insert(name, value);
@@ -303,7 +304,7 @@ fn parse_success(statuses: &[String]) -> Result<StatusSet, CallbackError> {
         success = success.union(set);
     }
     if success.is_empty() {
-        return Err(CallbackError::of("success", "is empty: no answer would ever be a success"));
+        return Err(CallbackError::of("success", "is empty: no response would count as success"));
     }
     Ok(success)
 }

@@ -69,8 +69,7 @@ impl UrlTemplate {
     ) -> Result<UrlTemplate, String> {
         if text.contains(MASKED) {
             return Err(
-                "is masked in answers: write the whole URL, or take secrets from `${NAME}`"
-                    .to_owned(),
+                "is a masked value: send the whole URL, or use `${NAME}` for secrets".to_owned()
             );
         }
         let parts = parse_parts(text, variable)?;
@@ -248,20 +247,20 @@ pub(super) fn parse_url(text: &str) -> Result<Url, String> {
         return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
     }
     if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
-        return Err("has a space or a control character".to_owned());
+        return Err("contains a space or a control character".to_owned());
     }
-    let url = Url::parse(text).map_err(|error| format!("is not a url: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("is not a valid url: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must begin with http:// or https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must have no user or password: use headers".to_owned());
+        return Err("must not contain a user or a password: use headers".to_owned());
     }
     if url.fragment().is_some() {
-        return Err("must have no fragment: it is not sent".to_owned());
+        return Err("must not contain a fragment: it is never sent".to_owned());
     }
     if has_dot_segment(text) {
-        return Err("must have no `.` or `..` in its path: they would lead elsewhere".to_owned());
+        return Err("must not contain `.` or `..` in its path".to_owned());
     }
     Ok(url)
 }

@@ -48,7 +48,7 @@ pub(super) fn pieces<'t>(
         Piece::Text(text) => Ok(Piece::Text(text)),
         // The password of the store must not reach a callee.
         Piece::Variable(name) if name.starts_with(OWN_PREFIX) => {
-            Err(format!("environment variable `{name}` is the server's own"))
+            Err(format!("environment variable `{name}` is reserved for the server"))
         }
         Piece::Variable(name) => variable(name)
             .map(Piece::Variable)

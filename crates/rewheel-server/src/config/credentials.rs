@@ -32,7 +32,7 @@ impl AdminToken {
             return Ok(AdminToken(hash(text)));
         }
         Err(format!(
-            "must have {CHARS_MIN} letters and digits or more: `openssl rand -hex 32` makes one"
+            "must have at least {CHARS_MIN} letters and digits: create one with `openssl rand -hex 32`"
         ))
     }
 }
@@ -40,7 +40,7 @@ impl AdminToken {
 impl<'de> Deserialize<'de> for AdminToken {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<AdminToken, D::Error> {
         // Not the error of the text: it would quote the secret.
-        let text = String::deserialize(from).map_err(|_| "must be a text".to_owned());
+        let text = String::deserialize(from).map_err(|_| "must be a string".to_owned());
         text.and_then(|text| AdminToken::parse(&text)).map_err(serde::de::Error::custom)
     }
 }
@@ -60,12 +60,12 @@ pub(super) fn take(server: &mut ServerSettings) -> Result<(), (&'static str, Str
     let Some(path) = &server.admin_token_file else { return Ok(()) };
     let wrong = |why: String| ("server.admin_token_file", why);
     if server.admin_token.is_some() {
-        return Err(wrong("is said twice: admin_token is set as well".to_owned()));
+        return Err(wrong("must not be set together with admin_token".to_owned()));
     }
     let text = std::fs::read_to_string(path)
-        .map_err(|error| wrong(format!("{} cannot be read: {error}", path.display())))?;
+        .map_err(|error| wrong(format!("failed to read {}: {error}", path.display())))?;
     let token = AdminToken::parse(text.trim())
-        .map_err(|why| wrong(format!("what {} says {why}", path.display())))?;
+        .map_err(|why| wrong(format!("the content of {} {why}", path.display())))?;
     server.admin_token = Some(token);
     Ok(())
 }

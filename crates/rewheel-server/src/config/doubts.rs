@@ -29,23 +29,24 @@ impl Config {
         let mut doubts = Vec::new();
         let mut doubt = |key: String, why: &str| doubts.push(Doubt { key, why: why.to_owned() });
         if self.engine.lease_ttl < Duration::from_secs(1) && self.store.is_server() {
-            let why = "a blink of the network, and others run this node's jobs again";
+            let why = "a short network failure makes other nodes run this node's jobs again";
             doubt("engine.lease_ttl".to_owned(), why);
         }
         if self.engine.keep_keys < Duration::from_secs(60) {
-            let why = "a client that submits again after its job has ended makes a second one";
+            let why = "a client that submits again after its job has ended creates a second job";
             doubt("retention.keep_keys".to_owned(), why);
         }
         if self.server.callback_allow.is_everything() {
             let why =
-                "lets every token with the role `admin` reach every address of the inner network";
+                "lets every token with the role `admin` call every address of the internal network";
             doubt("server.callback_allow".to_owned(), why);
         }
         for (kind, settings) in &self.kinds {
             let callback = settings.callback.as_ref();
             let Some(Ok(callback)) = callback.map(Callback::parse) else { continue };
             if callback.allow().is_everything() {
-                let why = "lets whoever can submit reach every address of the inner network";
+                let why =
+                    "lets every client that can submit call every address of the internal network";
                 doubt(format!("kinds.{kind}.callback.allow"), why);
             }
         }

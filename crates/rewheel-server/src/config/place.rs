@@ -61,7 +61,7 @@ impl File {
             Err(error) => Err(ConfigError {
                 place: Some(name),
                 key: String::new(),
-                why: format!("cannot be read: {error}"),
+                why: format!("failed to read the file: {error}"),
             }),
         }
     }

@@ -1,13 +1,13 @@
-//! Every setting there is, with what it is unless set.
+//! All settings of the config file, with their defaults.
 
 use std::fmt::Write;
 
-/// What a setting is where nobody sets it.
+/// The default of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unless {
-    /// This, as the file would write it.
+pub enum DefaultValue {
+    /// This value, as the file would write it.
     Is(&'static str),
-    /// Nothing; it could be this, as the file would write it.
+    /// None; an example, as the file would write it.
     Unset(&'static str),
 }
 
@@ -18,43 +18,43 @@ pub struct Setting {
     pub section: &'static str,
     /// Its name in there.
     pub name: &'static str,
-    /// What it is unless set.
-    pub unless: Unless,
+    /// Its default.
+    pub default: DefaultValue,
     /// What it does.
     pub meaning: &'static str,
 }
 
 /// What a section is about.
 const SECTIONS: &[(&str, &str)] = &[
-    ("server", "How others reach the server."),
-    ("server.limits", "How much of the server clients may take up."),
-    ("store", "Where jobs are kept."),
-    ("engine", "How this node runs jobs."),
-    ("retention", "How long what has ended is kept."),
+    ("server", "HTTP server: address, shutdown, tokens and TLS."),
+    ("server.limits", "Limits for clients of the server."),
+    ("store", "The database that stores the jobs."),
+    ("engine", "The engine of this node."),
+    ("retention", "Retention of ended jobs, keys and the audit log."),
     (
         "kinds.*",
-        "One section for each kind, named after it: `[kinds.charge-card]`. The same names are those of `PUT /v1/kinds/{kind}`.",
+        "One section per kind, for example `[kinds.charge-card]`. `PUT /v1/kinds/{kind}` uses the same names.",
     ),
-    ("kinds.*.callback", "Where `runner = \"callback\"` sends the jobs of a kind."),
+    ("kinds.*.callback", "The HTTP callback of a kind with `runner = \"callback\"`."),
     (
         "tenants.*",
-        "One section for each tenant, named after it: `[tenants.acme]`; `[tenants.\"*\"]` is that of all others.",
+        "One section per tenant, for example `[tenants.acme]`; `[tenants.\"*\"]` applies to all other tenants.",
     ),
     (
         "telemetry",
-        "Where spans and meters are sent, see docs/telemetry.md. `OTEL_*` variables say what is not set here.",
+        "Export of spans and metrics, see docs/telemetry.md. `OTEL_*` variables apply to keys that are not set here.",
     ),
-    ("notify", "How much people are told."),
-    ("notify.route.*", "Who is told what: one `[[notify.route]]` for each."),
+    ("notify", "Limits for notifications."),
+    ("notify.route.*", "Notification targets: one `[[notify.route]]` each."),
 ];
 
 const fn is(
     section: &'static str,
     name: &'static str,
-    unless: &'static str,
+    default: &'static str,
     meaning: &'static str,
 ) -> Setting {
-    Setting { section, name, unless: Unless::Is(unless), meaning }
+    Setting { section, name, default: DefaultValue::Is(default), meaning }
 }
 
 const fn unset(
@@ -63,118 +63,118 @@ const fn unset(
     example: &'static str,
     meaning: &'static str,
 ) -> Setting {
-    Setting { section, name, unless: Unless::Unset(example), meaning }
+    Setting { section, name, default: DefaultValue::Unset(example), meaning }
 }
 
 /// Every setting, section by section.
 #[rustfmt::skip]
 pub const SETTINGS: &[Setting] = &[
-    is("server", "listen", "\"127.0.0.1:7420\"", "The address to listen on."),
-    is("server", "shutdown_grace", "\"30s\"", "How long running attempts may take to end when the server shuts down."),
-    is("server", "body_bytes_max", "33_554_432", "The largest body of a request: it is held in memory as a whole."),
-    unset("server", "admin_token", "\"…\"", "A token with the role `admin`, for whoever makes the others. Only the environment can say it: REWHEEL__SERVER__ADMIN_TOKEN."),
-    unset("server", "admin_token_file", "\"/run/secrets/rewheel\"", "A file that has it."),
-    unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "What the server proves itself with; without it, it speaks plain HTTP."),
-    is("server", "disk_free_bytes_min", "536_870_912", "`/health` says that the disk is degraded when less is free where the SQLite file is."),
-    is("server", "callback_env", "[]", "Variables of the environment that kinds may name which are not in this file: `${NAME}`."),
-    is("server", "callback_allow", "[]", "Networks that kinds which are not in this file may list in `callback.allow`. Link-local addresses and cloud metadata are never among them."),
+    is("server", "listen", "\"127.0.0.1:7420\"", "Address to listen on."),
+    is("server", "shutdown_grace", "\"30s\"", "Time for running attempts to finish at shutdown."),
+    is("server", "body_bytes_max", "33_554_432", "Maximum size of a request body; the server holds it in memory."),
+    unset("server", "admin_token", "\"…\"", "A token with the role `admin`, to create the other tokens. Set it only by the environment variable REWHEEL__SERVER__ADMIN_TOKEN."),
+    unset("server", "admin_token_file", "\"/run/secrets/rewheel\"", "File that contains the admin token."),
+    unset("server", "tls", "{ certificate = \"server.pem\", key = \"server.key\" }", "TLS certificate and key of the server (default: plain HTTP)."),
+    is("server", "disk_free_bytes_min", "536_870_912", "`/health` reports a degraded disk when less space is free on the disk of the SQLite file."),
+    is("server", "callback_env", "[]", "Environment variables that kinds created by REST may use as `${NAME}`."),
+    is("server", "callback_allow", "[]", "Networks that kinds created by REST may list in `callback.allow`. Never includes link-local addresses and cloud metadata."),
 
-    is("server.limits", "connections_max", "4_096", "Connections at a time. One more takes the place of whoever has waited longest without a request; where nobody waits, it is refused."),
-    is("server.limits", "requests_max", "1_024", "Requests being answered at a time, apart from health, events and workers that wait for jobs."),
-    is("server.limits", "bodies_bytes_max", "268_435_456", "Bytes of the bodies of all requests at a time, with what is parsed from them."),
-    is("server.limits", "headers_max", "100", "Headers of a request."),
-    is("server.limits", "head_bytes_max", "32_768", "Bytes of a request before its body."),
-    is("server.limits", "url_bytes_max", "8_192", "Bytes of a path with its parameters."),
-    is("server.limits", "head_timeout", "\"10s\"", "How long a client may take to send everything before the body."),
-    is("server.limits", "body_timeout", "\"30s\"", "A stretch of time in which enough of a body must come."),
-    is("server.limits", "body_rate_min", "1_024", "How many bytes a second are enough."),
-    is("server.limits", "idle_timeout", "\"75s\"", "How long a connection may stay open without a request."),
-    is("server.limits", "write_timeout", "\"30s\"", "How long a client may take no byte of what is sent to it."),
+    is("server.limits", "connections_max", "4_096", "Maximum number of open connections. A new one replaces the connection that has been idle longest; if none is idle, the server rejects it."),
+    is("server.limits", "requests_max", "1_024", "Maximum number of concurrent requests, without health checks, event streams and workers that wait for jobs."),
+    is("server.limits", "bodies_bytes_max", "268_435_456", "Maximum memory for the bodies of all concurrent requests, parsed copies included."),
+    is("server.limits", "headers_max", "100", "Maximum number of request headers."),
+    is("server.limits", "head_bytes_max", "32_768", "Maximum size of the request line and headers."),
+    is("server.limits", "url_bytes_max", "8_192", "Maximum length of a path with its query."),
+    is("server.limits", "head_timeout", "\"10s\"", "Time for a client to send the request headers."),
+    is("server.limits", "body_timeout", "\"30s\"", "Period over which `body_rate_min` is measured."),
+    is("server.limits", "body_rate_min", "1_024", "Minimum rate of a request body, in bytes per second."),
+    is("server.limits", "idle_timeout", "\"75s\"", "Time until the server closes an idle connection."),
+    is("server.limits", "write_timeout", "\"30s\"", "Time until the server closes a connection whose client reads nothing."),
 
-    is("store", "url", "\"sqlite://rewheel.db\"", "Which store: `sqlite://file`, `postgres://user@host/database`, or `memory://` to try things out."),
-    unset("store", "pool_max", "16", "Connections for the work, where the store is a server: 2 to 1,000."),
+    is("store", "url", "\"sqlite://rewheel.db\"", "The store: `sqlite://file`, `postgres://user@host/database`, or `memory://` for experiments."),
+    unset("store", "pool_max", "16", "Size of the connection pool of a database server, 2 to 1,000."),
 
-    is("engine", "name", "\"rewheel\"", "What people call this node."),
-    unset("engine", "region", "\"eu\"", "Where this node is: of several URLs, callbacks take those of its region first."),
-    is("engine", "places", "256", "How many attempts run at the same time."),
-    is("engine", "lease_ttl", "\"10s\"", "How long the node may be silent before others take its jobs."),
-    is("engine", "horizon", "\"5s\"", "How far ahead of its due a job is claimed, to wait in the wheel for its millisecond."),
-    is("engine", "wheel_max", "20_000", "How many jobs wait in the wheel at most."),
-    is("engine", "poll", "\"1s\"", "How long to rest between two looks into the store when nothing wakes the engine."),
-    is("engine", "grace", "\"30s\"", "How long after its due and its attempt timeout a job is overdue."),
-    is("engine", "statement_timeout", "\"10s\"", "A call of the store whose answer takes longer than this, repeats included, is taken to be lost."),
-    is("engine", "payload_bytes_max", "262_144", "The largest payload that may be submitted."),
-    is("engine", "housekeeping", "\"5s\"", "How often to look for deadlines, forgotten jobs and what need not be kept."),
+    is("engine", "name", "\"rewheel\"", "Name of this node."),
+    unset("engine", "region", "\"eu\"", "Region of this node: callbacks prefer URLs of the same region."),
+    is("engine", "places", "256", "Maximum number of attempts that run at the same time."),
+    is("engine", "lease_ttl", "\"10s\"", "Time without a heartbeat after which other nodes take over the jobs of this node."),
+    is("engine", "horizon", "\"5s\"", "How long before its due time a job is claimed; it then waits in the timing wheel."),
+    is("engine", "wheel_max", "20_000", "Maximum number of jobs in the timing wheel."),
+    is("engine", "poll", "\"1s\"", "Interval at which the engine polls the store when nothing wakes it."),
+    is("engine", "grace", "\"30s\"", "Extra time before a leased job counts as overdue: due time + attempt timeout + this."),
+    is("engine", "statement_timeout", "\"10s\"", "Timeout of one store call, retries included."),
+    is("engine", "payload_bytes_max", "262_144", "Maximum size of a payload."),
+    is("engine", "housekeeping", "\"5s\"", "Interval of housekeeping: deadlines, lost leases, retention."),
 
-    is("retention", "keep_ended", "\"7d\"", "How long failed and cancelled jobs are kept."),
-    is("retention", "keep_keys", "\"7d\"", "How long the key of an ended job stays taken."),
-    is("retention", "keep_audit", "\"90d\"", "How long the audit log is kept."),
+    is("retention", "keep_ended", "\"7d\"", "Retention of failed and cancelled jobs."),
+    is("retention", "keep_keys", "\"7d\"", "How long the key of an ended job stays reserved."),
+    is("retention", "keep_audit", "\"90d\"", "Retention of the audit log."),
 
-    is("kinds.*", "runner", "\"handler\"", "Who runs its jobs: `handler` inside a program, `callback` over HTTP, `worker` elsewhere."),
-    is("kinds.*", "attempts_max", "8", "How many attempts a job gets."),
-    is("kinds.*", "attempt_timeout", "\"30s\"", "How long one attempt may take."),
-    is("kinds.*", "backoff", "\"exponential 100ms x2 max 30s jitter full\"", "How long to wait between attempts; also the name of a preset."),
-    unset("kinds.*", "attempts_ceiling", "1000", "How many attempts one job may ask for; at least `attempts_max`."),
-    unset("kinds.*", "attempt_timeout_ceiling", "\"1h\"", "How long an attempt timeout one job may ask for; at least `attempt_timeout`."),
-    unset("kinds.*", "delay_floor", "\"10ms\"", "How long each job waits at least between two attempts."),
-    unset("kinds.*", "concurrency_max", "64", "How many attempts of it run at the same time in one engine, or in one worker."),
-    unset("kinds.*", "fleet_concurrency_max", "8", "How many jobs of it run at the same time in the whole fleet, workers included."),
-    unset("kinds.*", "rate", "\"500/s\"", "How many attempts of it start in a time, in the whole fleet."),
-    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "How many retries of it there are, in the whole fleet, for its first attempts."),
-    is("kinds.*", "sticky_max", "\"10s\"", "Shorter retries stay in the wheel of the node that tried."),
-    is("kinds.*", "takeovers_max", "3", "How many processes a job may take with it."),
-    is("kinds.*", "on_give_up", "\"dead\"", "What becomes of a job that is given up: `dead` or `fail`."),
-    is("kinds.*", "keep_succeeded", "\"7d\"", "How long succeeded jobs are kept; `0s`: not at all."),
-    is("kinds.*", "retry_after_max", "\"1h\"", "How long a callee may make a job wait."),
-    unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "When its dependency is taken to be down, so that it is parked."),
-    unset("kinds.*", "routes", "[{ when = { status = \"409\" }, then = \"dead\" }]", "What is done about failures that deserve something else than a retry: the first rule that fits."),
+    is("kinds.*", "runner", "\"handler\"", "What runs its jobs: `handler` (Rust code in the process), `callback` (HTTP request) or `worker` (remote process)."),
+    is("kinds.*", "attempts_max", "8", "Maximum number of attempts per job."),
+    is("kinds.*", "attempt_timeout", "\"30s\"", "Timeout of one attempt."),
+    is("kinds.*", "backoff", "\"exponential 100ms x2 max 30s jitter full\"", "Delays between attempts, or the name of a preset."),
+    unset("kinds.*", "attempts_ceiling", "1000", "Upper limit for `attempts_max` of a single job; at least the kind's `attempts_max`."),
+    unset("kinds.*", "attempt_timeout_ceiling", "\"1h\"", "Upper limit for `attempt_timeout` of a single job; at least the kind's `attempt_timeout`."),
+    unset("kinds.*", "delay_floor", "\"10ms\"", "Minimum delay between two attempts of a job."),
+    unset("kinds.*", "concurrency_max", "64", "Maximum number of concurrent attempts in one engine or one worker."),
+    unset("kinds.*", "fleet_concurrency_max", "8", "Maximum number of concurrent jobs in the whole fleet, workers included."),
+    unset("kinds.*", "rate", "\"500/s\"", "Rate limit for attempts in the whole fleet."),
+    unset("kinds.*", "retry_budget", "{ ratio = 0.1, floor = \"10/s\" }", "Retry budget of the whole fleet: retries per first attempt."),
+    is("kinds.*", "sticky_max", "\"10s\"", "A retry with a shorter delay stays on the same node, in memory."),
+    is("kinds.*", "takeovers_max", "3", "Maximum number of process deaths while the job runs; then it becomes a dead letter."),
+    is("kinds.*", "on_give_up", "\"dead\"", "State of a job after its last attempt: `dead` or `fail`."),
+    is("kinds.*", "keep_succeeded", "\"7d\"", "Retention of succeeded jobs; `0s` deletes them at once."),
+    is("kinds.*", "retry_after_max", "\"1h\"", "Maximum delay that a callee can request with Retry-After."),
+    unset("kinds.*", "breaker", "{ window = 20, failure_ratio = 0.5, open_for = \"30s\" }", "Circuit breaker: when it opens, the kind is parked."),
+    unset("kinds.*", "routes", "[{ when = { status = \"409\" }, then = \"dead\" }]", "Rules for failures that need something else than a retry; the first matching rule applies."),
 
-    unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "Where to, with `{id}`, `{kind}`, `{tenant}` and `{payload.order}` filled in; `${NAME}` is a variable of the environment. Required."),
-    unset("kinds.*.callback", "region", "\"eu\"", "Where that is: nodes of the same region prefer it."),
-    is("kinds.*.callback", "failover", "[]", "Further URLs, in order, each with its breaker: `\"https://…\"` or `{ url = \"https://…\", region = \"us\" }`."),
+    unset("kinds.*.callback", "url", "\"https://pay.example/hook/{tenant}\"", "URL to call. `{id}`, `{kind}`, `{tenant}` and `{payload.order}` are replaced; `${NAME}` is an environment variable. Required."),
+    unset("kinds.*.callback", "region", "\"eu\"", "Region of the URL: nodes of the same region prefer it."),
+    is("kinds.*.callback", "failover", "[]", "Further URLs in order, each with its own breaker: `\"https://…\"` or `{ url = \"https://…\", region = \"us\" }`."),
     is("kinds.*.callback", "method", "\"POST\"", "How."),
-    unset("kinds.*.callback", "headers", "{ x-shop = \"north\" }", "Further headers; `${NAME}` in a value is a variable of the environment."),
-    is("kinds.*.callback", "success", "[\"2xx\"]", "Which answers mean that it is done."),
-    unset("kinds.*.callback", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "What signs the request, each of them: several while one is replaced."),
-    unset("kinds.*.callback", "allow", "[\"127.0.0.0/8\"]", "Addresses that it may reach although they are not public. For a kind that is not in this file, server.callback_allow limits them."),
-    unset("kinds.*.callback", "ca", "\"-----BEGIN CERTIFICATE-----…\"", "The only certificates that may vouch for the callee, as PEM; those that this machine trusts if not set."),
-    unset("kinds.*.callback", "retry_after_max", "\"1h\"", "How long this callee may make a job wait; that of the kind if not set."),
+    unset("kinds.*.callback", "headers", "{ x-shop = \"north\" }", "Additional headers; `${NAME}` in a value is an environment variable."),
+    is("kinds.*.callback", "success", "[\"2xx\"]", "Status codes that count as success."),
+    unset("kinds.*.callback", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "Secrets that sign the request. Use several while you rotate them."),
+    unset("kinds.*.callback", "allow", "[\"127.0.0.0/8\"]", "Private networks that the callback may call. For kinds created by REST, server.callback_allow limits them."),
+    unset("kinds.*.callback", "ca", "\"-----BEGIN CERTIFICATE-----…\"", "Trusted CA certificates for the callee, as PEM (default: the system's)."),
+    unset("kinds.*.callback", "retry_after_max", "\"1h\"", "Maximum delay that this callee can request with Retry-After (default: the kind's)."),
 
-    unset("tenants.*", "jobs_max", "100_000", "How many live jobs it may have in the whole fleet: others are refused."),
-    unset("tenants.*", "rate", "\"50/s\"", "How many attempts of it start in a time, in the whole fleet."),
-    unset("tenants.*", "concurrency_max", "16", "How many attempts of it run at the same time in one engine, or in one worker."),
-    unset("tenants.*", "fleet_concurrency_max", "32", "How many jobs of it run at the same time in the whole fleet, workers included."),
-    is("tenants.*", "weight", "1", "How much it is given beside others that have as urgent jobs due, up to 100."),
+    unset("tenants.*", "jobs_max", "100_000", "Maximum number of live jobs in the whole fleet; further submits are rejected."),
+    unset("tenants.*", "rate", "\"50/s\"", "Rate limit for attempts in the whole fleet."),
+    unset("tenants.*", "concurrency_max", "16", "Maximum number of concurrent attempts in one engine or one worker."),
+    unset("tenants.*", "fleet_concurrency_max", "32", "Maximum number of concurrent jobs in the whole fleet, workers included."),
+    is("tenants.*", "weight", "1", "Share of the slots beside other tenants with due jobs of the same priority, 1 to 100."),
 
-    unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "The collector of OpenTelemetry; without one nothing is sent."),
-    unset("telemetry", "protocol", "\"http\"", "How it is spoken to: `http`, which is protobuf over HTTP, or `grpc`."),
-    is("telemetry", "traces", "true", "Whether it gets spans."),
-    is("telemetry", "metrics", "true", "Whether it gets meters."),
-    is("telemetry", "sample", "1.0", "How many of the traces that begin here are kept, 0 to 1."),
-    is("telemetry", "rate", "\"200/s\"", "How many traces begin here in a time, at most: the rest is not kept, so that a busy server stays fast."),
-    is("telemetry", "interval", "\"15s\"", "How often meters are sent, 1s to 1h."),
-    unset("telemetry", "service_name", "\"rewheel\"", "What this server is called there."),
+    unset("telemetry", "otlp", "\"http://127.0.0.1:4318\"", "URL of the OpenTelemetry collector (default: no export)."),
+    unset("telemetry", "protocol", "\"http\"", "Protocol: `http` (protobuf over HTTP) or `grpc`."),
+    is("telemetry", "traces", "true", "Export spans."),
+    is("telemetry", "metrics", "true", "Export metrics."),
+    is("telemetry", "sample", "1.0", "Share of the traces that start here and are exported, 0 to 1."),
+    is("telemetry", "rate", "\"200/s\"", "Maximum rate of traces that start here; further ones are not exported."),
+    is("telemetry", "interval", "\"15s\"", "Export interval of metrics, 1s to 1h."),
+    unset("telemetry", "service_name", "\"rewheel\"", "Service name in the exported telemetry."),
 
-    is("notify", "window", "\"30s\"", "Within this time a route is told no more than `window_max`; a summary follows at its end."),
-    is("notify", "window_max", "50", "How much a route is told within a window."),
-    is("notify", "queue_max", "1_000", "How many notices wait for one route."),
-    is("notify", "timeout", "\"10s\"", "How long one attempt to tell somebody may take."),
+    is("notify", "window", "\"30s\"", "A route gets at most `window_max` notifications in this time, then a summary."),
+    is("notify", "window_max", "50", "Maximum number of notifications per route and window."),
+    is("notify", "queue_max", "1_000", "Maximum number of waiting notifications per route."),
+    is("notify", "timeout", "\"10s\"", "Timeout of one delivery attempt."),
 
-    unset("notify.route.*", "to", "\"webhook\"", "Where to: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),
-    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "To which URL; `${NAME}` is a variable of the environment."),
-    unset("notify.route.*", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "What signs it, each of them: several while one is replaced. `feishu` and `dingtalk` take one. `${NAME}` is a variable of the environment."),
-    is("notify.route.*", "events", "[]", "Of which events; all if there is none."),
-    is("notify.route.*", "kinds", "[]", "Of which kinds; all if there is none."),
-    is("notify.route.*", "tenants", "[]", "On whose behalf; all if there is none."),
-    is("notify.route.*", "severity", "\"info\"", "As urgent as this, or more."),
+    unset("notify.route.*", "to", "\"webhook\"", "Target: `log`, `webhook`, `slack`, `feishu` or `dingtalk`. Required."),
+    unset("notify.route.*", "url", "\"https://ops.example/rewheel\"", "URL of the target; `${NAME}` is an environment variable."),
+    unset("notify.route.*", "secrets", "[\"whsec_ZXhhbXBsZS1zZWNyZXQtb2YtMzItYnl0ZXMtLSEh\"]", "Secrets that sign the request. Use several while you rotate them; `feishu` and `dingtalk` accept one. `${NAME}` is an environment variable."),
+    is("notify.route.*", "events", "[]", "Only these events (default: all)."),
+    is("notify.route.*", "kinds", "[]", "Only these kinds (default: all)."),
+    is("notify.route.*", "tenants", "[]", "Only these tenants (default: all)."),
+    is("notify.route.*", "severity", "\"info\"", "Minimum severity."),
 ];
 
-/// Returns a config file that says what is so anyway, and what could be otherwise behind `#`.
+/// Returns a config file with all defaults; settings without a default are commented out.
 pub fn example() -> String {
     let mut text = String::from(
-        "# Every setting of `rewheel serve`, as it is unless set. What is behind `#` is not set, and shows what it could be.\n\
-         # Durations are integers with ms, s, m, h, d: \"1h30m\". A variable of the environment comes before the file:\n\
-         # REWHEEL__ENGINE__LEASE_TTL=2s. `rewheel config check` tells what is wrong, `rewheel config show` what is in force, and from where.\n",
+        "# All settings of `rewheel serve` with their defaults. Settings without a default are commented out, with an example.\n\
+         # Durations are integers with ms, s, m, h or d: \"1h30m\". Environment variables override the file:\n\
+         # REWHEEL__ENGINE__LEASE_TTL=2s. Check a config with `rewheel config check`; `rewheel config show` prints the effective values and their source.\n",
     );
     for (section, about) in SECTIONS {
         let header = match *section {
@@ -187,9 +187,9 @@ pub fn example() -> String {
         let mark = if is_asked_for { "# " } else { "" };
         let _ = write!(text, "\n# {}\n{mark}{header}\n", about.replace('`', ""));
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
-            let (mark, value) = match setting.unless {
-                Unless::Is(value) => (mark, value),
-                Unless::Unset(value) => ("# ", value),
+            let (mark, value) = match setting.default {
+                DefaultValue::Is(value) => (mark, value),
+                DefaultValue::Unset(value) => ("# ", value),
             };
             let line = format!("{mark}{} = {value}", setting.name);
             let _ = writeln!(text, "{line:<44} # {}", setting.meaning.replace('`', ""));
@@ -198,28 +198,29 @@ pub fn example() -> String {
     text
 }
 
-/// Returns all settings as a page for people.
+/// Returns the page `docs/config.md`.
 pub fn page() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
-         `rewheel serve --config rewheel.toml`; without it, the `rewheel.toml` of the folder, if there is one. Defaults < file < environment\n\
-         (`REWHEEL__ENGINE__LEASE_TTL=2s`) < flags. Unknown keys and bad values are errors that name key and place. `rewheel config check`\n\
-         tells what is wrong, `rewheel config show` what is in force, and from where. [rewheel.example.toml](../rewheel.example.toml) has all of it.\n\n\
-         Durations are strings of integers with `ms`, `s`, `m`, `h`, `d`, joinable: `\"1h30m\"`.\n",
+         `rewheel serve --config FILE` reads a config file; without `--config`, it reads `rewheel.toml` in the current folder if it exists.\n\
+         Environment variables (`REWHEEL__ENGINE__LEASE_TTL=2s`) override the file, and flags override both. An unknown key or a bad value is\n\
+         an error that names the key and the line. `rewheel config check` checks a config, `rewheel config show` prints the effective values\n\
+         and where each comes from. [rewheel.example.toml](../rewheel.example.toml) is a complete file.\n\n\
+         Durations are strings of integers with `ms`, `s`, `m`, `h` or `d`, which can be combined: `\"1h30m\"`.\n",
     );
     for (section, about) in SECTIONS {
         let title = section.replace("*", "…");
         let _ = write!(
             text,
-            "\n## `{title}`\n\n{about}\n\n| key | unless set | |\n| --- | --- | --- |\n"
+            "\n## `{title}`\n\n{about}\n\n| key | default | meaning |\n| --- | --- | --- |\n"
         );
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
-            let unless = match setting.unless {
-                Unless::Is(value) => format!("`{value}`"),
-                Unless::Unset(example) => format!("not set; such as `{example}`"),
+            let default = match setting.default {
+                DefaultValue::Is(value) => format!("`{value}`"),
+                DefaultValue::Unset(example) => format!("none; example: `{example}`"),
             };
             let (name, meaning) = (setting.name, setting.meaning);
-            let _ = writeln!(text, "| `{name}` | {unless} | {meaning} |");
+            let _ = writeln!(text, "| `{name}` | {default} | {meaning} |");
         }
     }
     text

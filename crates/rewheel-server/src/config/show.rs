@@ -2,7 +2,7 @@
 
 use super::environment::Overrides;
 use super::place::{ConfigError, File};
-use super::reference::{SETTINGS, Setting, Unless};
+use super::reference::{DefaultValue, SETTINGS, Setting};
 use super::{Config, Sections};
 use crate::callback::{MASKED, masked};
 use rewheel_core::{SecretUrl, masked_secret, masked_url, redact};
@@ -50,14 +50,14 @@ impl Config {
         let table = env.table(&file)?;
         let told = |(key, setting): (String, &Setting)| {
             let value = at(&table, &key).cloned();
-            let (value, origin) = match (value, setting.unless) {
+            let (value, origin) = match (value, setting.default) {
                 (Some(value), _) => {
                     let by_env = env.error(&key).and_then(|error| error.place);
                     let by_file = || file.error(&key).place;
                     (Some(value), by_env.or_else(by_file).unwrap_or_default())
                 }
-                (None, Unless::Is(text)) => (parsed(text), "default".to_owned()),
-                (None, Unless::Unset(_)) => (None, "default".to_owned()),
+                (None, DefaultValue::Is(text)) => (parsed(text), "default".to_owned()),
+                (None, DefaultValue::Unset(_)) => (None, "default".to_owned()),
             };
             InForce { value: value.map(|value| hidden(setting, value)), key, origin }
         };

@@ -34,12 +34,12 @@ pub(super) fn instead_of(written: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     Some(answer(&match status.get(..3)? {
-        b"400" => Problem::new(Code::BadRequest, "what was sent cannot be read as HTTP/1.1")
-            .hint("the connection ends here: what follows a request that cannot be read is lost"),
+        b"400" => Problem::new(Code::BadRequest, "the request is not valid HTTP/1.1")
+            .hint("the server closes the connection after an invalid request"),
         b"414" => Problem::new(Code::UrlTooLong, "the path with its parameters is too long")
             .hint("the limit is server.limits.url_bytes_max"),
         b"431" => {
-            Problem::new(Code::HeadersTooLarge, "there are too many headers, or too long ones")
+            Problem::new(Code::HeadersTooLarge, "the request headers are too many or too long")
                 .hint("the limits are server.limits.headers_max and server.limits.head_bytes_max")
         }
         _ => return None,

@@ -109,7 +109,7 @@ impl Served {
 /// What a client should hear whose request never reached a handler.
 fn last_problem(line: &Line, cut: Cut, is_torn: bool) -> Option<Problem> {
     let slow = || {
-        Problem::new(Code::TooSlow, "the head of the request took too long to arrive")
+        Problem::new(Code::TooSlow, "the request headers arrived too slowly")
             .hint("the limit is server.limits.head_timeout")
     };
     match cut {
@@ -118,15 +118,18 @@ fn last_problem(line: &Line, cut: Cut, is_torn: bool) -> Option<Problem> {
         Cut::Crowded => line.has_begun().then(crowded),
         // Who leaves while it is being answered is not there to be told.
         Cut::Not if is_torn && line.phase() == Phase::Head && line.has_begun() => {
-            Some(Problem::new(Code::BadRequest, "the request ended before its head was complete"))
+            Some(Problem::new(
+                Code::BadRequest,
+                "the connection closed before the request headers were complete",
+            ))
         }
         Cut::Not | Cut::Idle | Cut::Stalled => None,
     }
 }
 
 fn crowded() -> Problem {
-    Problem::new(Code::Overloaded, "the server has as many connections as it can serve")
-        .hint("ask again in a moment; the limit is server.limits.connections_max")
+    Problem::new(Code::Overloaded, "the server is at its connection limit")
+        .hint("try again in a moment; the limit is server.limits.connections_max")
 }
 
 /// Tells a client that there is no room for it.

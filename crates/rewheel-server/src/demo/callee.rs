@@ -37,7 +37,7 @@ pub(super) async fn serve(listener: TcpListener) {
         .route("/broken/{order}", post(broken))
         .with_state(callee);
     if let Err(error) = axum::serve(listener, router).await {
-        tracing::warn!(%error, "the demo's callee stopped");
+        tracing::warn!(%error, "the callee of the demo stopped");
     }
 }
 

@@ -41,7 +41,7 @@ impl Trickle {
         match self.submit().await {
             Ok(()) => millis(120 + self.random.next() % 400),
             Err(error) => {
-                tracing::debug!(%error, "the demo could not submit a job");
+                tracing::debug!(%error, "the demo failed to submit a job");
                 seconds(1)
             }
         }

@@ -37,28 +37,28 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
                 format!("attempt {attempt} {}; {waiting} {}", went(failure), duration::text(delay))
             }
             Some(Before { attempt, failure, delay: None }) => {
-                format!("attempt {attempt} {}; {waiting} as its backoff says", went(failure))
+                format!("attempt {attempt} {}; {waiting} by its backoff", went(failure))
             }
-            None => format!("an attempt failed; {waiting} as its backoff says"),
+            None => format!("an attempt failed; {waiting} by its backoff"),
         },
         Because::RetryAfter => match before(job, attempts) {
             Some(Before { attempt, failure, delay: Some(delay) }) => format!(
-                "attempt {attempt} {}; asked to wait, and {waiting} {}",
+                "attempt {attempt} {}; the callee asked to wait, {waiting} {}",
                 went(failure),
                 duration::text(delay)
             ),
             Some(Before { attempt, failure, delay: None }) => {
-                format!("attempt {attempt} {}; {waiting} as it was asked to", went(failure))
+                format!("attempt {attempt} {}; {waiting} as the callee asked", went(failure))
             }
-            None => format!("an attempt failed; {waiting} as it was asked to"),
+            None => format!("an attempt failed; {waiting} as the callee asked"),
         },
         Because::Snooze => snoozed(job, attempts),
         Because::Parked => "its kind is parked: nobody claims it until a probe succeeds".to_owned(),
         Because::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
         Because::RetryBudget => {
             let why = match wait {
-                Wait::Lasts => "the retries of its kind are used up: it waits until it is its turn",
-                Wait::IsOver => "the retries of its kind were used up: it waited for its turn",
+                Wait::Lasts => "the retry budget of its kind is used up: it waits for its turn",
+                Wait::IsOver => "the retry budget of its kind was used up: it waited for its turn",
             };
             match before(job, attempts) {
                 Some(Before { attempt, failure, .. }) => {
@@ -67,7 +67,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
                 None => why.to_owned(),
             }
         }
-        Because::Person => "a person decided when it runs".to_owned(),
+        Because::Person => "an operator set its due time".to_owned(),
     }
 }
 
@@ -93,18 +93,18 @@ fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
     };
     match attempts.iter().rev().find(led_here) {
         Some(AttemptRecord { attempt, delay: Some(Duration::ZERO), .. }) => {
-            format!("attempt {attempt} was cut short; it does not count, and runs again")
+            format!("attempt {attempt} was interrupted; it does not count and runs again")
         }
         Some(AttemptRecord { attempt, failure, delay, .. }) => format!(
-            "attempt {attempt} {}; snoozed for {}, which uses up no attempt",
+            "attempt {attempt} {}; snoozed for {}, which does not count as an attempt",
             went(failure),
             duration::text(delay.unwrap_or_default())
         ),
         None => match &job.failure {
             Some(failure) if failure.category() == Category::CircuitOpen => {
-                format!("{}; it waits, and no attempt was used up", failure.message())
+                format!("{}; it waits, no attempt was counted", failure.message())
             }
-            Some(_) | None => "its runner asked for more time; no attempt was used up".to_owned(),
+            Some(_) | None => "its runner snoozed it; no attempt was counted".to_owned(),
         },
     }
 }
@@ -114,11 +114,11 @@ fn went(failure: &Failure) -> String {
     let plain = match failure.category() {
         Category::Timeout => return "timed out".to_owned(),
         Category::CircuitOpen => return "was refused by an open circuit breaker".to_owned(),
-        Category::BulkheadFull => return "found every place taken".to_owned(),
-        Category::Cancelled => return "was told to stop".to_owned(),
-        Category::Deadline => return "came to its deadline".to_owned(),
-        Category::NoHandler => return "found nobody to run it".to_owned(),
-        Category::BadPayload => return "could not read its payload".to_owned(),
+        Category::BulkheadFull => return "found no free slot".to_owned(),
+        Category::Cancelled => return "was cancelled".to_owned(),
+        Category::Deadline => return "reached its deadline".to_owned(),
+        Category::NoHandler => return "found no handler".to_owned(),
+        Category::BadPayload => return "failed to parse its payload".to_owned(),
         Category::Throttled => "was throttled",
         Category::Rejected => "was rejected",
         Category::Panic => "panicked",

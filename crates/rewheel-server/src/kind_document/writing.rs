@@ -85,7 +85,7 @@ fn unmask(settings: &mut Value, stored: &Value) -> Result<bool, Problem> {
     let is_clean = unmasking.errors.is_empty();
     if is_clean && unmasking.kept && !goes_to_the_same(&settings["callback"], &stored["callback"]) {
         // Otherwise whoever may write kinds, and may not read their secrets, could have them sent to himself.
-        let why = "names another host: say the headers and secrets again, which are kept for the old one only";
+        let why = "names another host: send headers and secrets again; stored secrets are kept for the old host only";
         unmasking.errors.push(FieldError::new("/callback/url", why));
     }
     match unmasking.errors.is_empty() {
@@ -108,8 +108,7 @@ impl Unmasking {
                     *value = stored.clone();
                     self.kept = true;
                 } else {
-                    let why = "is the mask that answers show for a secret, and none is stored here: \
-                               say what it is, or take it from `${NAME}`";
+                    let why = "is a masked value, and no secret is stored here: send the secret itself, or use `${NAME}`";
                     self.errors.push(FieldError::new(at, why));
                 }
             }
@@ -135,7 +134,7 @@ impl Unmasking {
                     self.kept = true;
                 }
                 None => {
-                    let why = "has the mask that answers show for a secret, and none like it is stored here";
+                    let why = "contains a masked value, and no matching secret is stored here";
                     self.errors.push(FieldError::new(format!("{at}/{place}"), why));
                 }
             }
@@ -156,7 +155,7 @@ impl Unmasking {
         }
         if masks.len() != hidden.len() {
             let why = format!(
-                "has {} masks for {} stored secrets: send as many, or say what each is",
+                "has {} masked values for {} stored secrets: send as many, or send each secret itself",
                 masks.len(),
                 hidden.len()
             );

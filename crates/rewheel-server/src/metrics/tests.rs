@@ -62,15 +62,15 @@ fn the_reference_is_what_the_code_says() {
 }
 
 fn reference() -> String {
-    let mut page = "# Meters\n\n\
-        Made from the code: `REWHEEL_WRITE=1 cargo test -p rewheel-server the_reference` writes this page. How meters and\n\
-        spans reach a collector is in [telemetry.md](telemetry.md).\n\n\
+    let mut page = "# Metrics\n\n\
+        This page is generated: `REWHEEL_WRITE=1 cargo test -p rewheel-server the_reference` writes it. [telemetry.md](telemetry.md)\n\
+        describes how to export metrics and spans.\n\n\
         ## Engine and server\n\n\
-        `GET /metrics` shows them in the text format of Prometheus, under the first name; OTLP sends them under the second. The\n\
-        first six tell what the store has, so that each server of a fleet says the same; the others count what one server did\n\
-        since it started. Labels have few values: kinds, states, decisions, categories, verbs; never tenants, keys or jobs. Kinds\n\
-        beyond the first 1,000 are told by the store's meters only.\n\n\
-        | Prometheus | OpenTelemetry | form | unit | labels | says |\n\
+        `GET /metrics` returns them in the Prometheus text format under the first name; OTLP exports them under the second. The first\n\
+        seven describe the store, so every server of a fleet reports the same values; the others count what one server did since it\n\
+        started. Labels have few values (kinds, states, decisions, categories, verbs), never tenants, keys or jobs. For kinds beyond\n\
+        the first 1,000, only the metrics of the store are reported.\n\n\
+        | Prometheus | OpenTelemetry | type | unit | labels | meaning |\n\
         | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
     for meter in &METERS {
@@ -92,10 +92,9 @@ fn reference() -> String {
     }
     page.push_str(
         "\n## Library\n\n\
-        The feature `otel` of the crate `rewheel`: `rewheel::otel::Metrics` is an observer that records these for whatever it is given\n\
-        to. Each has the label `name`: that of the call, the pipeline or the policy. The reasons of `retry.failures` are the names of\n\
-        `rewheel::Why`.\n\n\
-        | OpenTelemetry | form | unit | further labels | says |\n\
+        With the feature `otel` of the crate `rewheel`, the observer `rewheel::otel::Metrics` records these. Each has the label `name`:\n\
+        the name of the call, the pipeline or the policy. The values of `reason` in `retry.failures` are the names of `rewheel::Why`.\n\n\
+        | OpenTelemetry | type | unit | more labels | meaning |\n\
         | --- | --- | --- | --- | --- |\n",
     );
     for meter in rewheel::otel::Meter::ALL {

@@ -58,7 +58,8 @@ fn code(to: To, body: &str) -> Result<(), NotifyError> {
         }
         Some(code) => Err(NotifyError::stop(format!("{name} {code}: {}", body.trim()))),
         None => {
-            let why = format!("the answer has no `{name}`: is this the url of a {to} bot? {body}");
+            let why =
+                format!("the response has no `{name}`: is this the url of a {to} bot? {body}");
             Err(NotifyError::stop(why.trim().to_owned()))
         }
     }
@@ -79,7 +80,7 @@ pub(super) fn safe(echo: &Echo, message: String) -> String {
 /// Names the host only: the path is often all the secret there is.
 pub(super) fn no_answer(url: &CalleeUrl, error: &legacy::Error) -> NotifyError {
     let origin = url.origin();
-    NotifyError::retry(format!("no answer from {origin}: {}", reason(error)))
+    NotifyError::retry(format!("no response from {origin}: {}", reason(error)))
 }
 
 #[cfg(test)]

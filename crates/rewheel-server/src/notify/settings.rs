@@ -166,14 +166,14 @@ impl RouteConfig {
     ) -> Result<Option<Target>, RouteError> {
         let url = match (self.to, &self.url) {
             (To::Log, Some(_)) => {
-                return Err(RouteError::new("url", "the log has none: take it out"));
+                return Err(RouteError::new("url", "does not apply to the log: remove it"));
             }
             (To::Log, None) if !self.secrets.is_empty() => {
-                return Err(RouteError::new("secrets", "the log has none: take it out"));
+                return Err(RouteError::new("secrets", "does not apply to the log: remove it"));
             }
             (To::Log, None) => return Ok(None),
             (to, None) => {
-                return Err(RouteError::new("url", format!("is missing: `{to}` needs one")));
+                return Err(RouteError::new("url", format!("is required for `{to}`")));
             }
             (_, Some(url)) => url,
         };
@@ -225,7 +225,7 @@ where
     let texts = Vec::<String>::deserialize(from)?;
     let parse = |text: &String| {
         text.parse()
-            .map_err(|error| D::Error::custom(format_args!("`{text}` cannot be one: it {error}")))
+            .map_err(|error| D::Error::custom(format_args!("`{text}` is not valid: it {error}")))
     };
     texts.iter().map(parse).collect()
 }

@@ -37,18 +37,18 @@ impl Signing {
                 let at_first = |why: String| SecretsError { index: Some(0), why };
                 let text = substitute(text, variable).map_err(at_first)?;
                 if text.is_empty() {
-                    let why = "is empty: take it out, or set the variable it comes from";
+                    let why = "is empty: remove it, or set its environment variable";
                     return Err(at_first(why.to_owned()));
                 }
                 Ok(Signing::Chat(text.into_bytes()))
             }
             (To::Feishu | To::DingTalk, _) => {
-                Err(wrong(format!("must be one: a {to} message has room for one signature")))
+                Err(wrong(format!("must be a single secret: a {to} message has one signature")))
             }
             (To::Slack, _) => {
-                Err(wrong("slack signs nothing: its url is the secret; take it out".to_owned()))
+                Err(wrong("does not apply to slack, whose url is the secret: remove it".to_owned()))
             }
-            (To::Log, _) => Err(wrong("the log has none: take it out".to_owned())),
+            (To::Log, _) => Err(wrong("does not apply to the log: remove it".to_owned())),
         }
     }
 

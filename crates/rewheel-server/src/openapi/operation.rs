@@ -183,7 +183,7 @@ impl Operation {
 }
 
 fn request_id() -> Value {
-    let description = "The name of this request, as the client gave it or as the log has it.";
+    let description = "Id of the request, from the client or generated; also in the server log.";
     json!({"x-request-id": {"description": description, "schema": {"type": "string"}}})
 }
 
@@ -199,10 +199,11 @@ fn problems(answer: &mut Value, status: u16, codes: &[&str]) {
     let mut headers = request_id();
     if matches!(status, 429 | 503) {
         let seconds = json!({"type": "integer", "minimum": 0});
-        headers["Retry-After"] = json!({"description": "After how many seconds asking again may help.", "schema": seconds});
+        headers["Retry-After"] =
+            json!({"description": "Seconds to wait before the next try.", "schema": seconds});
     }
     if status == 401 {
-        let description = "That a token is wanted.";
+        let description = "The request needs a token.";
         headers["WWW-Authenticate"] =
             json!({"description": description, "schema": {"type": "string"}});
     }
@@ -217,7 +218,7 @@ fn example(code: &str, status: u16) -> Value {
     let title = code.replace('_', " ");
     json!({
         "type": format!("urn:rewheel:problem:{code}"), "title": title, "status": status, "code": code,
-        "detail": "what happened this time", "errors": [], "hint": "what to do about it",
+        "detail": "what failed", "errors": [], "hint": "what to do",
         "request_id": "5f6a7b8c9d0e1f2a",
     })
 }

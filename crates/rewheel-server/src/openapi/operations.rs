@@ -25,9 +25,9 @@ pub(super) fn all() -> Vec<Operation> {
 fn paged(operation: Operation) -> Operation {
     let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
     let limit = between(1, most);
-    operation.query("limit", "How many, at most; 100 if not said.", limit).query(
+    operation.query("limit", "Maximum number of results (default 100).", limit).query(
         "cursor",
-        "The `next` of the page before, as it is.",
+        "`next` of the previous page, unchanged.",
         cursor(),
     )
 }
@@ -44,27 +44,27 @@ fn word() -> Value {
 
 fn jobs() -> Vec<Operation> {
     let list_of =
-        Operation::new(("get", "/v1/jobs"), ("jobs", "listJobs"), "Lists jobs, the latest first.")
-            .query("state", "In one of these states.", list(state()))
-            .query("kind", "Of one of these kinds.", list(kind()))
-            .query("tenant", "On behalf of this tenant.", name(128))
+        Operation::new(("get", "/v1/jobs"), ("jobs", "listJobs"), "List jobs, newest first.")
+            .query("state", "Only jobs in these states.", list(state()))
+            .query("kind", "Only these kinds.", list(kind()))
+            .query("tenant", "Only this tenant.", name(128))
             .query(
                 "key",
-                "The job that has this key, exactly; its kind and tenant may be left out.",
+                "Only the job with exactly this key; kind and tenant are optional.",
                 name(255),
             )
-            .query("category", "Whose latest failure is of this sort.", category())
-            .query("q", "Whose text contains this.", word())
-            .query("due_after", "Due later than this.", time_asked())
-            .query("due_before", "Due earlier than this.", time_asked())
-            .query("created_after", "Submitted later than this.", time_asked())
-            .query("created_before", "Submitted earlier than this.", time_asked());
-    let key = "The `key` of the job, where the body has none. With double quotes around it (RFC 8941) it is the same key.";
+            .query("category", "Only jobs whose latest failure has this category.", category())
+            .query("q", "Only jobs whose text contains this.", word())
+            .query("due_after", "Only jobs due after this time.", time_asked())
+            .query("due_before", "Only jobs due before this time.", time_asked())
+            .query("created_after", "Only jobs created after this time.", time_asked())
+            .query("created_before", "Only jobs created before this time.", time_asked());
+    let key = "The `key` of the job if the body has none. Double quotes around it (RFC 8941) are removed.";
     let key_pattern = r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#;
     let submit = Operation::new(("post", "/v1/jobs"), ("jobs", "submitJob"), "Submits a job.")
         .header("Idempotency-Key", key, json!({"type": "string", "pattern": key_pattern}))
         .takes("NewJob")
-        .gives(201, "It is stored.", "Job")
+        .gives(201, "The job is stored.", "Job")
         .gives_as(
             200,
             "It was there already, with the same key. Callers without the role `read` get a receipt.",
@@ -94,12 +94,12 @@ fn tag() -> Value {
 fn one_job() -> Vec<Operation> {
     let of = |operation: Operation| operation.at("id", "The job.", id());
     let etag = "The version, for If-Match.";
-    let if_match = "The ETag that the job must still have.";
+    let if_match = "Change the job only if it still has this ETag.";
     let change = |path, name, summary| {
         of(Operation::new(("post", path), ("jobs", name), summary))
             .header("If-Match", if_match, tag())
             .may_take("Nothing")
-            .gives(200, "The job as it is now.", "Job")
+            .gives(200, "The job after the change.", "Job")
             .with("ETag", etag)
             .writes()
             .may(&[Code::WrongState, Code::VersionChanged])
@@ -108,7 +108,7 @@ fn one_job() -> Vec<Operation> {
         of(Operation::new(
             ("get", "/v1/jobs/{id}"),
             ("jobs", "getJob"),
-            "Shows a job with its attempts and audit.",
+            "Show a job with its attempts and audit log.",
         ))
         .gives(200, "The job.", "Job")
         .with("ETag", etag)
@@ -116,18 +116,22 @@ fn one_job() -> Vec<Operation> {
         of(Operation::new(
             ("patch", "/v1/jobs/{id}"),
             ("jobs", "editJob"),
-            "Changes a job that nobody holds.",
+            "Change a job that is not leased.",
         ))
         .header("If-Match", if_match, tag())
         .takes("Edit")
-        .gives(200, "The job as it is now.", "Job")
+        .gives(200, "The job after the change.", "Job")
         .with("ETag", etag)
         .writes()
         .may(&[Code::WrongState, Code::VersionChanged]),
-        change("/v1/jobs/{id}/cancel", "cancelJob", "Ends a job for good."),
-        change("/v1/jobs/{id}/pause", "pauseJob", "Keeps a job from running."),
-        change("/v1/jobs/{id}/resume", "resumeJob", "Lets a paused job run again."),
-        change("/v1/jobs/{id}/retry", "retryJob", "Makes a job due now, a dead letter included."),
+        change("/v1/jobs/{id}/cancel", "cancelJob", "Cancel a job."),
+        change("/v1/jobs/{id}/pause", "pauseJob", "Pause a job."),
+        change("/v1/jobs/{id}/resume", "resumeJob", "Resume a paused job."),
+        change(
+            "/v1/jobs/{id}/retry",
+            "retryJob",
+            "Make a job due now; also restarts a dead letter.",
+        ),
     ]
 }
 
@@ -135,59 +139,49 @@ fn bulk() -> Vec<Operation> {
     let order = |path, name, summary, body| {
         Operation::new(("post", path), ("bulk", name), summary)
             .takes(body)
-            .gives(200, "With dry_run: what would be changed.", "Preview")
-            .gives(202, "It has begun.", "Operation")
-            .with("Location", "Where to see how far it is.")
+            .gives(200, "With dry_run: what would change.", "Preview")
+            .gives(202, "The operation has started.", "Operation")
+            .with("Location", "URL of the operation.")
             .writes()
     };
     let of = |operation: Operation| operation.at("id", "The operation.", id());
     let list_of = Operation::new(
         ("get", "/v1/operations"),
         ("bulk", "listOperations"),
-        "Lists operations, the latest first.",
+        "List bulk operations, newest first.",
     );
     vec![
-        order("/v1/jobs/cancel", "cancelJobs", "Ends the jobs that a filter chooses.", "Order"),
-        order(
-            "/v1/jobs/pause",
-            "pauseJobs",
-            "Keeps the jobs that a filter chooses from running.",
-            "Order",
-        ),
+        order("/v1/jobs/cancel", "cancelJobs", "Cancel the jobs that match a filter.", "Order"),
+        order("/v1/jobs/pause", "pauseJobs", "Pause the jobs that match a filter.", "Order"),
         order(
             "/v1/jobs/resume",
             "resumeJobs",
-            "Lets paused jobs that a filter chooses run again.",
+            "Resume the paused jobs that match a filter.",
             "Order",
         ),
-        order(
-            "/v1/jobs/retry",
-            "retryJobs",
-            "Makes the jobs that a filter chooses due now.",
-            "Order",
-        ),
+        order("/v1/jobs/retry", "retryJobs", "Make the jobs that match a filter due now.", "Order"),
         order(
             "/v1/jobs/redrive",
             "redriveJobs",
-            "Puts dead letters that a filter chooses back to work.",
+            "Redrive the dead letters that match a filter.",
             "Redrive",
         ),
         paged(list_of).gives(200, "A page of operations.", "OperationPage").reads(),
         of(Operation::new(
             ("get", "/v1/operations/{id}"),
             ("bulk", "getOperation"),
-            "Shows how far an operation is.",
+            "Show the progress of an operation.",
         ))
         .gives(200, "The operation.", "Operation")
         .reads(),
         of(Operation::new(
             ("post", "/v1/operations/{id}/abort"),
             ("bulk", "abortOperation"),
-            "Ends an operation before its end.",
+            "Abort an operation.",
         ))
-        .header("If-Match", "The ETag that the operation's job must still have.", tag())
+        .header("If-Match", "Abort only if the operation's job still has this ETag.", tag())
         .may_take("Nothing")
-        .gives(200, "The operation as it is now.", "Operation")
+        .gives(200, "The operation after the change.", "Operation")
         .writes()
         .may(&[Code::VersionChanged]),
     ]
@@ -198,37 +192,37 @@ fn incidents() -> Vec<Operation> {
         Operation::new(("post", path), ("incidents", name), summary)
             .at("id", "The incident.", word())
             .may_take(body)
-            .gives(200, "With dry_run: what would be changed.", "Preview")
-            .gives(202, "It has begun.", "Operation")
-            .with("Location", "Where to see how far it is.")
+            .gives(200, "With dry_run: what would change.", "Preview")
+            .gives(202, "The operation has started.", "Operation")
+            .with("Location", "URL of the operation.")
             .writes()
     };
     vec![
         paged(Operation::new(
             ("get", "/v1/incidents"),
             ("incidents", "listIncidents"),
-            "Lists failures by their cause, of the newest jobs.",
+            "List failures of the newest jobs, grouped by cause.",
         ))
-        .query("kind", "Of one of these kinds.", list(kind()))
-        .query("tenant", "On behalf of this tenant.", name(128))
-        .gives(200, "Incidents, the largest first.", "IncidentPage")
+        .query("kind", "Only these kinds.", list(kind()))
+        .query("tenant", "Only this tenant.", name(128))
+        .gives(200, "Incidents, largest first.", "IncidentPage")
         .reads(),
         order(
             "/v1/incidents/{id}/hold",
             "holdIncident",
-            "Pauses the live jobs of an incident.",
+            "Pause the live jobs of an incident.",
             "IncidentOrder",
         ),
         order(
             "/v1/incidents/{id}/release",
             "releaseIncident",
-            "Lets them run again.",
+            "Resume the paused jobs.",
             "IncidentOrder",
         ),
         order(
             "/v1/incidents/{id}/redrive",
             "redriveIncident",
-            "Puts its dead letters back to work.",
+            "Redrive the dead letters of an incident.",
             "IncidentRedrive",
         ),
     ]
@@ -237,71 +231,71 @@ fn incidents() -> Vec<Operation> {
 fn kinds() -> Vec<Operation> {
     let of = |operation: Operation| operation.at("kind", "The kind.", kind());
     let (etag, if_match) =
-        ("The version, for If-Match.", "The ETag that the kind must still have.");
+        ("The version, for If-Match.", "Change the kind only if it still has this ETag.");
     let change = |path, name, summary| {
         of(Operation::new(("post", path), ("kinds", name), summary))
             .header("If-Match", if_match, tag())
-            .gives(200, "The kind as it is now.", "Kind")
+            .gives(200, "The kind after the change.", "Kind")
             .with("ETag", etag)
             .writes()
             .may(&[Code::VersionChanged])
     };
     let list_of =
-        Operation::new(("get", "/v1/kinds"), ("kinds", "listKinds"), "Lists kinds by their names.");
+        Operation::new(("get", "/v1/kinds"), ("kinds", "listKinds"), "List kinds by name.");
     vec![
         paged(list_of).gives(200, "A page of kinds.", "KindPage").reads(),
-        of(Operation::new(("get", "/v1/kinds/{kind}"), ("kinds", "getKind"), "Shows a kind."))
+        of(Operation::new(("get", "/v1/kinds/{kind}"), ("kinds", "getKind"), "Show a kind."))
             .gives(200, "The kind.", "Kind")
             .with("ETag", etag)
             .reads(),
         of(Operation::new(
             ("put", "/v1/kinds/{kind}"),
             ("kinds", "putKind"),
-            "Makes a kind, or writes its settings. A secret that is masked as answers show it stays as it is.",
+            "Create a kind, or replace its settings. A masked secret from an earlier response keeps its stored value.",
         ))
         .header("If-Match", if_match, tag())
         .takes("KindSettings")
-        .gives(200, "The kind as it is now.", "Kind")
+        .gives(200, "The kind after the change.", "Kind")
         .with("ETag", etag)
         .writes()
         .may(&[Code::ManagedByConfig, Code::VersionChanged]),
         of(Operation::new(
             ("patch", "/v1/kinds/{kind}"),
             ("kinds", "patchKind"),
-            "Changes some settings of a kind.",
+            "Change some settings of a kind.",
         ))
         .header("If-Match", if_match, tag())
         .takes("KindPatch")
-        .gives(200, "The kind as it is now.", "Kind")
+        .gives(200, "The kind after the change.", "Kind")
         .with("ETag", etag)
         .writes()
         .may(&[Code::ManagedByConfig, Code::VersionChanged]),
         of(Operation::new(
             ("delete", "/v1/kinds/{kind}"),
             ("kinds", "deleteKind"),
-            "Deletes a kind that has no unfinished jobs.",
+            "Delete a kind without unfinished jobs.",
         ))
         .header("If-Match", if_match, tag())
         .may_take("Nothing")
-        .gives(200, "The kind as it was.", "Kind")
+        .gives(200, "The deleted kind.", "Kind")
         .writes()
         .may(&[Code::ManagedByConfig, Code::VersionChanged, Code::WrongState]),
-        change("/v1/kinds/{kind}/pause", "pauseKind", "Keeps all jobs of a kind from running."),
-        change("/v1/kinds/{kind}/resume", "resumeKind", "Lets them run again."),
+        change("/v1/kinds/{kind}/pause", "pauseKind", "Pause a kind: no job of it starts."),
+        change("/v1/kinds/{kind}/resume", "resumeKind", "Resume the paused jobs."),
         change(
             "/v1/kinds/{kind}/breaker/open",
             "openBreaker",
-            "Parks a kind until a person closes it again.",
+            "Open the breaker of a kind: it stays parked until it is closed.",
         ),
         change(
             "/v1/kinds/{kind}/breaker/close",
             "closeBreaker",
-            "Lets a kind run whatever its failures say.",
+            "Close the breaker of a kind: it runs in spite of failures.",
         ),
         change(
             "/v1/kinds/{kind}/breaker/reset",
             "resetBreaker",
-            "Leaves it to the failures again.",
+            "Reset the breaker of a kind: its failures decide again.",
         ),
     ]
 }
@@ -310,32 +304,37 @@ fn fleet() -> Vec<Operation> {
     let audit = Operation::new(
         ("get", "/v1/audit"),
         ("fleet", "listAudit"),
-        "Shows who did what, the latest first.",
+        "Show the audit log, newest first.",
     )
-    .query("job", "To this job.", id())
-    .query("what", "One of these deeds.", list(word()))
-    .query("kind", "To one of these kinds.", list(kind()))
-    .query("who", "By one of these.", list(word()));
+    .query("job", "Only entries of this job.", id())
+    .query("what", "Only these actions.", list(word()))
+    .query("kind", "Only entries of these kinds.", list(kind()))
+    .query("who", "Only entries of these actors.", list(word()));
     let seq = json!({"type": "string", "pattern": "^[0-9]{1,18}$"});
-    let events = "Tells what happens to jobs as it happens: `event: job` with `job`, `kind`, `from`, `to`, `at`.";
+    let events =
+        "Stream state changes of jobs: `event: job` with `job`, `kind`, `from`, `to`, `at`.";
     vec![
         paged(Operation::new(
             ("get", "/v1/holders"),
             ("fleet", "listHolders"),
-            "Shows who runs jobs.",
+            "List holders: the nodes and workers that run jobs.",
         ))
-        .gives(200, "Who lives, then who died of late.", "HolderPage")
+        .gives(200, "Live holders, then recently dead ones.", "HolderPage")
         .reads(),
-        Operation::new(("get", "/v1/stats"), ("fleet", "getStats"), "Shows how it goes.")
-            .gives(200, "All jobs by state, and what this server did.", "Stats")
-            .reads(),
+        Operation::new(
+            ("get", "/v1/stats"),
+            ("fleet", "getStats"),
+            "Show job counts and engine statistics.",
+        )
+        .gives(200, "Job counts by state, and counters of this server.", "Stats")
+        .reads(),
         paged(audit).gives(200, "A page of the audit log.", "AuditPage").reads(),
         Operation::new(("get", "/v1/events"), ("fleet", "listenToEvents"), events)
-            .query("kind", "Of one of these kinds.", list(kind()))
-            .query("job", "Of this job.", id())
-            .query("after", "The id of the last event that was heard.", seq.clone())
-            .header("Last-Event-ID", "The same, as browsers say it.", seq)
-            .gives_as(200, "Events, without an end.", ("text/event-stream", text()))
+            .query("kind", "Only these kinds.", list(kind()))
+            .query("job", "Only this job.", id())
+            .query("after", "The id of the last event received.", seq.clone())
+            .header("Last-Event-ID", "The same, as browsers send it.", seq)
+            .gives_as(200, "An endless stream of events.", ("text/event-stream", text()))
             .reads()
             .may(&[Code::Throttled]),
     ]
@@ -346,68 +345,68 @@ fn workers() -> Vec<Operation> {
         Operation::new(
             ("post", "/v1/workers/claim"),
             ("workers", "claim"),
-            "Asks for jobs, and waits for some.",
+            "Claim jobs; waits until there are some.",
         )
         .takes("Claim")
-        .gives(200, "Jobs to run, perhaps none.", "Claimed")
+        .gives(200, "Jobs to run, possibly none.", "Claimed")
         .writes()
         .may(&[Code::HolderExpired, Code::UnknownKind]),
         Operation::new(
             ("post", "/v1/workers/heartbeat"),
             ("workers", "heartbeat"),
-            "Keeps the jobs of a worker its own.",
+            "Renew the lease of a worker.",
         )
         .takes("Heartbeat")
-        .gives(200, "It lives on.", "Heard")
+        .gives(200, "The lease is renewed.", "Heard")
         .writes()
         .may(&[Code::HolderExpired]),
         Operation::new(
             ("post", "/v1/workers/settle"),
             ("workers", "settle"),
-            "Says how attempts ended.",
+            "Report the results of attempts.",
         )
         .takes("Settle")
-        .gives(200, "What became of each result.", "Settled")
+        .gives(200, "The outcome of each result.", "Settled")
         .writes()
         .may(&[Code::HolderExpired]),
         Operation::new(
             ("post", "/v1/workers/extend"),
             ("workers", "extend"),
-            "Asks for more time for one job.",
+            "Extend the time limit of one job.",
         )
         .takes("Extend")
-        .gives(200, "Whether the worker still has the job, and until when.", "Extended")
+        .gives(200, "Whether the worker still holds the job, and until when.", "Extended")
         .writes()
         .may(&[Code::HolderExpired]),
         Operation::new(
             ("post", "/v1/workers/checkpoint"),
             ("workers", "checkpoint"),
-            "Replaces the payload of a job that the worker runs: the next attempt goes on from there.",
+            "Save a checkpoint: replace the payload of a running job, so that the next attempt continues from it.",
         )
         .takes("Checkpoint")
-        .gives(200, "Whether the worker still has the job.", "Kept")
+        .gives(200, "Whether the worker still holds the job.", "Kept")
         .writes()
         .may(&[Code::HolderExpired]),
         Operation::new(
             ("post", "/v1/workers/leave"),
             ("workers", "leave"),
-            "Deregisters a worker and gives back its jobs.",
+            "Deregister a worker and give back its jobs.",
         )
         .takes("Leave")
-        .gives(200, "The worker is gone.", "Left")
+        .gives(200, "The worker is deregistered.", "Left")
         .writes()
         .may(&[Code::HolderExpired]),
     ]
 }
 
 fn tokens() -> Vec<Operation> {
-    let revoke = "Takes a token back: within a second no server takes it any more.";
+    let revoke = "Revoke a token: within a second every server rejects it.";
     let named = json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"});
     vec![
         Operation::new(
             ("post", "/v1/tokens"),
             ("tokens", "createToken"),
-            "Makes a token. Only this answer shows it.",
+            "Create a token. Only this response contains it.",
         )
         .takes("NewToken")
         .gives(201, "The token.", "Token")
@@ -416,9 +415,9 @@ fn tokens() -> Vec<Operation> {
             .gives(200, "A page of tokens, by name.", "TokenPage")
             .reads(),
         Operation::new(("post", "/v1/tokens/{id}/revoke"), ("tokens", "revokeToken"), revoke)
-            .at("id", "The token, by its id or its name.", named)
+            .at("id", "Id or name of the token.", named)
             .may_take("Nothing")
-            .gives(200, "The token as it is now.", "Token")
+            .gives(200, "The token after the change.", "Token")
             .writes(),
     ]
 }
@@ -426,26 +425,30 @@ fn tokens() -> Vec<Operation> {
 fn server() -> Vec<Operation> {
     let get = |path, name, summary| Operation::new(("get", path), ("server", name), summary);
     vec![
-        get("/livez", "livez", "Tells whether the process answers. Never asks the store.")
+        get("/livez", "livez", "Liveness check: the process responds. Never calls the store.")
             .gives(200, "It does.", "Live"),
-        get("/readyz", "readyz", "Tells whether requests are welcome.")
+        get("/readyz", "readyz", "Readiness check: the server accepts requests.")
             .gives(200, "They are.", "Ready")
             .may(&[Code::StoreUnavailable, Code::ShuttingDown]),
-        get("/health", "health", "Tells how each part of the server is.")
-            .gives(200, "All is well.", "Health")
-            .gives(503, "Something keeps jobs from being run or taken in.", "Health")
+        get("/health", "health", "Health of each part of the server.")
+            .gives(200, "Everything is healthy.", "Health")
+            .gives(
+                503,
+                "A part of the server is unhealthy: jobs are not accepted or not run.",
+                "Health",
+            )
             .may(&[Code::StoreUnavailable]),
-        get("/metrics", "metrics", "Shows meters in the classic text format of Prometheus.")
+        get("/metrics", "metrics", "Metrics in the Prometheus text format.")
             .gives_as(200, "Meters.", ("text/plain", text()))
             .reads(),
-        get("/openapi.json", "openapi", "Shows this document.").gives_as(
+        get("/openapi.json", "openapi", "This document.").gives_as(
             200,
             "This document.",
             ("application/json", json!({"type": "object"})),
         ),
-        get("/docs", "docs", "Shows this document to people.").gives_as(
+        get("/docs", "docs", "This document as a web page.").gives_as(
             200,
-            "A page that loads nothing from elsewhere.",
+            "A page without external resources.",
             ("text/html", text()),
         ),
     ]

@@ -12,12 +12,12 @@ const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
 
 /// Every request body, by its name, and what it is made of.
 pub(super) fn all() -> Vec<(&'static str, Value)> {
-    let nothing = Object::new().closed("Nothing is to be said.");
+    let nothing = Object::new().closed("An empty object.");
     let batch = json!({"jobs": [{"kind": "mail", "payload": {"to": "ada"}}]});
     let edit = json!({"priority": 9});
     let again = json!({"filter": {"kind": "charge-card", "category": "timeout"}, "dry_run": true});
     let paused = json!({"filter": {"tenant": "shop"}, "dry_run": true});
-    let all = "Every job is meant; the filter must not narrow them down then.";
+    let all = "Select every job; the filter must then be empty.";
     let filtered = || {
         let filter = json!({"anyOf": [reference("Filter"), {"type": "null"}]});
         Object::new().may("filter", filter).may("all", about(or_null(flag()), all))
@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     let beat = json!({"holder": ID, "jobs": [ID]});
     let extend = json!({"holder": ID, "id": ID, "fence": 1, "timeout": "10m"});
     let kept = json!({"holder": ID, "id": ID, "fence": 1, "payload": {"imported": 300}});
-    let leaving = Object::new().has("holder", id()).closed("A worker that stops.");
+    let leaving = Object::new().has("holder", id()).closed("A worker that deregisters.");
     let settle = json!({"holder": ID, "results": [{"id": ID, "fence": 1, "verdict": "done"}]});
     vec![
         ("Nothing", example(nothing, json!({}))),
@@ -68,23 +68,26 @@ fn new_job() -> Value {
     let mut schema = Object::new()
         .has("kind", kind())
         .has("payload", about(json!({}), "Any JSON value."))
-        .may("key", about(or_null(name(255)), "Makes submitting it twice harmless."))
+        .may(
+            "key",
+            about(or_null(name(255)), "Idempotency key: submitting it again returns the same job."),
+        )
         .may("tenant", or_null(name(128)))
         .may("shard_key", or_null(name(255)))
-        .may("priority", about(or_null(between(0, 9)), "9 runs first; 5 if not said."))
         .may(
-            "delay",
-            about(or_null(duration_asked()), "How long to wait before the first attempt."),
+            "priority",
+            about(or_null(between(0, 9)), "Priority 0 to 9; 9 runs first (default 5)."),
         )
-        .may("due", about(or_null(time_asked()), "When to make it, instead."))
-        .may("deadline", about(or_null(time_asked()), "Nothing starts after it."))
+        .may("delay", about(or_null(duration_asked()), "Delay before the first attempt."))
+        .may("due", about(or_null(time_asked()), "Time of the first attempt, instead of `delay`."))
+        .may("deadline", about(or_null(time_asked()), "No attempt starts after this time."))
         .may("attempts_max", or_null(between(1, u64::from(u32::MAX))))
         .may("attempt_timeout", or_null(duration_asked()))
         .may(
             "backoff",
             about(or_null(text()), "`exponential 100ms x2 max 30s jitter full`, or a preset."),
         )
-        .closed("A job to be run.");
+        .closed("A job to submit.");
     // One of both says when.
     schema["dependentSchemas"] = json!({
         "delay": {"if": {"properties": {"delay": {"type": "string"}}}, "then": {"properties": {"due": {"type": "null"}}}},
@@ -95,7 +98,7 @@ fn new_job() -> Value {
 fn batch_of_jobs() -> Value {
     let mut jobs = list(reference("NewJob"));
     jobs["maxItems"] = Limits::SUBMIT_MAX.into();
-    Object::new().has("jobs", jobs).closed("Jobs to be run.")
+    Object::new().has("jobs", jobs).closed("Jobs to submit.")
 }
 
 fn edit_of_job() -> Value {
@@ -103,9 +106,9 @@ fn edit_of_job() -> Value {
         .may("payload", about(json!({}), "Any JSON value."))
         .may("priority", between(0, 9))
         .may("due", time_asked())
-        .may("deadline", about(or_null(time_asked()), "null takes it away."))
+        .may("deadline", about(or_null(time_asked()), "null removes it."))
         .may("attempts_max", between(1, u64::from(u32::MAX)))
-        .closed("What is to be changed.");
+        .closed("The fields to change.");
     schema["minProperties"] = 1.into();
     schema
 }
@@ -130,41 +133,38 @@ fn filter() -> Value {
         .may("state", one_or_more(&state()))
         .may("kind", one_or_more(&kind()))
         .may("tenant", or_null(name(128)))
-        .may("key", about(or_null(name(255)), "The key of the job, exactly."))
+        .may("key", about(or_null(name(255)), "Exact key of the job."))
         .may("category", or_null(category()))
-        .may("q", about(or_null(word()), "What the job's text must contain."))
+        .may("q", about(or_null(word()), "Text that the job must contain."))
         .may("due_after", or_null(time_asked()))
         .may("due_before", or_null(time_asked()))
         .may("created_after", or_null(time_asked()))
         .may("created_before", or_null(time_asked()))
         .may("incident", about(or_null(word()), "The id of an incident."))
-        .closed("Which jobs. Without a condition it lets all through: say `all` then.")
+        .closed("Conditions that jobs must match. Without a condition, set `all`.")
 }
 
 fn order(object: Object) -> Value {
     let (nothing, never) =
         (json!({"type": ["array", "null"], "maxItems": 0}), json!({"type": "null"}));
     said(object)
-        .may("canary", about(nothing, "For redrive only."))
-        .may("deadline", about(never, "For redrive only."))
-        .closed("What is to be done with the jobs.")
+        .may("canary", about(nothing, "Only for redrive."))
+        .may("deadline", about(never, "Only for redrive."))
+        .closed("A bulk operation.")
 }
 
 fn redrive(object: Object) -> Value {
-    let deadline = "The new deadline of jobs that are put back to work.";
+    let deadline = "New deadline of the redriven jobs.";
     said(object)
-        .may(
-            "canary",
-            about(or_null(list(between(1, 1_000))), "How many first, before the next step."),
-        )
+        .may("canary", about(or_null(list(between(1, 1_000))), "Sizes of the canary steps."))
         .may("deadline", about(or_null(time_asked()), deadline))
-        .closed("How dead letters are put back to work.")
+        .closed("Options of a redrive.")
 }
 
 /// What every order may say.
 fn said(object: Object) -> Object {
     object
-        .may("dry_run", about(or_null(flag()), "Say what would be changed, and change nothing."))
+        .may("dry_run", about(or_null(flag()), "Report what would change, and change nothing."))
         .may("rate", about(or_null(rate()), "How fast."))
 }
 
@@ -174,7 +174,7 @@ fn kind_settings() -> Value {
         .may("window", between(1, 10_000))
         .may("failure_ratio", ratio)
         .may("open_for", duration_asked())
-        .closed("When the dependency is taken to be down.");
+        .closed("When the circuit breaker opens.");
     let budget = Object::new()
         .may("ratio", json!({"type": "number", "minimum": 0, "maximum": 1}))
         .may("floor", rate())
@@ -199,10 +199,7 @@ fn kind_settings() -> Value {
         )
         .may(
             "delay_floor",
-            about(
-                or_null(duration_asked()),
-                "How long each job waits at least between two attempts.",
-            ),
+            about(or_null(duration_asked()), "Minimum delay between two attempts of a job."),
         )
         .may("concurrency_max", or_null(between(1, 1_000_000)))
         .may("fleet_concurrency_max", or_null(between(1, u64::from(u32::MAX))))
@@ -239,7 +236,7 @@ fn callback() -> Value {
     let further = list(json!({"anyOf": [text(), further]}));
     Object::new()
         .has("url", about(text(), "`https://pay.example/hook/{tenant}`"))
-        .may("region", about(text(), "Where that is: nodes of the same region prefer it."))
+        .may("region", about(text(), "Region of the URL: nodes of the same region prefer it."))
         .may("failover", about(further, "Further URLs, in order, each with its breaker."))
         .may("method", text())
         .may("headers", json!({"type": "object", "additionalProperties": {"type": "string"}}))
@@ -265,7 +262,7 @@ fn route() -> Value {
             about(text(), "`retry`, `retry 30s`, `retry x4`, `snooze 5m`, `dead`, `fail`, …"),
         )
         .may("sticky", or_null(flag()))
-        .closed("What is done about some failures.")
+        .closed("A rule for failures.")
 }
 
 fn claim_of_work() -> Value {
@@ -274,15 +271,12 @@ fn claim_of_work() -> Value {
     kinds["minItems"] = 1.into();
     kinds["maxItems"] = 100.into();
     Object::new()
-        .may("holder", about(or_null(id()), "null on the first claim; the answer names it."))
+        .may("holder", about(or_null(id()), "null on the first claim; the response contains it."))
         .may("name", or_null(name(Limits::HOLDER_NAME_BYTES_MAX)))
         .has("kinds", json!({"anyOf": [kinds, kind()]}))
         .may("max", or_null(between(1, batch_max)))
-        .may(
-            "wait",
-            about(or_null(duration_asked()), "How long to wait for the first job, up to 60s."),
-        )
-        .closed("A worker that wants jobs.")
+        .may("wait", about(or_null(duration_asked()), "Maximum wait for the first job, up to 60s."))
+        .closed("A claim for jobs.")
 }
 
 fn heartbeat() -> Value {
@@ -290,24 +284,27 @@ fn heartbeat() -> Value {
         .has("holder", id())
         .may(
             "jobs",
-            about(some(&id()), "What the worker holds; what it does not list is given back."),
+            about(
+                some(&id()),
+                "The jobs that the worker holds; jobs that are not listed are given back.",
+            ),
         )
-        .closed("A worker that is alive.")
+        .closed("A heartbeat of a worker.")
 }
 
 fn extending() -> Value {
     let mut schema = Object::new()
         .has("holder", id())
         .has("id", id())
-        .has("fence", about(count(), "The fence that came with the job."))
+        .has("fence", about(count(), "The fence of the claimed job."))
         .has(
             "timeout",
             about(
                 duration_asked(),
-                "How much longer the attempt may take, from now on; in total at most attempt_timeout_ceiling.",
+                "Additional time for the attempt, from now; the total is at most attempt_timeout_ceiling.",
             ),
         )
-        .closed("A worker that needs more time for a job.");
+        .closed("A request for more time for one job.");
     schema["properties"]["fence"]["maximum"] = i64::MAX.into();
     schema
 }
@@ -316,9 +313,9 @@ fn checkpoint() -> Value {
     let mut schema = Object::new()
         .has("holder", id())
         .has("id", id())
-        .has("fence", about(count(), "The fence that came with the job."))
-        .has("payload", about(json!({}), "Any JSON value: what the next attempt gets."))
-        .closed("How far a worker came with a job.");
+        .has("fence", about(count(), "The fence of the claimed job."))
+        .has("payload", about(json!({}), "Payload of the next attempt: any JSON value."))
+        .closed("A checkpoint of a job.");
     schema["properties"]["fence"]["maximum"] = i64::MAX.into();
     schema
 }
@@ -326,27 +323,24 @@ fn checkpoint() -> Value {
 fn settling() -> Value {
     let mut results = list(reference("Result"));
     results["maxItems"] = Limits::BATCH_MAX.into();
-    Object::new()
-        .has("holder", id())
-        .has("results", results)
-        .closed("A worker that is done with jobs.")
+    Object::new().has("holder", id()).has("results", results).closed("Results of attempts.")
 }
 
 fn result() -> Value {
     let verdicts = ["done", "retry", "stop", "dead", "fail", "pause", "cancel", "snooze"];
     let mut schema = Object::new()
         .has("id", id())
-        .has("fence", about(count(), "The fence that came with the job."))
+        .has("fence", about(count(), "The fence of the claimed job."))
         .has("verdict", one_of(verdicts))
         .may(
             "after",
-            about(or_null(duration_asked()), "For retry and snooze only; snooze needs it."),
+            about(or_null(duration_asked()), "Only for retry and snooze; required for snooze."),
         )
         .may("category", or_null(category()))
         .may("code", or_null(text()))
         .may("message", or_null(text()))
-        .may("duration", about(or_null(duration_asked()), "How long the attempt took."))
-        .closed("How an attempt ended.");
+        .may("duration", about(or_null(duration_asked()), "Duration of the attempt."))
+        .closed("The result of an attempt.");
     schema["properties"]["fence"]["maximum"] = i64::MAX.into();
     schema["allOf"] = json!([
         {

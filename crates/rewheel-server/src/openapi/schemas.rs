@@ -49,14 +49,14 @@ fn jobs() -> Vec<(&'static str, Value)> {
         ),
         ("Receipt", receipt()),
         ("JobPage", page("Job").open("A page of jobs.")),
-        ("Failure", failure().open("What went wrong.")),
+        ("Failure", failure().open("A failure.")),
         ("Attempt", attempt()),
-        ("AuditEntry", audit().open("Something that was done to a job or a kind.")),
+        ("AuditEntry", audit().open("An audit entry.")),
         (
             "BatchAnswer",
             Object::new()
                 .has("results", list(reference("BatchResult")))
-                .open("What became of each entry."),
+                .open("The outcome of each entry."),
         ),
         ("BatchResult", batch_result()),
         ("Preview", example(preview(), json!({"count": 412, "complete": true, "sample": [ID]}))),
@@ -67,19 +67,19 @@ fn jobs() -> Vec<(&'static str, Value)> {
 
 fn problem() -> Value {
     let error = Object::new()
-        .has("field", about(text(), "Where it is in the request: a JSON pointer."))
+        .has("field", about(text(), "JSON pointer to the field in the request."))
         .has("message", text())
-        .open("What is wrong with one field.");
+        .open("An error of one field.");
     Object::new()
         .has("type", json!({"type": "string", "pattern": "^urn:rewheel:problem:[a-z_]+$"}))
         .has("title", text())
         .has("status", json!({"type": "integer", "minimum": 400, "maximum": 599}))
-        .has("code", about(text(), "What sort of problem: what a client decides by."))
-        .has("detail", about(text(), "What happened this time, for people."))
+        .has("code", about(text(), "Error code, for programs."))
+        .has("detail", about(text(), "Description of the error, for people."))
         .has("errors", list(error))
-        .has("hint", about(or_null(text()), "What to do about it."))
-        .has("request_id", about(text(), "Also in the header x-request-id, and in the log."))
-        .open("Why a request was not granted, as RFC 9457 has it.")
+        .has("hint", about(or_null(text()), "What to do."))
+        .has("request_id", about(text(), "Also in the x-request-id header and in the server log."))
+        .open("A problem document (RFC 9457).")
 }
 
 fn problem_example() -> Value {
@@ -116,19 +116,19 @@ fn job() -> Object {
         .has("tenant", or_null(text()))
         .has("shard_key", or_null(text()))
         .has("priority", json!({"type": "integer", "minimum": 0, "maximum": 9}))
-        .has("attempt", about(count(), "The latest attempt that was started; 0 before the first."))
+        .has("attempt", about(count(), "Number of the latest attempt; 0 before the first."))
         .has("attempts_max", count())
-        .has("takeovers", about(count(), "How many holders died with it."))
-        .has("fence", about(count(), "Grows whenever somebody is given the job."))
+        .has("takeovers", about(count(), "How many holders died while they ran it."))
+        .has("fence", about(count(), "Grows with each lease of the job."))
         .has("holder", or_null(id()))
         .has("wanted", or_null(one_of(["pause", "cancel"])))
-        .has("version", about(count(), "Grows at every visible change; the ETag."))
+        .has("version", about(count(), "Grows with each visible change; the ETag."))
         .has("due", time())
         .has("deadline", or_null(time()))
-        .has("due_because", because.open("Why it is due when it is."))
+        .has("due_because", because.open("Why the job is due at this time."))
         .has(
             "held_because",
-            or_null(held.open("Why it waits though it could run; read afresh each time.")),
+            or_null(held.open("Why a due job does not run yet; computed for each request.")),
         )
         .has("attempt_timeout", duration())
         .has("backoff", text())
@@ -138,13 +138,13 @@ fn job() -> Object {
         .may("attempts", list(reference("Attempt")))
         .may(
             "attempts_dropped",
-            about(count(), "Records of attempts between the first and the last that were dropped."),
+            about(
+                count(),
+                "Number of attempt records that were dropped between the first and the last ones.",
+            ),
         )
         .may("audit", list(reference("AuditEntry")))
-        .may(
-            "duplicate",
-            about(flag(), "Only where it was submitted: whether it was there before."),
-        )
+        .may("duplicate", about(flag(), "Only in responses to submits: the job already existed."))
 }
 
 pub(super) fn job_example() -> Value {
@@ -174,7 +174,7 @@ fn receipt() -> Value {
         .has("key", or_null(text()))
         .has("tenant", or_null(text()))
         .has("state", state())
-        .open("That a job with the same key is there already.")
+        .open("A job with the same key already exists.")
 }
 
 fn failure() -> Object {
@@ -208,7 +208,7 @@ fn batch_result() -> Value {
     let stored = Object::new().has("id", id()).has("duplicate", flag());
     let refused = Object::new().has("problem", reference("Problem"));
     json!({
-        "anyOf": [stored.open("It is stored."), refused.open("It is not; only with partial=true.")],
+        "anyOf": [stored.open("The job is stored."), refused.open("The job is rejected; only with partial=true.")],
         "examples": [{"id": ID, "duplicate": false}],
     })
 }
@@ -216,9 +216,9 @@ fn batch_result() -> Value {
 fn preview() -> Value {
     Object::new()
         .has("count", count())
-        .has("complete", about(flag(), "Whether all were counted; otherwise there are more."))
+        .has("complete", about(flag(), "Whether the count is complete; otherwise there are more."))
         .has("sample", list(id()))
-        .open("What an order would change.")
+        .open("What an operation would change.")
 }
 
 fn operation() -> Value {
@@ -232,13 +232,13 @@ fn operation() -> Value {
         .has("total", count())
         .has("done", count())
         .has("failed", count())
-        .has("refused", about(refused, "Why jobs could not be changed, and how many."))
-        .has("reason", about(or_null(text()), "Why it ended before its end."))
-        .has("canary", or_null(step.open("The step that is being waited for.")))
+        .has("refused", about(refused, "Number of jobs that could not be changed, by reason."))
+        .has("reason", about(or_null(text()), "Why it was aborted."))
+        .has("canary", or_null(step.open("The canary step in progress.")))
         .has("by", text())
         .has("created", time())
         .has("finished", or_null(time()))
-        .open("How far an order was carried out.")
+        .open("A bulk operation and its progress.")
 }
 
 fn operation_example() -> Value {
@@ -256,17 +256,17 @@ fn others() -> Vec<(&'static str, Value)> {
         ("Incident", incident()),
         (
             "IncidentPage",
-            page("Incident").has("complete", flag()).open("Incidents, the largest first."),
+            page("Incident").has("complete", flag()).open("Incidents, largest first."),
         ),
         ("Kind", kind_document()),
         ("KindPage", page("Kind").open("A page of kinds.")),
         ("Holder", holder()),
-        ("HolderPage", page("Holder").open("Who lives, then who died of late.")),
-        ("AuditLine", line.open("An entry of the audit log, with what it is about.")),
-        ("AuditPage", page("AuditLine").open("A page of the audit log, the latest first.")),
+        ("HolderPage", page("Holder").open("Live holders, then recently dead ones.")),
+        ("AuditLine", line.open("An audit entry with its job or kind.")),
+        ("AuditPage", page("AuditLine").open("A page of the audit log, newest first.")),
         ("Stats", stats()),
-        ("Live", live.open("The process answers.")),
-        ("Ready", ready.open("Requests are welcome.")),
+        ("Live", live.open("The process responds.")),
+        ("Ready", ready.open("The server accepts requests.")),
         ("Health", health()),
     ]
 }
@@ -280,7 +280,7 @@ fn incident() -> Value {
         .has("first_seen", time())
         .has("last_seen", time())
         .has("examples", list(id()))
-        .open("Failures that have a cause in common.")
+        .open("Failures with the same cause.")
 }
 
 fn by_state() -> Value {
@@ -289,28 +289,28 @@ fn by_state() -> Value {
         .has("leased", count())
         .has("paused", count())
         .has("dead", count())
-        .open("How many jobs want something.")
+        .open("Number of jobs by state.")
 }
 
 fn kind_document() -> Value {
     let breaker = Object::new()
         .has("state", one_of(["closed", "open", "half_open"]))
-        .has("forced", about(flag(), "Whether a person decided."))
+        .has("forced", about(flag(), "Whether an operator set the state."))
         .may("since", time())
         .may("reason", text());
     Object::new()
         .has("kind", kind())
         .has("runner", requests::runner())
-        .has("runnable", about(flag(), "Whether somebody here can run its jobs."))
+        .has("runnable", about(flag(), "Whether this server can run its jobs."))
         .has("paused", flag())
         .has("parked", flag())
         .has("settings", reference("KindSettings"))
-        .has("breaker", breaker.open("Whether the dependency of a kind is asked."))
+        .has("breaker", breaker.open("State of the circuit breaker of a kind."))
         .has("jobs", by_state())
         .has("oldest_due", or_null(time()))
         .may("as_of", about(time(), COUNTED))
         .has("approximate", about(flag(), APPROXIMATE))
-        .open("A sort of work.")
+        .open("A kind of job.")
 }
 
 fn holder() -> Value {
@@ -319,19 +319,19 @@ fn holder() -> Value {
         .has("name", text())
         .has("role", one_of(["engine", "worker"]))
         .has("state", one_of(["alive", "silent", "dead"]))
-        .has("here", about(flag(), "Whether it is the one that answers."))
+        .has("here", about(flag(), "Whether it is the server that sends this response."))
         .has("lease_ttl", duration())
         .has("renewals", count())
         .has("joined", time())
         .has("renewed", time())
         .has("died", or_null(time()))
-        .open("Whoever may run jobs, or may no longer.")
+        .open("A holder: a node or worker that runs jobs.")
 }
 
-const COUNTED: &str = "When the jobs were counted, by the store's clock.";
+const COUNTED: &str = "Time of the count, by the store's clock.";
 
-const APPROXIMATE: &str = "Whether the counts are a sample that one node takes for all, as for more than 10,000 jobs: \
-                           jobs may have changed state since.";
+const APPROXIMATE: &str =
+    "Whether the counts come from a periodic sample (above 10,000 jobs) and may be a little old.";
 
 fn stats() -> Value {
     let decision = Object::new()
@@ -351,17 +351,17 @@ fn stats() -> Value {
         .has("places", count())
         .has("places_free", count())
         .has("waiting", count())
-        .has("decisions", list(decision.open("How often something was decided.")))
-        .has("notices", list(notices.open("What a notifier did.")));
+        .has("decisions", list(decision.open("Number of decisions by type.")))
+        .has("notices", list(notices.open("Counters of a notifier.")));
     let holders = Object::new().has("alive", count());
     Object::new()
         .has("jobs", by_state())
         .has("oldest_due", or_null(time()))
         .has("as_of", about(time(), COUNTED))
         .has("approximate", about(flag(), APPROXIMATE))
-        .has("holders", holders.open("Who may run jobs."))
-        .has("here", here.open("What this server has done since it started."))
-        .open("How it goes.")
+        .has("holders", holders.open("Holders."))
+        .has("here", here.open("Counters of this server since its start."))
+        .open("Job counts and engine statistics.")
 }
 
 fn health() -> Value {
@@ -372,7 +372,7 @@ fn health() -> Value {
         .has("ok", flag())
         .has("state", state())
         .has("components", json!({"type": "object", "additionalProperties": component}))
-        .open("How each part of the server is.")
+        .open("Health of each part of the server.")
 }
 
 fn work() -> Vec<(&'static str, Value)> {
@@ -382,7 +382,8 @@ fn work() -> Vec<(&'static str, Value)> {
         .has("id", id())
         .has("settled", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
-    let result = json!({"anyOf": [settled.open("It counts."), lost.open("It came too late.")]});
+    let result =
+        json!({"anyOf": [settled.open("It counts."), lost.open("The result came too late.")]});
     let claimed = Object::new()
         .has("holder", id())
         .has("lease_ttl", duration())
@@ -390,9 +391,9 @@ fn work() -> Vec<(&'static str, Value)> {
     let heard = Object::new().has("lease_ttl", duration()).has("cancel", list(id()));
     vec![
         ("Work", a_work()),
-        ("Claimed", claimed.open("Jobs to run; none if there was none within the wait.")),
-        ("Heard", heard.open("How long the lease lasts, and which jobs to stop.")),
-        ("Settled", Object::new().has("results", list(result)).open("What became of each result.")),
+        ("Claimed", claimed.open("Jobs to run; empty if none became due within `wait`.")),
+        ("Heard", heard.open("Duration of the lease, and jobs to stop.")),
+        ("Settled", Object::new().has("results", list(result)).open("The outcome of each result.")),
         ("Extended", extended()),
         ("Kept", kept()),
         ("Left", Object::new().has("given_back", count()).open("How many jobs were given back.")),
@@ -403,12 +404,12 @@ fn extended() -> Value {
     let longer = Object::new()
         .has("id", id())
         .has("extended", json!({"const": true}))
-        .has("overdue", about(time(), "When the job is taken from the worker."));
+        .has("overdue", about(time(), "When the worker loses the job."));
     let lost = Object::new()
         .has("id", id())
         .has("extended", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
-    json!({"anyOf": [longer.open("It has more time."), lost.open("The job is not the worker's any more.")]})
+    json!({"anyOf": [longer.open("The time limit is extended."), lost.open("The worker no longer holds the job.")]})
 }
 
 fn kept() -> Value {
@@ -417,7 +418,7 @@ fn kept() -> Value {
         .has("id", id())
         .has("kept", json!({"const": false}))
         .has("reason", one_of(["fence_lost"]));
-    json!({"anyOf": [kept.open("It is durable."), lost.open("The job is not the worker's any more.")]})
+    json!({"anyOf": [kept.open("The change is stored."), lost.open("The worker no longer holds the job.")]})
 }
 
 fn a_work() -> Value {
@@ -432,5 +433,5 @@ fn a_work() -> Value {
         .has("deadline", or_null(time()))
         .has("attempt_timeout", duration())
         .has("traceparent", or_null(text()))
-        .open("A job in the hands of a worker.")
+        .open("A job claimed by a worker.")
 }

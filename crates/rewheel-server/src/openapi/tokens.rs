@@ -13,11 +13,11 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         json!({"name": "checkout", "roles": ["submit"], "tenant": "shop", "expires_in": "90d"});
     let page = Object::new()
         .has("items", list(reference("Token")))
-        .has("next", about(or_null(text()), "Always null: all are there."));
+        .has("next", about(or_null(text()), "Always null: the list is complete."));
     vec![
         ("NewToken", example(new_token(), wish)),
         ("Token", token()),
-        ("TokenPage", page.open("Every token, by name.")),
+        ("TokenPage", page.open("All tokens, by name.")),
     ]
 }
 
@@ -29,19 +29,19 @@ fn new_token() -> Value {
     let mut roles = list(role());
     roles["minItems"] = 1.into();
     let roles = json!({"anyOf": [role(), roles]});
-    let tenant = "The only tenant whose jobs it is for; not with `admin` or `work`.";
+    let tenant = "Limits the token to this tenant; not with `admin` or `work`.";
     Object::new()
-        .has("name", about(kind(), "What the audit log calls whoever has it."))
-        .has("roles", about(roles, "What it is for."))
+        .has("name", about(kind(), "Name in the audit log."))
+        .has("roles", about(roles, "Roles of the token."))
         .may("tenant", about(or_null(name(128)), tenant))
-        .may("expires", about(or_null(time_asked()), "When it is of no use any more."))
-        .may("expires_in", about(or_null(duration_asked()), "The same, from now."))
-        .closed("A token to be made.")
+        .may("expires", about(or_null(time_asked()), "Expiry time."))
+        .may("expires_in", about(or_null(duration_asked()), "Time until expiry."))
+        .closed("A token to create.")
 }
 
 fn token() -> Value {
     Object::new()
-        .has("id", about(json!({"type": "string", "pattern": "^[0-9a-f]{16}$"}), "May be seen."))
+        .has("id", about(json!({"type": "string", "pattern": "^[0-9a-f]{16}$"}), "Safe to show."))
         .has("name", kind())
         .has("roles", list(role()))
         .has("tenant", or_null(name(128)))
@@ -49,6 +49,6 @@ fn token() -> Value {
         .has("created", time())
         .has("expires", or_null(time()))
         .has("revoked", or_null(time()))
-        .may("token", about(text(), "The token itself, only where it was just made."))
+        .may("token", about(text(), "The token itself; only in the response that created it."))
         .open("A token, without its secret.")
 }

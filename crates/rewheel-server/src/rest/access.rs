@@ -159,9 +159,9 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
 
 fn check(caller: &Caller, needs: Needs, role: TokenRole) -> Result<(), Problem> {
     if !caller.roles().allow(role) {
-        let why = format!("this needs the role `{role}`; the token has {}", caller.roles());
+        let why = format!("this request needs the role `{role}`; the token has {}", caller.roles());
         return Err(Problem::new(Code::Forbidden, why)
-            .hint("an admin makes another: `rewheel token create NAME --role …`"));
+            .hint("an admin can create another token: `rewheel token create NAME --role …`"));
     }
     match needs {
         Needs::Whole(_) => caller.whole("use a token that is not bound to a tenant"),
@@ -177,8 +177,8 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let token = text.and_then(|text| text.split_once(' '));
     match token {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(token.trim())),
-        _ => Err(Problem::new(Code::Unauthorized, "the header Authorization cannot be read")
-            .hint("it looks like `Authorization: Bearer rw_…`, once")),
+        _ => Err(Problem::new(Code::Unauthorized, "the Authorization header is not valid")
+            .hint("send one header `Authorization: Bearer rw_…`")),
     }
 }
 
@@ -187,7 +187,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Problem> {
         let caller = parts.extensions.get::<Caller>().cloned();
-        caller.ok_or_else(|| Problem::new(Code::Internal, "nobody asked who this is"))
+        caller.ok_or_else(|| Problem::new(Code::Internal, "the request was not authenticated"))
     }
 }
 

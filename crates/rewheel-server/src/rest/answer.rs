@@ -74,7 +74,7 @@ fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Problem {
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let panic = redact(text.unwrap_or("no message"));
     tracing::error!(request_id, %panic, "a request handler panicked; this is a bug in the server");
-    Problem::new(Code::Internal, "the server failed to answer this request")
+    Problem::new(Code::Internal, "internal server error")
         .hint("the server log has a line with this request_id; please report it as a bug")
 }
 
@@ -122,16 +122,16 @@ fn write(response: &mut Response, problem: &Problem, id: &str) {
 /// Says what a bare status of the router means.
 fn of_status(status: StatusCode) -> Problem {
     match status {
-        StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "there is nothing here"),
+        StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "not found"),
         StatusCode::METHOD_NOT_ALLOWED => {
-            Problem::new(Code::MethodNotAllowed, "the path is there, but not for this method")
-                .hint("the header `allow` lists the methods")
+            Problem::new(Code::MethodNotAllowed, "this path does not support this method")
+                .hint("the `allow` header lists the supported methods")
         }
         StatusCode::PAYLOAD_TOO_LARGE => Problem::new(Code::TooLarge, "the body is too large"),
         status if status.is_client_error() => {
-            Problem::new(Code::BadQuery, "the request's path or parameters cannot be read")
+            Problem::new(Code::BadQuery, "the path or the query parameters are not valid")
         }
-        _ => Problem::new(Code::Internal, "the server failed to answer"),
+        _ => Problem::new(Code::Internal, "internal server error"),
     }
 }
 

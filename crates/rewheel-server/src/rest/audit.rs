@@ -63,7 +63,7 @@ pub(super) async fn list(
 /// Makes sure that entries, which do not say whose they are, are about what is the caller's business.
 pub(super) async fn about(app: &App, caller: &Caller, job: Option<JobId>) -> Result<(), Problem> {
     let (Some(id), Some(_)) = (job, caller.tenant()) else {
-        return caller.whole("name one job of this tenant: `?job=ID`");
+        return caller.whole("add `?job=ID` with a job of this tenant");
     };
     match app.engine()?.store().get(id).await? {
         Some(job) if caller.sees(&job) => Ok(()),

@@ -89,7 +89,7 @@ pub(super) async fn read(mut body: Body, bytes_max: usize) -> Result<Text, Probl
     kept.shrink_to_fit();
     body.share.resize(kept.len().saturating_mul(2))?;
     let text = String::from_utf8(kept)
-        .map_err(|_| Problem::new(Code::BadJson, "the body is not UTF-8, so it is no JSON"))?;
+        .map_err(|_| Problem::new(Code::BadJson, "the body is not valid UTF-8"))?;
     Ok(Text { text, share: body.share })
 }
 
@@ -137,7 +137,7 @@ impl Body {
 
     async fn read_packed(&mut self, bytes_max: usize) -> Result<Vec<u8>, Problem> {
         let wrong = |error: std::io::Error| {
-            Problem::new(Code::BadJson, format!("the body is not the gzip that it says: {error}"))
+            Problem::new(Code::BadJson, format!("the body is not valid gzip: {error}"))
         };
         let mut unpacking = Unpacking::new();
         while let Some(data) = self.next().await? {
@@ -167,7 +167,7 @@ impl Body {
             };
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| {
-                Problem::new(Code::BadJson, format!("the body ended early: {error}"))
+                Problem::new(Code::BadJson, format!("the body is incomplete: {error}"))
             })?;
             if let Ok(data) = frame.into_data() {
                 self.pace.came(data.len());
@@ -183,7 +183,7 @@ fn too_large(bytes_max: usize) -> Problem {
 }
 
 fn too_slow() -> Problem {
-    Problem::new(Code::TooSlow, "the body came too slowly").hint(
+    Problem::new(Code::TooSlow, "the body arrived too slowly").hint(
         "the limits are server.limits.body_timeout and server.limits.body_rate_min; nothing was \
          written",
     )
@@ -204,8 +204,11 @@ impl Coding {
         match (one.as_str(), more) {
             ("" | "identity", None) => Ok(Coding::Plain),
             ("gzip" | "x-gzip", None) => Ok(Coding::Gzip),
-            _ => Err(Problem::new(Code::UnknownEncoding, "the body has an unknown encoding")
-                .hint("Content-Encoding can be gzip, or left out")),
+            _ => Err(Problem::new(
+                Code::UnknownEncoding,
+                "the Content-Encoding of the body is not supported",
+            )
+            .hint("use Content-Encoding: gzip, or none")),
         }
     }
 }

@@ -11,7 +11,7 @@ const VERSION: &str = "1";
 /// nothing that its reader may not know, and one that is made up leads to nothing else than a filter does.
 const CHECK_BYTES: usize = 4;
 
-const NO_CURSOR: &str = "is not a cursor of this list: use the `next` of the page before";
+const NO_CURSOR: &str = "is not a cursor of this list: use `next` of the previous page";
 
 /// Every list that has pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,22 +41,28 @@ pub(super) async fn listen(
     let mut parameters = Parameters::read(&uri, &["kind", "job", "after"])?;
     let kinds = parameters.all("kind", KindName::parse);
     let job = parameters.one("job", str::parse::<JobId>);
-    let after = parameters
-        .one("after", |text| text.parse::<u64>().map_err(|_| "must be the id of an event"));
+    let after =
+        parameters.one("after", |text| text.parse::<u64>().map_err(|_| "must be an event id"));
     parameters.finish()?;
     super::audit::about(&app, &caller, job).await?;
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse());
     let after = match last {
         Some(Ok(last)) => Some(last),
         Some(Err(_)) => {
-            return Err(Problem::new(Code::BadQuery, "the header Last-Event-ID is no event's id"));
+            return Err(Problem::new(
+                Code::BadQuery,
+                "the Last-Event-ID header is not an event id",
+            ));
         }
         None => after,
     };
     let engine = app.engine()?;
     let room = app.listener().ok_or_else(|| {
-        Problem::new(Code::Throttled, format!("{LISTENERS_MAX} listen to events already"))
-            .hint("ask again in a moment, or another server")
+        Problem::new(
+            Code::Throttled,
+            format!("the limit of {LISTENERS_MAX} event listeners is reached"),
+        )
+        .hint("try again in a moment, or use another server")
     })?;
     let stopping = app.stopping();
     let (listener, wish) = (engine.events(after), Wish { kinds, job });

@@ -27,7 +27,7 @@ pub(super) async fn livez() -> Response {
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine_for_work()?;
     if let Some(name) = engine.status().failed {
-        let why = format!("the {name} loop of the engine failed: this server stops");
+        let why = format!("the {name} loop of the engine failed; this server is stopping");
         return Err(Problem::new(Code::ShuttingDown, why));
     }
     let store = engine.store();
@@ -79,28 +79,28 @@ async fn ask_store(engine: Engine) -> Health {
 
 async fn jobs_health(engine: Engine) -> Health {
     match engine.store().unreadable().await {
-        Ok(None) => Health::ok("every job can be read"),
+        Ok(None) => Health::ok("all job rows are readable"),
         Ok(Some(risk)) => Health::degraded(risk.message),
         // What keeps the store from answering is for its own check to say.
-        Err(error) => Health::degraded(format!("could not be asked for: {}", error.with_causes())),
+        Err(error) => Health::degraded(format!("failed to read: {}", error.with_causes())),
     }
 }
 
 fn engine_health(status: &EngineStatus) -> Health {
     match status.failed {
-        Some(name) => Health::down(format!("the {name} loop failed: this server stops")),
-        None => Health::ok("every loop runs"),
+        Some(name) => Health::down(format!("the {name} loop failed; this server is stopping")),
+        None => Health::ok("all loops are running"),
     }
 }
 
 fn lease_health(status: &EngineStatus) -> Health {
     if status.doubtful {
-        return Health::down("could not be renewed: nothing new is started until it is");
+        return Health::down("lease expired; no new attempts start until it is renewed");
     }
     Health::ok(format!("holder {} is alive", status.holder))
 }
 
 fn places_health(status: &EngineStatus) -> Health {
     let used = status.places - status.places_free.min(status.places);
-    Health::ok(format!("{used} of {} are taken", status.places))
+    Health::ok(format!("{used} of {} in use", status.places))
 }

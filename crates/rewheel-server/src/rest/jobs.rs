@@ -136,17 +136,17 @@ async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<
         Changed::Wanted { .. } => JobState::Leased,
         Changed::WrongState(state) => return Err(wrong_state(done, state)),
         Changed::NeedsDeadline => {
-            let why = "its deadline has passed, or comes before it is due";
+            let why = "the deadline is in the past, or before the job is due";
             return Err(Problem::new(Code::WrongState, why)
-                .hint("PATCH it with a later deadline first, or with null for none"));
+                .hint("first PATCH the job with a later deadline, or with null for none"));
         }
         Changed::VersionChanged(version) => {
-            let detail = format!("the job is at version {version} by now");
+            let detail = format!("the job has changed: it is now at version {version}");
             return Err(Problem::new(Code::VersionChanged, detail)
-                .hint("look at it again, then repeat the change with its new ETag"));
+                .hint("read it again and repeat the change with the new ETag"));
         }
         Changed::TooLarge { bytes_max } => {
-            let why = format!("is larger than the {bytes_max} bytes that the store takes");
+            let why = format!("is larger than the limit of the store, {bytes_max} bytes");
             return Err(Problem::of_fields(Code::TooLarge, vec![FieldError::new("/payload", why)]));
         }
         Changed::Reserved => return Err(reserved(id)),
@@ -177,16 +177,21 @@ pub(super) async fn document(
 }
 
 fn reserved(id: JobId) -> Problem {
-    Problem::new(Code::Forbidden, format!("job {id} is the server's own: its kind is reserved"))
-        .hint("POST /v1/operations/{id}/abort stops an operation; nothing else changes one")
+    Problem::new(
+        Code::Forbidden,
+        format!("job {id} is internal to the server: its kind is reserved"),
+    )
+    .hint("use POST /v1/operations/{id}/abort to stop an operation; it cannot be changed otherwise")
 }
 
 fn wrong_state(done: &str, state: JobState) -> Problem {
     let problem = Problem::new(Code::WrongState, format!("a job that is {state} cannot be {done}"));
     match state {
-        JobState::Leased => problem.hint("it runs, or is about to: let it end, or pause it first"),
+        JobState::Leased => {
+            problem.hint("it is running or about to run: wait until it ends, or pause it first")
+        }
         JobState::Succeeded | JobState::Failed | JobState::Cancelled => {
-            problem.hint("it has ended: submit another")
+            problem.hint("it has ended: submit a new job")
         }
         JobState::Scheduled | JobState::Paused | JobState::Dead => problem,
     }
@@ -198,6 +203,6 @@ fn parse_id(text: &str) -> Result<JobId, Problem> {
 }
 
 pub(super) fn not_found(id: JobId) -> Problem {
-    Problem::new(Code::NotFound, format!("there is no job {id}"))
-        .hint("it was never submitted, or it ended and is not kept any more")
+    Problem::new(Code::NotFound, format!("job {id} does not exist"))
+        .hint("it was never submitted, or its retention has passed")
 }

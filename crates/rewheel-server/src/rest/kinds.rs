@@ -99,9 +99,10 @@ pub(super) async fn delete(
     let kind = writable(&app, &name)?;
     let engine = app.engine_for_work()?;
     if engine.has_handler(&kind) {
-        let detail = format!("this server has a handler for `{kind}`");
-        return Err(Problem::new(Code::WrongState, detail)
-            .hint("start the server without the handler first; pausing the kind stops its jobs"));
+        let detail = format!("this server runs a handler for `{kind}`");
+        return Err(Problem::new(Code::WrongState, detail).hint(
+            "first restart the server without the handler; to stop the jobs, pause the kind",
+        ));
     }
     let document = find(&app, engine, &kind).await?.ok_or_else(|| not_found(&name))?;
     let edit = KindEdit { name: kind, what: KindEditWhat::Delete, if_version };
@@ -121,9 +122,10 @@ pub(super) async fn change(
     let if_version = IfMatch::read(&headers)?.version();
     let kind = KindName::parse(&name).map_err(|_| not_found(&name))?;
     if kind.is_reserved() {
-        let why = format!("`{kind}` is the engine's own: it cannot be paused, parked or resumed");
+        let why =
+            format!("`{kind}` is internal to the engine: it cannot be paused, parked or resumed");
         return Err(Problem::new(Code::Forbidden, why)
-            .hint("POST /v1/operations/{id}/abort ends one operation"));
+            .hint("use POST /v1/operations/{id}/abort to stop one operation"));
     }
     let engine = app.engine_for_work()?;
     let what = KindEditWhat::Change(change(caller.who()));
@@ -137,17 +139,17 @@ pub(super) async fn change(
 fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
     let kind = KindName::parse(name).map_err(|error| {
         Problem::of_fields(Code::InvalidField, vec![FieldError::new("/kind", error)])
-            .hint("it is the last part of the path")
+            .hint("it must match the last part of the path")
     })?;
     if kind.is_reserved() {
-        let why = "must not begin with `rewheel.`: such kinds are the engine's own";
+        let why = "must not begin with `rewheel.`: these kinds are reserved";
         let errors = vec![FieldError::new("/kind", why)];
         return Err(Problem::of_fields(Code::InvalidField, errors));
     }
     if app.config().kinds.contains_key(&kind) {
-        let detail = format!("`{kind}` is what the server's config file says");
+        let detail = format!("`{kind}` is defined in the server's config file");
         return Err(Problem::new(Code::ManagedByConfig, detail)
-            .hint(format!("change [kinds.{kind}] there, and start the server again")));
+            .hint(format!("change [kinds.{kind}] in the config file and restart the server")));
     }
     Ok(kind)
 }
@@ -174,9 +176,9 @@ async fn write_kind(
         let before = engine.store().kinds().await?.into_iter().find(|known| known.name == *kind);
         match (if_match, &before) {
             (IfMatch::Exists | IfMatch::Version(_), None) => {
-                let detail = format!("there is no kind `{kind}`");
+                let detail = format!("kind `{kind}` does not exist");
                 return Err(Problem::new(Code::VersionChanged, detail)
-                    .hint("leave out If-Match to make it"));
+                    .hint("send the request without If-Match to create it"));
             }
             (IfMatch::Version(wanted), Some(before)) if before.version != wanted => {
                 return Err(version_changed(before));
@@ -193,8 +195,8 @@ async fn write_kind(
             KindEdited::VersionChanged(_) | KindEdited::HasJobs(_) | KindEdited::NotFound => {}
         }
     }
-    let detail = format!("others write the kind `{kind}` at the same time");
-    Err(Problem::new(Code::VersionChanged, detail).hint("repeat the request in a moment"))
+    let detail = format!("kind `{kind}` is being changed by other requests");
+    Err(Problem::new(Code::VersionChanged, detail).hint("send the request again in a moment"))
 }
 
 fn edited(edited: KindEdited, name: &str) -> Result<(), Problem> {
@@ -203,7 +205,7 @@ fn edited(edited: KindEdited, name: &str) -> Result<(), Problem> {
         KindEdited::VersionChanged(kind) => Err(version_changed(&kind)),
         KindEdited::NotFound => Err(not_found(name)),
         KindEdited::HasJobs(_) => {
-            let detail = format!("`{name}` has jobs that are not finished");
+            let detail = format!("kind `{name}` has unfinished jobs");
             let hint = format!(
                 "let them end, or cancel them: POST /v1/jobs/cancel with {{\"filter\":{{\"kind\":\"{name}\",\
                  \"state\":[\"scheduled\",\"leased\",\"paused\",\"dead\"]}}}}"
@@ -214,13 +216,13 @@ fn edited(edited: KindEdited, name: &str) -> Result<(), Problem> {
 }
 
 fn version_changed(kind: &Kind) -> Problem {
-    let detail = format!("the kind `{}` is at version {} by now", kind.name, kind.version);
+    let detail = format!("kind `{}` has changed: it is now at version {}", kind.name, kind.version);
     Problem::new(Code::VersionChanged, detail)
-        .hint("look at it again, then repeat the change with its new ETag")
+        .hint("read it again and repeat the change with the new ETag")
 }
 
 fn not_found(name: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("there is no kind `{name}`"))
+    Problem::new(Code::NotFound, format!("kind `{name}` does not exist"))
 }
 
 /// A kind as it is shown, with its version.

@@ -26,7 +26,7 @@ pub(super) async fn keep(
     let uri = request.uri();
     let bytes = uri.path().len() + uri.query().map_or(0, |query| query.len() + 1);
     if bytes > limits.url_bytes_max {
-        let detail = format!("the path with its parameters has {bytes} bytes");
+        let detail = format!("the path with its query has {bytes} bytes");
         let hint = format!("the limit is {}: server.limits.url_bytes_max", limits.url_bytes_max);
         return Err(Problem::new(Code::UrlTooLong, detail).hint(hint));
     }
@@ -37,9 +37,9 @@ pub(super) async fn keep(
         return Ok(next.run(request).await);
     }
     let Some(_room) = app.request() else {
-        let detail = format!("{} requests are being answered already", limits.requests_max);
+        let detail = format!("the server is already handling {} requests", limits.requests_max);
         return Err(Problem::new(Code::Overloaded, detail)
-            .hint("ask again in a moment; the limit is server.limits.requests_max"));
+            .hint("try again in a moment; the limit is server.limits.requests_max"));
     };
     Ok(next.run(request).await)
 }

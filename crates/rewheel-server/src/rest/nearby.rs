@@ -21,7 +21,7 @@ const ADDED_BY_PROXIES: [HeaderName; 3] = [FORWARDED, VIA, HeaderName::from_stat
 pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(name) = headers.keys().find(|name| is_added_by_proxies(name)) {
         let why = format!(
-            "without a token this server answers no request that came through a proxy (header `{name}`)"
+            "this server has no tokens and rejects requests that came through a proxy (header `{name}`)"
         );
         return Err(refused(&why));
     }
@@ -36,7 +36,7 @@ pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if is_named_here && is_own_page {
         return Ok(());
     }
-    let why = "without a token this server answers only requests to `localhost` or to an IP address, and none from a page of another site";
+    let why = "this server has no tokens and accepts only requests to `localhost` or an IP address, none from a page of another site";
     Err(refused(why))
 }
 

@@ -49,8 +49,10 @@ pub(super) async fn order_incident(
     caller.narrow(&mut order.bulk.selection.filter)?;
     let preview = app.engine_for_work()?.preview(&order.bulk).await.map_err(refused)?;
     if preview.count == Count::Exactly(0) {
-        let detail = format!("no job of an incident {id} could be changed so ({verb})");
-        return Err(Problem::new(Code::NotFound, detail).hint("GET /v1/incidents lists them"));
+        let detail = format!("incident {id} has no jobs for {verb}");
+        return Err(
+            Problem::new(Code::NotFound, detail).hint("GET /v1/incidents lists the incidents")
+        );
     }
     obey(&app, &caller, order).await
 }
@@ -111,9 +113,9 @@ pub(super) async fn abort(
     let Some(operation) = find(engine, &caller, &id).await? else { return answer(&id, None) };
     let abort = Change { job: operation.id, what: What::Abort, if_version };
     if let Changed::VersionChanged(version) = engine.change(abort, caller.who()).await? {
-        let detail = format!("the job of the operation is at version {version} by now");
+        let detail = format!("the operation has changed: its job is now at version {version}");
         return Err(Problem::new(Code::VersionChanged, detail)
-            .hint("GET /v1/jobs/{id} has its ETag; leave out If-Match to abort whatever it did"));
+            .hint("GET /v1/jobs/{id} returns its ETag; send the request without If-Match to abort in any case"));
     }
     answer(&id, engine.operation(operation.id).await?.as_ref())
 }
@@ -133,8 +135,8 @@ async fn find(engine: &Engine, caller: &Caller, id: &str) -> Result<Option<Opera
 
 fn answer(id: &str, operation: Option<&Operation>) -> Result<Response, Problem> {
     let operation = operation.ok_or_else(|| {
-        Problem::new(Code::NotFound, format!("there is no operation {id}"))
-            .hint("it was never ordered, or it ended and is not kept any more")
+        Problem::new(Code::NotFound, format!("operation {id} does not exist"))
+            .hint("it was never started, or its retention has passed")
     })?;
     Ok(Json(OperationDocument::new(operation)).into_response())
 }

@@ -29,9 +29,10 @@ impl Parameters {
             if known.contains(&name.as_str()) {
                 parameters.found.push((name, value));
             } else if known.is_empty() {
-                parameters.wrong(&name, "is unknown: there are no parameters here");
+                parameters.wrong(&name, "is unknown: this route has no query parameters");
             } else {
-                parameters.wrong(&name, format!("is unknown: there are {}", known.join(", ")));
+                parameters
+                    .wrong(&name, format!("is unknown: the parameters are {}", known.join(", ")));
             }
         }
         Ok(parameters)
@@ -92,7 +93,7 @@ impl Conditions for Parameters {
     ) -> Option<T> {
         let mut all = self.all(name, parse);
         if all.len() > 1 {
-            self.wrong(name, "can be there only once");
+            self.wrong(name, "must be given only once");
         }
         all.pop()
     }

@@ -81,7 +81,7 @@ pub(super) async fn batch(
     });
     parameters.finish()?;
     if headers.contains_key(IDEMPOTENCY_KEY) {
-        let message = "have keys of their own: the header Idempotency-Key is for one job";
+        let message = "have their own keys: the Idempotency-Key header is for a single job";
         let errors = vec![FieldError::new("/jobs", message)];
         return Err(Problem::of_fields(Code::InvalidField, errors));
     }
@@ -225,7 +225,7 @@ fn blame_payload(problem: Problem, bytes_max: usize) -> Problem {
 /// Takes the key from the header, where the body has none.
 fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
     let header = idempotency_key(headers).map_err(|why| {
-        let detail = format!("the header Idempotency-Key cannot be read: it {why}");
+        let detail = format!("the Idempotency-Key header is not valid: it {why}");
         Problem::new(Code::BadQuery, detail)
     })?;
     let Some(header) = header else { return Ok(()) };
@@ -237,9 +237,11 @@ fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
         (Ok(key), None) => job.key = Some(key),
         (Ok(key), Some(own)) if key == *own => {}
         (Ok(_), Some(_)) => {
-            return wrong("differs from the header Idempotency-Key: send one of them".to_owned());
+            return wrong(
+                "differs from the Idempotency-Key header: send only one of them".to_owned(),
+            );
         }
-        (Err(why), _) => return wrong(format!("(the header Idempotency-Key) {why}")),
+        (Err(why), _) => return wrong(format!("(from the Idempotency-Key header) {why}")),
     }
     Ok(())
 }
@@ -315,5 +317,5 @@ async fn existing(
 }
 
 fn no_answer() -> Problem {
-    Problem::new(Code::Internal, "the store did not say what became of the job")
+    Problem::new(Code::Internal, "the store returned no result for the job")
 }

@@ -31,7 +31,7 @@ pub(super) async fn create(
     Parameters::read(&uri, &[])?.finish()?;
     let (new, text) = make(&body::read(body, SMALL_BYTES_MAX).await?)?;
     if !caller.has_token() && !new.roles.allow(TokenRole::Admin) {
-        let why = "must have `admin`: with the first token the server asks everybody for one";
+        let why = "must include `admin`: once the first token exists, every request needs one";
         return Err(Problem::of_fields(Code::InvalidField, vec![FieldError::new("/roles", why)]));
     }
     let put = app.engine_for_work()?.store().put_token(&new, caller.who()).await;
@@ -68,8 +68,8 @@ pub(super) async fn revoke(
     body::read_nothing(body).await?;
     let store = app.engine_for_work()?.store();
     let not_found = || {
-        Problem::new(Code::NotFound, format!("there is no token `{}`", redact(&wanted)))
-            .hint("GET /v1/tokens lists them, each with its id and its name")
+        Problem::new(Code::NotFound, format!("token `{}` does not exist", redact(&wanted)))
+            .hint("GET /v1/tokens lists all tokens with id and name")
     };
     // By its id a token can be revoked while the store cannot list its tokens.
     if let Some(id) = token_id(&wanted)
@@ -78,8 +78,8 @@ pub(super) async fn revoke(
         return Ok(Json(TokenDocument::new(&token)).into_response());
     }
     let tokens = timeout(LIST_MAX, store.tokens()).await.map_err(|_| {
-        Problem::new(Code::StoreUnavailable, "the store does not list its tokens")
-            .hint("revoke the token by its id, or repeat the request in a moment")
+        Problem::new(Code::StoreUnavailable, "the store failed to list its tokens")
+            .hint("revoke the token by its id, or send the request again in a moment")
     })?;
     let id = find(&tokens?, &wanted).ok_or_else(not_found)?.id;
     match revoke_by_id(&app, &**store, id, &caller).await? {

@@ -127,14 +127,13 @@ async fn renew(worker: &RemoteWorker<'_>) -> Result<(), WorkerError> {
 
 impl From<WorkerError> for Problem {
     fn from(error: WorkerError) -> Problem {
-        let hint = "drop all work, and claim with \"holder\":null";
+        let hint = "stop all work, then claim again with \"holder\":null";
         match error {
             WorkerError::Expired(holder) => {
-                Problem::new(Code::HolderExpired, format!("the holder {holder} has expired"))
-                    .hint(hint)
+                Problem::new(Code::HolderExpired, format!("holder {holder} has expired")).hint(hint)
             }
             WorkerError::NotOwner(holder) => {
-                let why = format!("the holder {holder} belongs to another token, or is an engine");
+                let why = format!("holder {holder} belongs to another token, or is an engine");
                 Problem::new(Code::Forbidden, why).hint(hint)
             }
             WorkerError::Store(error) => error.into(),
@@ -160,7 +159,7 @@ fn check_kinds(engine: &Engine, kinds: &[KindName]) -> Result<(), Problem> {
             }
             None => {
                 return Err(blame(Code::UnknownKind, format!("`{kind}` does not exist"))
-                    .hint("name it under [kinds] in the config, or by PUT /v1/kinds/{kind}, with runner = \"worker\""));
+                    .hint("define it under [kinds] in the config, or with PUT /v1/kinds/{kind}, with runner = \"worker\""));
             }
         }
     }

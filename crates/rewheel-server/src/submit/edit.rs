@@ -37,7 +37,7 @@ pub(crate) fn parse_edit(text: &str, bytes_max: usize) -> Result<Edit, Problem> 
         return Err(Problem::of_fields(code, errors));
     }
     if edit == Edit::default() {
-        let problem = Problem::new(Code::InvalidField, "nothing is to be changed");
+        let problem = Problem::new(Code::InvalidField, "the request changes nothing");
         return Err(problem.hint(format!("the fields are {}", FIELDS.join(", "))));
     }
     Ok(edit)

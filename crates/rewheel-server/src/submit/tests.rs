@@ -74,11 +74,7 @@ fn a_bad_value_is_named_with_what_it_must_be() {
     check(r#""delay":"-5s""#, "/delay", "must not be negative");
     check(r#""delay":5"#, "/delay", "must be a string");
     check(r#""delay":"36501d""#, "/delay", "must be 36500d or shorter");
-    check(
-        r#""delay":"1s","due":"2030-01-01T00:00:00Z""#,
-        "/due",
-        "cannot be there together with delay",
-    );
+    check(r#""delay":"1s","due":"2030-01-01T00:00:00Z""#, "/due", "cannot be combined with delay");
     check(r#""deadline":"soon""#, "/deadline", "must be a time such as 2026-01-31T12:00:00.000Z");
     check(r#""attempts_max":0"#, "/attempts_max", "must be 1..4294967295");
     check(r#""attempt_timeout":"0s""#, "/attempt_timeout", "must be longer than 0s");

@@ -131,10 +131,10 @@ fn check_endpoint(endpoint: &str, protocol: Protocol) -> Result<(), TelemetryErr
             wrong("must be a URL such as http://127.0.0.1:4318")
         }
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            wrong("must not have a password in it: put it into OTEL_EXPORTER_OTLP_HEADERS")
+            wrong("must not contain a password: use OTEL_EXPORTER_OTLP_HEADERS")
         }
         Ok(url) if url.scheme() == "https" && protocol == Protocol::Grpc => wrong(
-            "gRPC is spoken without TLS here: set protocol = \"http\", or name a collector of your own network",
+            "gRPC is supported without TLS only: set protocol = \"http\", or use a collector in your own network",
         ),
         Ok(_) => Ok(()),
         Err(_) => wrong("must be a URL such as http://127.0.0.1:4318"),

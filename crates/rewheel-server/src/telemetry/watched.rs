@@ -37,9 +37,11 @@ impl<E> Watched<E> {
         let was_failing = self.is_failing.swap(done.is_err(), Ordering::Relaxed);
         match &done {
             Err(error) if !was_failing => {
-                tracing::warn!(what = self.what, %error, "telemetry does not arrive: it is dropped until it does");
+                tracing::warn!(what = self.what, %error, "telemetry export failed; telemetry is dropped until the collector answers");
             }
-            Ok(()) if was_failing => tracing::info!(what = self.what, "telemetry arrives again"),
+            Ok(()) if was_failing => {
+                tracing::info!(what = self.what, "telemetry export works again")
+            }
             Ok(()) | Err(_) => {}
         }
         done

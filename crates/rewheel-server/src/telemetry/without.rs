@@ -17,7 +17,8 @@ impl Telemetry {
     pub fn start(settings: &TelemetrySettings) -> Result<Telemetry, TelemetryError> {
         settings.check()?;
         if settings.target(|name| std::env::var(name).ok())?.is_some() {
-            let why = "this build has no OTLP: build it with the feature `otlp`".to_owned();
+            let why =
+                "this build does not support OTLP: build it with the feature `otlp`".to_owned();
             return Err(TelemetryError::Setting { key: "otlp", why });
         }
         Ok(Telemetry)

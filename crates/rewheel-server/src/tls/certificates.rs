@@ -61,9 +61,11 @@ impl Certificates {
                 match read(&self.files) {
                     Ok(config) => {
                         self.config = config;
-                        tracing::info!("the certificate was read again");
+                        tracing::info!("certificate reloaded");
                     }
-                    Err(error) => tracing::warn!(%error, "the certificate stays as it was"),
+                    Err(error) => {
+                        tracing::warn!(%error, "failed to reload the certificate; the old one stays in use")
+                    }
                 }
             }
         }
@@ -81,27 +83,29 @@ fn stamp(files: &TlsFiles) -> Stamp {
 fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let TlsFiles { certificate, key } = files;
     let text = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| TlsError::new(path, format!("cannot be read: {error}")))
+        std::fs::read(path)
+            .map_err(|error| TlsError::new(path, format!("failed to read the file: {error}")))
     };
     let (chain, secret) = (text(certificate)?, text(key)?);
     let chain: Result<Vec<CertificateDer<'static>>, _> =
         CertificateDer::pem_slice_iter(&chain).collect();
-    let chain = chain.map_err(|error| TlsError::new(certificate, format!("is no PEM: {error}")))?;
+    let chain =
+        chain.map_err(|error| TlsError::new(certificate, format!("is not valid PEM: {error}")))?;
     if chain.is_empty() {
         return Err(TlsError::new(
             certificate,
-            "has no certificate: it begins with BEGIN CERTIFICATE",
+            "contains no certificate: PEM begins with BEGIN CERTIFICATE",
         ));
     }
     let secret = PrivateKeyDer::from_pem_slice(&secret)
-        .map_err(|error| TlsError::new(key, format!("has no private key: {error}")))?;
+        .map_err(|error| TlsError::new(key, format!("contains no private key: {error}")))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
     // Which of the two does not fit nobody can tell.
     let mut config = config.map_err(|error| {
-        TlsError::new(key, format!("does not go with {}: {error}", certificate.display()))
+        TlsError::new(key, format!("does not match {}: {error}", certificate.display()))
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

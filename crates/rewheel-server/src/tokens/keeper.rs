@@ -118,9 +118,9 @@ impl Caller {
             }
             (Some(own), Some(said)) if own == said => Ok(()),
             (Some(own), Some(_)) => {
-                let why = format!("this token is for the tenant `{own}` only");
+                let why = format!("this token is limited to the tenant `{own}`");
                 Err(Problem::new(Code::Forbidden, why)
-                    .hint("leave `tenant` out: the token says whose jobs they are"))
+                    .hint("leave out `tenant`: the token sets it"))
             }
         }
     }
@@ -133,7 +133,9 @@ impl Caller {
     /// Refuses what is about the jobs of all tenants.
     pub(crate) fn whole(&self, hint: &str) -> Result<(), Problem> {
         let Some(tenant) = &self.tenant else { return Ok(()) };
-        let why = format!("this is about all tenants, and this token is for `{tenant}` only");
+        let why = format!(
+            "this request concerns all tenants, and this token is limited to tenant `{tenant}`"
+        );
         Err(Problem::new(Code::Forbidden, why).hint(hint))
     }
 }
@@ -228,7 +230,7 @@ impl Keeper {
             Some(token) => Ok(Caller::of_token(token)),
             None => {
                 let id = id.map(|id| id.to_string());
-                tracing::info!(id, "a token was refused");
+                tracing::info!(id, "request with an invalid token rejected");
                 Err(bad_token())
             }
         }
@@ -330,7 +332,10 @@ impl Keeper {
                 Known { tokens: Arc::new(tokens), read: asked, is_past, failed: None }
             }
             (Err((problem, works)), Some(old)) if asked.since(old.read) < works.believed_max() => {
-                tracing::debug!(detail = problem.detail, "tokens are as they were");
+                tracing::debug!(
+                    detail = problem.detail,
+                    "failed to read tokens; the last known ones stay valid"
+                );
                 let failed = Some((self.clock.now(), works));
                 Known { failed, ..(*old).clone() }
             }
@@ -395,14 +400,14 @@ fn is_same(one: &TokenHash, other: &TokenHash) -> bool {
 }
 
 fn no_token() -> Problem {
-    Problem::new(Code::Unauthorized, "a token is needed").hint(
-        "send the header `Authorization: Bearer rw_…`; commands take --token or REWHEEL_TOKEN",
+    Problem::new(Code::Unauthorized, "this request needs a token").hint(
+        "send the header `Authorization: Bearer rw_…`; in the CLI use --token or REWHEEL_TOKEN",
     )
 }
 
 pub(crate) fn bad_token() -> Problem {
-    Problem::new(Code::Unauthorized, "the token is not known, or of no use any more")
-        .hint("it was revoked, has expired, or is of another store: `rewheel token list` tells")
+    Problem::new(Code::Unauthorized, "the token is unknown or no longer valid")
+        .hint("it was revoked, has expired, or belongs to another store: see `rewheel token list`")
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl ClaimRequest {
         let has_kinds = fields.has("kinds");
         let kinds = fields.texts("kinds", KindName::parse);
         if !has_kinds || (kinds.is_empty() && fields_ok(&fields)) {
-            fields.wrong("kinds", "must name the kinds that this worker runs");
+            fields.wrong("kinds", "must list the kinds that this worker runs");
         } else if kinds.len() > KINDS_MAX {
             fields.wrong("kinds", format!("must be {KINDS_MAX} or fewer"));
         }
@@ -212,7 +212,7 @@ impl SettleRequest {
                     }
                 }
             }
-            None => fields.wrong("results", "is missing: it is a list"),
+            None => fields.wrong("results", "is required: a list"),
         }
         match holder {
             Some(holder) => finish(fields).map(|()| SettleRequest { holder, results }),
@@ -250,7 +250,7 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
         (Some("cancel"), None) => Some(Report::Cancel),
         (Some("snooze"), Some(after)) => Some(Report::Snooze(after)),
         (Some("snooze"), None) => {
-            fields.wrong("after", "is missing: snooze needs to know for how long");
+            fields.wrong("after", "is required for snooze");
             None
         }
         (Some("done" | "stop" | "dead" | "fail" | "pause" | "cancel"), Some(_)) => {
@@ -283,7 +283,7 @@ fn lease(fields: &mut Fields<'_>) -> (Option<JobId>, Option<Fence>) {
 
 fn holder(fields: &mut Fields<'_>) -> Option<HolderId> {
     if !fields.has("holder") {
-        fields.wrong("holder", "is missing: a claim names it");
+        fields.wrong("holder", "is required: the response to a claim contains it");
     }
     fields.text("holder", str::parse::<HolderId>)
 }

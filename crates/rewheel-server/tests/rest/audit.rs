@@ -63,7 +63,7 @@ async fn what_ended_a_job_is_written_down_for_people() {
         assert_eq!(line["before"], json!({"state": "scheduled"}));
         let after = json!({
             "state": "dead", "category": "deadline",
-            "message": "its deadline passed before it succeeded",
+            "message": "deadline passed before the job succeeded",
         });
         assert_eq!(line["after"], after);
         let shown = api.get(&path).await.body["audit"].clone();

@@ -75,7 +75,7 @@ impl World {
             batch.keys.insert(name, (new.id, hash));
         }
         if self.jobs.contains_key(&new.id) || !batch.ids.insert(new.id) {
-            let why = format!("a job with the id {} exists: make a new id for each job", new.id);
+            let why = format!("a job with id {} already exists: use a new id for each job", new.id);
             return Err(StoreError::Rejected(why.into()));
         }
         Ok(Plan::Store)

@@ -257,7 +257,7 @@ impl ReadStore for MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn risks(&self) -> Answer<Vec<Risk>> {
-        let message = "every job is lost when the process ends: name another store".to_owned();
+        let message = "all jobs are lost when the process ends: use another store".to_owned();
         Ok(vec![Risk { name: "durable", message }])
     }
 

@@ -80,7 +80,7 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
         Trouble::Said(error) => return error,
         Trouble::Unreadable(what) => {
             let what = format!(
-                "the store has a row that cannot be read: {what}; was it written by a newer Rewheel?"
+                "the store has an unreadable row: {what}; was it written by a newer Rewheel?"
             );
             return broken(what, None);
         }
@@ -90,7 +90,7 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
         if is_conversion(&error) {
             // It will come again.
             return broken(
-                "what PostgreSQL answers cannot be read: check that nothing else changed the tables of Rewheel",
+                "unexpected response from PostgreSQL: check that nothing else changed the tables of Rewheel",
                 Some(error),
             );
         }
@@ -114,7 +114,7 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
         "22" | "23" | "21" | "54" => StoreError::Rejected(error.into()),
         // Conflicts, resources, timeouts, shutdowns, a standby: all of them pass.
         "08" | "25" | "40" | "53" | "55" | "57" | "58" => StoreError::Unavailable(error.into()),
-        _ => broken("PostgreSQL refuses in an unexpected way", Some(error)),
+        _ => broken("unexpected error from PostgreSQL", Some(error)),
     }
 }
 
@@ -125,12 +125,12 @@ struct Unreachable(Error);
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.code() {
-            Some(_) => "PostgreSQL takes no connection now",
+            Some(_) => "PostgreSQL accepts no connections at the moment",
             None if self.0.to_string().contains("TLS") => {
                 "the connection cannot be encrypted: check sslmode and sslrootcert in the store's URL, and the \
                  server's certificate"
             }
-            None => "PostgreSQL cannot be reached: does it run, and are host and port in the store's URL right?",
+            None => "cannot connect to PostgreSQL: check that it runs, and check host and port in the store's URL",
         })
     }
 }
@@ -164,13 +164,13 @@ pub(super) fn judge_pool(error: PoolError) -> StoreError {
 fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
     let what = match *state {
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            "PostgreSQL does not let this user in: check user and password in the store's URL, and pg_hba.conf"
+            "PostgreSQL rejected the login: check user and password in the store's URL, and pg_hba.conf"
         }
         SqlState::INVALID_CATALOG_NAME => {
             "the database does not exist: create it, or name another in the store's URL"
         }
         SqlState::INSUFFICIENT_PRIVILEGE => {
-            "the user may not do this: it must own the schema of Rewheel, or be allowed to create one"
+            "permission denied: the user must own Rewheel's schema, or be allowed to create it"
         }
         SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_FUNCTION => {
             "the tables of Rewheel are not as they should be: run `rewheel migrate`, and check that nothing else \
@@ -181,7 +181,7 @@ fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
              the store's URL"
         }
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
-            "the database is damaged: stop every process that uses it, and restore from a backup"
+            "the database is corrupt: stop every process that uses it, and restore a backup"
         }
         _ => return None,
     };

@@ -86,7 +86,7 @@ impl Line {
                 Ok(true) => wait = RECONNECT.0,
                 Ok(false) => wait = (wait * 2).min(RECONNECT.1),
                 Err(error) => {
-                    tracing::debug!(%error, "the store's wake-ups cannot be heard");
+                    tracing::debug!(%error, "failed to listen for store notifications: polling only");
                     wait = (wait * 2).min(RECONNECT.1);
                 }
             }
@@ -108,7 +108,7 @@ impl Line {
                     }
                     Ok(_) => {}
                     Err(error) => {
-                        tracing::debug!(%error, "the store's wake-ups stopped");
+                        tracing::debug!(%error, "store notifications stopped: reconnecting");
                         return;
                     }
                 }

@@ -142,12 +142,12 @@ impl PostgresStore {
 fn insert_sql(schema: &str, job: &NewJob) -> Answer<String> {
     let rejected = |why: &str| StoreError::Rejected(why.into());
     if job.backoff.is_some() {
-        return Err(rejected("a job that is submitted by SQL has the backoff of its kind"));
+        return Err(rejected("a job submitted by SQL cannot set its own backoff"));
     }
     let payload = std::str::from_utf8(&job.payload)
         .ok()
         .filter(|text| !text.contains('\0'))
-        .ok_or_else(|| rejected("a payload that is submitted by SQL must be JSON"))?;
+        .ok_or_else(|| rejected("the payload of a job submitted by SQL must be JSON"))?;
     let mut sql = format!(
         "SELECT {schema}.rewheel_submit({}, {}, id => '{}', priority => {}",
         quoted(job.kind.as_str()),

@@ -78,7 +78,7 @@ async fn apply_patiently(client: &Client, schema: &str) -> Result<(), Trouble> {
         match apply(client, schema).await {
             Err(trouble) if trouble.is_lock() && tries < TRIES_MAX => {
                 client.batch_execute("ROLLBACK").await?;
-                tracing::warn!(tries, "migration waits for the lock of a table: trying again");
+                tracing::warn!(tries, "migration waits for a table lock: retrying");
                 tokio::time::sleep(REST).await;
             }
             done => return done,

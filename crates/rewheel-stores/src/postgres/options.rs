@@ -44,7 +44,7 @@ pub struct PostgresOptions {
 
 /// A URL cannot be that of a PostgreSQL store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store's URL cannot be used: {0}")]
+#[error("invalid store URL: {0}")]
 pub struct OptionsError(String);
 
 /// What is between a process and its server.
@@ -110,7 +110,7 @@ impl PostgresOptions {
                 ("pooler", "transaction") => options.pooler = Pooler::Transaction,
                 ("pooler", "none") => options.pooler = Pooler::None,
                 ("pooler", _) => {
-                    return Err(wrong(name, value, "pooler is `transaction` or `none`"));
+                    return Err(wrong(name, value, "pooler must be `transaction` or `none`"));
                 }
                 ("sslmode", "verify-ca" | "verify-full") => {
                     must_encrypt = true;
@@ -134,7 +134,7 @@ impl PostgresOptions {
             options.server.ssl_mode(SslMode::Require);
         }
         if options.server.get_hosts().is_empty() {
-            return Err(OptionsError(format!("`{}`: it names no host", SecretUrl::new(base))));
+            return Err(OptionsError(format!("`{}`: it has no host", SecretUrl::new(base))));
         }
         Ok(options)
     }
@@ -149,14 +149,14 @@ fn schema(value: &str) -> Result<String, OptionsError> {
     if good {
         Ok(value.to_owned())
     } else {
-        Err(wrong("schema", value, "a schema is a-z, 0-9 and `_`, at most 63"))
+        Err(wrong("schema", value, "schema must be 1 to 63 characters of a-z, 0-9 and `_`"))
     }
 }
 
 fn pool_max(value: &str) -> Result<usize, OptionsError> {
     match value.parse() {
         Ok(count @ 2..=1_000) => Ok(count),
-        Ok(_) | Err(_) => Err(wrong("pool_max", value, "pool_max is 2 to 1000")),
+        Ok(_) | Err(_) => Err(wrong("pool_max", value, "pool_max must be 2 to 1000")),
     }
 }
 
@@ -164,7 +164,7 @@ fn timeout(value: &str) -> Result<Duration, OptionsError> {
     match duration::parse(value) {
         Ok(timeout) if timeout >= Duration::from_millis(100) => Ok(timeout),
         Ok(_) | Err(_) => {
-            let why = "statement_timeout is a length of time such as `10s`, at least 100ms";
+            let why = "statement_timeout must be a duration such as `10s`, at least 100ms";
             Err(wrong("statement_timeout", value, why))
         }
     }

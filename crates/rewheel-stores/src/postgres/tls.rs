@@ -34,7 +34,7 @@ pub(super) fn connector(verify: &Verify) -> Result<MakeRustlsConnect, StoreError
 
 fn roots(path: &Path) -> Result<RootCertStore, StoreError> {
     let unreadable = |why: &dyn std::fmt::Display| {
-        broken(format!("sslrootcert {} cannot be used: {why}", path.display()), None)
+        broken(format!("sslrootcert {} is not usable: {why}", path.display()), None)
     };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {

@@ -294,8 +294,7 @@ impl Store for SqliteStore {
     async fn risks(&self) -> Answer<Vec<Risk>> {
         let mut risks = self.read(|tx| read::risks(tx)).await?;
         if let Synchronous::Normal = self.shared.synchronous {
-            let message =
-                "normal: the last jobs before a power cut may be lost; take synchronous=normal out";
+            let message = "normal: a power failure may lose the last acknowledged jobs; remove synchronous=normal";
             risks.push(Risk { name: "synchronous", message: message.to_owned() });
         }
         risks.extend(self.shared.files.risks());

@@ -53,7 +53,7 @@ impl From<Trouble> for StoreError {
             Trouble::Said(error) => error,
             Trouble::Unreadable(what) => {
                 let what = format!(
-                    "the store has a row that cannot be read: {what}; was it written by a newer Rewheel?"
+                    "the store has an unreadable row: {what}; was it written by a newer Rewheel?"
                 );
                 broken(what, None)
             }
@@ -100,7 +100,7 @@ pub(super) fn judge(error: rusqlite::Error) -> StoreError {
              its -wal file, and restore from a backup or with `sqlite3 FILE .recover`",
             Some(error),
         ),
-        _ => broken("SQLite refuses in an unexpected way", Some(error)),
+        _ => broken("unexpected error from SQLite", Some(error)),
     }
 }
 

@@ -65,7 +65,7 @@ fn check_owner(connection: &Connection) -> Result<(), Trouble> {
         return Ok(());
     }
     Err(Trouble::Said(broken(
-        "the file is a SQLite database of something else: name another file",
+        "the file is a SQLite database of another program: use another file",
         None,
     )))
 }

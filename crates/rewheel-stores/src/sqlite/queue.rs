@@ -49,7 +49,7 @@ where
         // A bug in one verb must not end the thread that all others depend on.
         let result = catch_unwind(AssertUnwindSafe(|| (self.work)(tx))).unwrap_or_else(|_| {
             Err(Trouble::Said(StoreError::Broken {
-                what: "a bug in the store: the verb panicked, and was rolled back".to_owned(),
+                what: "bug in the store: the call panicked and was rolled back".to_owned(),
                 source: None,
             }))
         })?;
@@ -111,9 +111,9 @@ impl Queue {
         let (reply, answer) = oneshot::channel();
         let ask = Ask { work, weight, result: None, reply, _place: place };
         self.push(urgency, Box::new(ask))?;
-        answer.await.unwrap_or_else(|_| {
-            Err(StoreError::Ambiguous("the thread that has the connection is gone".into()))
-        })
+        answer
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Ambiguous("the database thread has ended".into())))
     }
 
     fn push(&self, urgency: Urgency, request: Box<dyn Request>) -> Answer<()> {

@@ -32,7 +32,7 @@ type Coming<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
 /// There was no connection in time.
 #[derive(Debug, thiserror::Error)]
-#[error("no connection in time")]
+#[error("connection timed out")]
 pub(crate) struct ConnectTimeout;
 
 /// Nobody knows an address of a name.

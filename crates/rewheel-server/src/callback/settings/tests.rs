@@ -192,7 +192,7 @@ fn the_value_of_a_variable_is_taken_as_it_is() {
     );
     assert_eq!(
         value("https://u:p@a.example/").unwrap_err().message(),
-        "must have no user or password: use headers"
+        "must not contain a user or a password: use headers"
     );
 }
 
@@ -232,7 +232,7 @@ fn a_kind_of_rest_stays_below_the_ceiling() {
     let allow = parse(&metadata).unwrap().within(&ceiling).allow().clone();
     assert!(allow.check("10.0.0.1".parse().unwrap()).is_ok());
     let refused = allow.check("169.254.169.254".parse().unwrap()).unwrap_err().to_string();
-    assert!(refused.ends_with("only a kind in the server's config file may reach it"), "{refused}");
+    assert!(refused.ends_with("only a kind in the server's config file may call it"), "{refused}");
     let refused = parse(&metadata)
         .unwrap()
         .within(&Ceiling::default())

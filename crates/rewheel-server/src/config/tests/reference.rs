@@ -1,6 +1,6 @@
 //! Settings, as people read of them.
 
-use super::super::reference::{SETTINGS, Unless, example, page};
+use super::super::reference::{DefaultValue, SETTINGS, example, page};
 use super::super::{Config, Sections};
 use super::load;
 use crate::callback::Callback;
@@ -59,7 +59,7 @@ fn known_sections() -> BTreeSet<String> {
 #[test]
 fn what_is_said_of_defaults_is_so() {
     for setting in SETTINGS {
-        let Unless::Is(value) = setting.unless else { continue };
+        let DefaultValue::Is(value) = setting.default else { continue };
         let (section, name) = (setting.section.replace('*', "x"), setting.name);
         let (with, without) = match setting.section {
             "notify.route.*" => (

@@ -69,7 +69,7 @@ fn every_reason_has_its_sentence() {
                     std::slice::from_ref(&stopped),
                     "attempt 3 was cut short; it does not count, and runs again",
                 );
-                check(because, &[], "its runner asked for more time; no attempt was used up");
+                check(because, &[], "its runner snoozed it; no attempt was counted");
             }
             Because::Parked => check(
                 because,
@@ -83,15 +83,15 @@ fn every_reason_has_its_sentence() {
                 let overloaded =
                     after(failed(2, Category::Transient, Some("503"), "retry"), millis(83));
                 let records = [timeout.clone(), overloaded];
-                let waits = "the retries of its kind are used up: it waits until it is its turn";
+                let waits = "the retry budget of its kind is used up: it waits for its turn";
                 check(because, &records, &format!("attempt 2 failed with 503; {waits}"));
                 check(because, &[], waits);
                 let runs = text(&due(because, &records), Wait::IsOver, &records);
-                let waited = "the retries of its kind were used up: it waited for its turn";
+                let waited = "the retry budget of its kind was used up: it waited for its turn";
                 assert_eq!(runs, format!("attempt 2 failed with 503; {waited}"));
             }
             Because::Person => {
-                check(because, std::slice::from_ref(&timeout), "a person decided when it runs")
+                check(because, std::slice::from_ref(&timeout), "an operator set its due time")
             }
         }
     }
@@ -103,7 +103,7 @@ fn a_list_says_what_it_knows() {
     let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
     assert_eq!(says(Because::Backoff), "attempt 1 timed out; waiting as its backoff says");
     assert_eq!(says(Because::RetryAfter), "attempt 1 timed out; waiting as it was asked to");
-    let snoozed = "its runner asked for more time; no attempt was used up";
+    let snoozed = "its runner snoozed it; no attempt was counted";
     assert_eq!(says(Because::Snooze), snoozed);
 }
 
@@ -128,7 +128,7 @@ fn an_older_snooze_is_not_taken_for_the_latest() {
     let records = [conflict];
     let later = Job { due: NOW.plus(minutes(60)), ..due(Because::Snooze, &records) };
     let shown = text(&later, Wait::Lasts, &records);
-    assert_eq!(shown, "its runner asked for more time; no attempt was used up");
+    assert_eq!(shown, "its runner snoozed it; no attempt was counted");
 }
 
 #[test]
@@ -141,14 +141,14 @@ fn every_category_is_said_as_people_do() {
             Category::CircuitOpen => {
                 ("was refused by an open circuit breaker", "was refused by an open circuit breaker")
             }
-            Category::BulkheadFull => ("found every place taken", "found every place taken"),
+            Category::BulkheadFull => ("found no free slot", "found no free slot"),
             Category::Rejected => ("was rejected", "was rejected with E1"),
             Category::Transient | Category::Unknown => ("failed", "failed with E1"),
-            Category::Cancelled => ("was told to stop", "was told to stop"),
-            Category::Deadline => ("came to its deadline", "came to its deadline"),
+            Category::Cancelled => ("was cancelled", "was cancelled"),
+            Category::Deadline => ("reached its deadline", "reached its deadline"),
             Category::Panic => ("panicked", "panicked with E1"),
-            Category::NoHandler => ("found nobody to run it", "found nobody to run it"),
-            Category::BadPayload => ("could not read its payload", "could not read its payload"),
+            Category::NoHandler => ("found no handler", "found no handler"),
+            Category::BadPayload => ("failed to parse its payload", "failed to parse its payload"),
         };
         assert_eq!(went(&Failure::new(category, None, "m")), plain);
         assert_eq!(went(&Failure::new(category, Some("E1"), "m")), with_code);

@@ -37,10 +37,9 @@ impl BodyRoom {
         let large = used.large - large_part(from) + large_part(to);
         let large_max = self.bytes_max - self.bytes_max / SMALL_PART;
         if to > from && (all > self.bytes_max || (large_part(to) > 0 && large > large_max)) {
-            let detail =
-                "the bodies of other requests take all the memory that there is for bodies";
+            let detail = "the memory for request bodies is full";
             return Err(Problem::new(Code::Overloaded, detail).hint(
-                "repeat the request in a moment; the limit is server.limits.bodies_bytes_max",
+                "send the request again in a moment; the limit is server.limits.bodies_bytes_max",
             ));
         }
         *used = Used { all, large };

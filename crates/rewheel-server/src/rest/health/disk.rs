@@ -14,7 +14,7 @@ pub(super) fn folder(url: &str) -> Option<PathBuf> {
 pub(super) fn health(folder: &Path, enough: u64) -> Health {
     match free_bytes(folder) {
         Ok(Some(free)) => judge(free, enough),
-        Ok(None) => Health::ok("how much is free cannot be told on this system"),
+        Ok(None) => Health::ok("free disk space is unknown on this system"),
         // The store says itself whether it can write.
         Err(error) => Health::degraded(format!("{}: {error}", folder.display())),
     }
@@ -25,7 +25,7 @@ fn judge(free: u64, enough: u64) -> Health {
     let said = format!("{} MiB are free", free / MIB);
     if free < enough {
         let hint =
-            format!("{said}, fewer than {} MiB: jobs are refused when it is full", enough / MIB);
+            format!("{said}, less than {} MiB: submits fail when the disk is full", enough / MIB);
         return Health::degraded(hint);
     }
     Health::ok(said)

@@ -68,7 +68,7 @@ impl PostgresStore {
         let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
         let bytes: usize = insert.jobs.iter().filter(fits).map(|job| job.payload.len()).sum();
         if bytes > BATCH_BYTES_MAX {
-            let why = format!("{bytes} bytes of payloads are too much for one batch");
+            let why = format!("{bytes} bytes of payloads are too many for one batch");
             return Err(StoreError::Rejected(why.into()));
         }
         let named: Vec<Lane> = lanes(insert.jobs);
@@ -366,7 +366,7 @@ impl<'a> Insertion<'a> {
         twins.retain(|_, first| !lost.contains(first));
         self.answer_known(session, &keyed, answers).await?;
         if keyed.iter().any(|(place, ..)| answers[*place].is_none()) {
-            let why = "a key was given up just now, after it could have been taken";
+            let why = "a key was released at the same moment";
             return Err(StoreError::Unavailable(why.into()).into());
         }
         Ok(twins)

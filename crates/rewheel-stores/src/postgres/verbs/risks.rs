@@ -35,46 +35,43 @@ pub(in super::super) async fn risks(session: &Session<'_>) -> Result<Vec<Risk>, 
     if fsync != "on" {
         add(
             "fsync",
-            "off: a crash of the server's machine may damage the whole database; turn it on"
-                .to_owned(),
+            "off: a crash of the database machine may corrupt the database; turn it on".to_owned(),
         );
     }
     if pages != "on" {
-        add("full_page_writes", "off: a crash may leave pages half written; turn it on".to_owned());
+        add("full_page_writes", "off: a crash may leave torn pages; turn it on".to_owned());
     }
     if commit == "off" {
-        let message = "off: the last jobs before a crash of the server may be lost; set it to `on` for this user or database";
+        let message = "off: a crash of PostgreSQL may lose the last acknowledged jobs; set it to `on` for this user or database";
         add("synchronous_commit", message.to_owned());
     }
     let age: i64 = row.try_get(3)?;
     if age > OLD_TRANSACTION_SECONDS {
         let message = format!(
-            "a transaction has been open for {} min: what is gone cannot be cleared away; find it in pg_stat_activity",
+            "a transaction has been open for {} min and blocks vacuum; find it in pg_stat_activity",
             age / 60
         );
         add("old_transaction", message);
     }
     let slots: i64 = row.try_get(4)?;
     if slots > 0 {
-        let message =
-            format!("nobody reads {slots} of them: they keep the log and what is gone; drop them");
+        let message = format!("{slots} inactive slots retain WAL and block vacuum; drop them");
         add("replication_slots", message);
     }
     let indexes: &str = row.try_get(5)?;
     if !indexes.is_empty() {
         let message = format!(
-            "{indexes}: missing, or not usable: everything is read instead; REINDEX what is there, and make again what is not"
+            "{indexes}: missing or invalid, so queries scan whole tables; REINDEX invalid ones, and create missing ones again"
         );
         add("indexes", message);
     }
     if row.try_get::<_, &str>(6)? != "on" {
-        add("autovacuum", "off: claims become slower all the time; turn it on".to_owned());
+        add("autovacuum", "off: claims become slower and slower; turn it on".to_owned());
     }
     let gone: i64 = row.try_get(7)?;
     if gone > 0 {
-        let message = format!(
-            "{gone} rows that are gone have not been cleared away: autovacuum is held up, or too slow"
-        );
+        let message =
+            format!("{gone} dead rows are not vacuumed: autovacuum is blocked or too slow");
         add("dead_rows", message);
     }
     risks.extend(super::unreadable::unreadable(session).await?);

@@ -43,7 +43,7 @@ impl Unreadable {
         let reasons: Vec<&str> = self.0.iter().map(|(_, reason)| reason.as_str()).collect();
         session.execute(&SET_ASIDE, &[&session.offset(), &jobs, &reasons]).await?;
         for (job, reason) in &self.0 {
-            tracing::error!(%job, reason, "job paused: its row cannot be read");
+            tracing::error!(%job, reason, "job paused: its row is unreadable");
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl PostgresStore {
             session.end(done).await
         };
         if let Err(error) = set_aside.await {
-            tracing::error!(%error, "jobs whose rows cannot be read stay leased until they are overdue");
+            tracing::error!(%error, "jobs with unreadable rows stay leased until they are overdue");
         }
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble
         Ok(read) => Ok(Some(read)),
         Err(trouble) => {
             let reason = trouble.of_row()?;
-            tracing::warn!(reason, "row left out: it cannot be read");
+            tracing::warn!(reason, "unreadable row skipped");
             Ok(None)
         }
     }

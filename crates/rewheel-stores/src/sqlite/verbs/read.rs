@@ -220,7 +220,7 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Tro
     let wrong = found.filter(|found| found != "ok");
     let risk = |wrong| Risk {
         name: "file",
-        message: format!("damaged: {wrong}; stop the server, and bring back a copy from before"),
+        message: format!("corrupt: {wrong}; stop the server and restore a backup"),
     };
     let mut risks: Vec<Risk> = wrong.map(risk).into_iter().collect();
     // A file that is damaged may have no tables to ask.

@@ -33,7 +33,7 @@ impl Unreadable {
             tx.execute(include_str!("../sql/set_aside.sql"), [id])?;
             let values = (id, tx.now.as_millis(), reason);
             tx.execute(include_str!("../sql/insert_unreadable.sql"), values)?;
-            tracing::error!(%job, reason, "job paused: its row cannot be read");
+            tracing::error!(%job, reason, "job paused: its row is unreadable");
         }
         Ok(())
     }
@@ -45,7 +45,7 @@ pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble
         Ok(read) => Ok(Some(read)),
         Err(trouble) => {
             let reason = trouble.of_row()?;
-            tracing::warn!(reason, "row left out: it cannot be read");
+            tracing::warn!(reason, "unreadable row skipped");
             Ok(None)
         }
     }
