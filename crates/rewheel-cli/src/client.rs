@@ -199,7 +199,7 @@ fn token(credentials: &Credentials) -> Result<Option<HeaderValue>, Trouble> {
         (Some(token), _) => token.clone(),
         (None, Some(path)) => std::fs::read_to_string(&path).map_err(|error| {
             let path = Path::new(&path).display();
-            Trouble::usage(format!("{TOKEN_FILE}: {path} cannot be read: {error}"))
+            Trouble::usage(format!("{TOKEN_FILE}: failed to read {path}: {error}"))
         })?,
         (None, None) => return Ok(None),
     };

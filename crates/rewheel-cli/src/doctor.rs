@@ -195,7 +195,7 @@ mod tests {
         let bad = Books { finished: 6, ..GOOD };
         let found = examine(SQLITE, bad, CLOCK, &[], &[]);
         assert_eq!((found.ok, found.books.missing), (false, 1));
-        assert_eq!(found.checks[0].message, "1 jobs were submitted and are nowhere");
+        assert_eq!(found.checks[0].message, "1 submitted jobs are missing");
     }
 
     #[test]

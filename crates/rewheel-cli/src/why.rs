@@ -149,12 +149,13 @@ mod tests {
         check(
             "leased",
             json!({"holder": "h"}),
-            "waits at holder h until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
+            "waits on holder h until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
         );
         check("leased", json!({"holder": "h", "attempt": 2}), "runs attempt 2 of 8 at holder h");
-        let handler = "paused by its handler; a person must resume it";
+        let handler = "paused by its handler; waits until an operator resumes it";
         check("paused", json!({}), handler);
-        let by_rule = "paused after an attempt ended with rejected 409; a person must resume it";
+        let by_rule =
+            "paused after an attempt ended with rejected 409; waits until an operator resumes it";
         check("paused", json!({"attempts": attempt("pause")}), by_rule);
         let finished = json!({"finished": LATER});
         check(
@@ -166,25 +167,21 @@ mod tests {
         check(
             "failed",
             failure.clone(),
-            "given up after attempt 1 of 8, because of rejected 409: nobody waits for it",
+            "given up after attempt 1 of 8, because of rejected 409: final",
         );
         check(
             "dead",
             failure,
-            "given up after attempt 1 of 8, because of rejected 409; a person must retry or cancel it",
+            "given up after attempt 1 of 8, because of rejected 409; waits until an operator retries or cancels it",
         );
         let dead = json!({"failure": {"category": "deadline", "code": null, "message": "late"}});
         check(
             "dead",
             dead,
-            "given up after attempt 1 of 8, because of deadline; a person must retry or cancel it",
+            "given up after attempt 1 of 8, because of deadline; waits until an operator retries or cancels it",
         );
         let late = json!({"attempt": 0, "failure": {"category": "deadline", "code": null}});
-        check(
-            "failed",
-            late,
-            "given up before its first attempt, because of deadline: nobody waits for it",
-        );
+        check("failed", late, "given up before its first attempt, because of deadline: final");
         check("cancelled", finished, "cancelled by its handler");
     }
 
@@ -194,7 +191,7 @@ mod tests {
             {"what": "pause", "who": "token:night"}]);
         let by = json!({"audit": audit, "attempts": attempt("retry")});
         check("cancelled", by.clone(), "cancelled by token:ops");
-        check("paused", by, "paused by token:night; a person must resume it");
+        check("paused", by, "paused by token:night; waits until an operator resumes it");
         let rule = json!({"finished": LATER, "attempts": attempt("cancel")});
         check("cancelled", rule, "cancelled after an attempt ended with rejected 409");
     }
@@ -202,9 +199,9 @@ mod tests {
     #[test]
     fn what_a_person_wants_of_a_leased_job_is_told() {
         let runs = |wanted: &str| json!({"holder": "h", "attempt": 2, "wanted": wanted});
-        let cancel = "runs attempt 2 of 8 at holder h; a person wants it cancelled";
+        let cancel = "running attempt 2 of 8 on holder h; cancellation requested";
         check("leased", runs("cancel"), cancel);
-        let pause = "runs attempt 2 of 8 at holder h; a person wants it paused";
+        let pause = "running attempt 2 of 8 on holder h; pause requested";
         check("leased", runs("pause"), pause);
     }
 
@@ -213,7 +210,7 @@ mod tests {
         let snoozed = attempt("snooze");
         let more = |attempt: u32| json!({"holder": "h", "attempt": attempt, "attempts": snoozed});
         check("leased", more(1), "runs attempt 1 of 8 at holder h");
-        assert!(sentence(&job("leased", more(0))).starts_with("waits at holder h until"));
+        assert!(sentence(&job("leased", more(0))).starts_with("waits on holder h until"));
     }
 
     #[test]

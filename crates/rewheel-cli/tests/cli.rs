@@ -96,12 +96,12 @@ fn a_job_is_submitted_listed_shown_and_cancelled() {
     let id = submitted.out.as_str();
     let again = served.run(&["submit", "mail", r#"{"to":"a"}"#, "--key", "k"]);
     assert_eq!((again.code, again.out.as_str()), (0, id));
-    assert!(again.err.contains("key is known"), "{again:?}");
+    assert!(again.err.contains("a job with this key already exists"), "{again:?}");
 
     let list = served.run(&["jobs", "list", "--state", "scheduled", "--kind", "mail"]);
     assert!(list.out.contains(id) && list.out.contains("STATE"), "{list:?}");
     let shown = served.run(&["jobs", "show", id]);
-    let why = "waits for a slot: submitted to run at once; this server does not run its kind";
+    let why = "waits for a slot: submitted to run at once; no node runs its kind";
     assert_eq!(shown.out.lines().next(), Some(why));
     assert!(shown.out.contains(r#"{"to":"a"}"#));
     let json = served.run(&["jobs", "show", id, "--json"]).json();
@@ -142,7 +142,10 @@ fn mistakes_have_their_exit_codes() {
     assert_eq!(run(folder.path(), &["kinds", "--server", "nonsense"]).code, 2);
     let scheme = served.url.replace("http://", "https://");
     let scheme = run(folder.path(), &["kinds", "--server", &scheme]);
-    assert!(scheme.code == 7 && scheme.err.contains("without TLS: its URL begins with http://"));
+    assert!(
+        scheme.code == 7
+            && scheme.err.contains("does not use TLS: the URL must begin with http://")
+    );
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_test_goes_through_every_route() {
     let sent = bodies.recv_timeout(PATIENCE).unwrap();
     assert!(sent["text"].as_str().unwrap().starts_with("[info] test: "), "{sent}");
     assert!(out.contains("RESULT") && out.contains("slack") && out.contains("sent"), "{out}");
-    assert!(err.contains("this is a test"), "the log has nothing: {err}");
+    assert!(err.contains("test notification"), "the log has nothing: {err}");
     assert!(!out.contains("s3cret"), "{out}");
 }
 
@@ -104,7 +104,7 @@ fn a_route_that_fails_is_named_and_the_others_are_tried() {
     assert_eq!((&routes[0]["ok"], &routes[1]["ok"]), (&false.into(), &true.into()));
     assert_eq!(routes[0]["error"], "403 Forbidden: invalid_token");
     assert_eq!((&routes[1]["to"], &routes[1]["error"]), (&"slack".into(), &Value::Null));
-    assert!(text(&ran.stderr).contains("1 of 2 routes did not take the test"));
+    assert!(text(&ran.stderr).contains("the test failed for 1 of 2 routes"));
 }
 
 #[test]

@@ -140,7 +140,7 @@ impl Rule {
         }
         self.action.check().map_err(|why| ("then", why))?;
         if self.sticky != Sticky::ByWait && !self.action.is_retry() {
-            let why = format!("sticky applies only to retry, not to `{}`", self.action);
+            let why = format!("applies only to retry, not to `{}`", self.action);
             return Err(("sticky", why));
         }
         Ok(())

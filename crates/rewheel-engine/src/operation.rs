@@ -266,7 +266,7 @@ impl Bulk {
     /// use rewheel_engine::{Bulk, BulkVerb, Selection};
     ///
     /// let everything = Bulk::new(BulkVerb::Cancel, Selection::default());
-    /// let why = "filter lets every job through: narrow it down, or say that all are meant";
+    /// let why = "filter matches every job: add a condition, or set `all`";
     /// assert_eq!(everything.check().unwrap_err().to_string(), why);
     /// assert!(everything.all().check().is_ok());
     /// ```

@@ -378,8 +378,7 @@ async fn a_kind_with_a_backoff_that_cannot_be_stored_does_not_start() -> Tested 
     let store = store();
     let builder = Engine::builder(shared(&store)).kind("work", kind.clone());
     let error = builder.start().await.expect_err("a function cannot be stored");
-    let expected =
-        "kind `work`: backoff: must not be custom: a function cannot be stored with the kind";
+    let expected = "kind `work`: backoff: must not be custom: a function cannot be stored";
     assert_eq!(error.to_string(), expected);
     assert_eq!(store.kinds().await?, [], "nothing was stored");
     let engine = Engine::builder(shared(&store)).start().await?;

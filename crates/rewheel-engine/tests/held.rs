@@ -94,7 +94,7 @@ async fn the_slots_of_the_fleet_are_taken() -> Tested {
     let engine = engine(settings).await?;
     let held = last_of(&engine, None, 2).await?.ok_or("it waits")?;
     assert_eq!(held.because, HeldBecause::Concurrency);
-    assert_eq!(held.text, "1 jobs of its kind run, as many as the fleet may");
+    assert_eq!(held.text, "its kind is at its fleet limit of 1 running jobs");
     Ok(())
 }
 

@@ -419,14 +419,14 @@ async fn what_makes_no_sense_is_refused() -> Tested {
     }
     let own = of_kind(BulkVerb::Cancel, "rewheel.operation");
     for (order, error) in [
-        (own, "kind cannot be rewheel.operation: its jobs are the engine's own"),
+        (own, "kind cannot be rewheel.operation: its jobs are internal to the engine"),
         (
             in_state(BulkVerb::Redrive, State::Scheduled),
-            "state cannot be scheduled: redrive is not for such jobs",
+            "state cannot be scheduled: redrive does not apply to such jobs",
         ),
         (
             in_state(BulkVerb::Cancel, State::Succeeded),
-            "state cannot be succeeded: cancel is not for such jobs",
+            "state cannot be succeeded: cancel does not apply to such jobs",
         ),
         (dead(BulkVerb::Pause).canary(vec![1]), "canary is for redrive only, not for pause"),
         (dead(BulkVerb::Redrive).canary(vec![1, 0]), "canary must have steps of 1 to 1000 jobs"),
@@ -436,13 +436,13 @@ async fn what_makes_no_sense_is_refused() -> Tested {
         assert_eq!(engine.preview(&order).await.unwrap_err().to_string(), error);
     }
     let error = engine.submit_raw("rewheel.operation", Vec::new()).await.unwrap_err();
-    assert_eq!(error.to_string(), "kind `rewheel.operation` is the engine's own");
+    assert_eq!(error.to_string(), "kind `rewheel.operation` is reserved for the engine");
     assert_eq!(store.books().await?.submitted, 0);
     let builder = Engine::builder(shared(&store));
     let started =
         builder.raw_handler("rewheel.operation", |_| async { Report::Done }).start().await;
     let error = started.unwrap_err().to_string();
-    assert!(error.contains("names that begin with `rewheel.` are the engine's own"), "{error}");
+    assert!(error.contains("names that begin with `rewheel.` are reserved"), "{error}");
     Ok(())
 }
 

@@ -240,9 +240,9 @@ async fn an_hour_without_the_store_is_told_in_a_line_at_each_end() -> Tested {
     tokio::time::sleep(seconds(10)).await;
     let lines = LINES.take().join("\n");
     let count = |text: &str| lines.matches(text).count();
-    assert_eq!((count("WARN"), count("the store does not answer")), (1, 1), "{lines}");
+    assert_eq!((count("WARN"), count("store unavailable")), (1, 1), "{lines}");
     assert!(lines.contains("the store is unavailable: "), "{lines}");
-    assert_eq!(count("INFO message=the store answers again away=\"1h"), 1, "{lines}");
+    assert_eq!(count("INFO message=store available again away=\"1h"), 1, "{lines}");
     assert!(lines.lines().count() <= 4, "{lines}");
     Ok(())
 }

@@ -182,7 +182,7 @@ async fn rules_that_cannot_work_are_refused_at_start() {
     let routes =
         Router::new().rule(Rule::new(Action::Dead)).rule(Rule::new(Action::Fail).on_code("a"));
     let start = Engine::builder(shared(&store())).kind("work", routed(routes)).start();
-    let expected = "kind `work`: routes: rule 2: is never reached: rule 1 fits every failure";
+    let expected = "kind `work`: routes: rule 2: is never reached: rule 1 matches every failure";
     assert_eq!(start.await.unwrap_err().to_string(), expected);
 }
 

@@ -99,7 +99,7 @@ async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested
     let held = waiting(&store).await.into_iter().find(|job| job.attempt == 0).unwrap();
     let failure = held.failure.unwrap();
     assert_eq!(failure.category(), Category::CircuitOpen);
-    assert_eq!(failure.message(), "down is left alone: too many attempts failed there");
+    assert_eq!(failure.message(), "down is skipped: too many attempts failed there");
     assert_eq!(store.attempts(held.id).await?.len(), 1, "it is said once");
     assert_eq!(store.kinds().await?[0].parked, None);
     engine.submit_raw("hook", b"up".to_vec()).await?;

@@ -293,7 +293,7 @@ mod tests {
         let errors = (0..500).map(|n| FieldError::new(format!("/jobs/{n}"), "is bad")).collect();
         let problem = Problem::of_fields(Code::InvalidField, errors);
         assert_eq!(problem.errors.len(), ERRORS_MAX);
-        assert_eq!(problem.detail, "jobs/0 is bad; 499 more fields are wrong");
+        assert_eq!(problem.detail, "jobs/0 is bad; 499 more fields are invalid");
     }
 
     #[track_caller]
@@ -309,7 +309,7 @@ mod tests {
         check(StoreError::Closed, Code::StoreUnavailable, "the store is closed");
         let broken = StoreError::Broken { what: "the schema is newer".to_owned(), source: None };
         check(broken, Code::StoreUnavailable, "the schema is newer");
-        let rejected = "the store refuses what it was given: no";
+        let rejected = "the store rejected the request: no";
         check(StoreError::Rejected("no".into()), Code::InvalidField, rejected);
         assert_eq!(Problem::from(StoreError::Full("x".into())).code, Code::DiskFull);
     }

@@ -62,7 +62,7 @@ pub fn parse(text: &str, id: JobId, payload_bytes_max: usize) -> Result<NewJob, 
 fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob, Problem> {
     let mut fields = Fields::read(text, at, &FIELDS)?;
     if !fields.has("kind") {
-        fields.wrong("kind", "is missing");
+        fields.wrong("kind", "is required");
     }
     let kind = fields.text("kind", kind);
     let key = fields.text("key", Key::parse);
@@ -150,7 +150,7 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
         }
         Refusal::TenantFull { jobs_max } => {
             let tenant = job.tenant.as_ref().map_or("", Tenant::as_str);
-            let message = format!("tenant `{tenant}` is at its limit of {jobs_max} live jobs");
+            let message = format!("`{tenant}` is at its limit of {jobs_max} live jobs");
             let hint =
                 "submit it again when some of them have ended, or raise jobs_max in [tenants]";
             blame(Code::Throttled, "tenant", &message).hint(hint)

@@ -233,10 +233,8 @@ async fn a_redirect_is_not_followed() {
     let (verdict, failure) = failed(call_once(&callee.settings()).await);
     assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected));
     assert_eq!(failure.code(), Some("302"));
-    let told = format!(
-        "302 Found: it leads to http://{}/there?***, and is not followed",
-        elsewhere.address
-    );
+    let told =
+        format!("302 Found: redirect to http://{}/there?*** not followed", elsewhere.address);
     assert!(failure.message().starts_with(&told), "{failure}");
     assert!(elsewhere.seen().is_empty());
 }
@@ -443,7 +441,7 @@ async fn a_callee_that_is_not_there_is_asked_again() {
     assert_eq!((verdict, failure.category()), (Verdict::Retry, Category::Io));
     assert_eq!(failure.code(), Some("connection_refused"));
     let origin = settings["url"].as_str().unwrap().trim_end_matches('/');
-    let expected = format!("no answer from {origin}: tcp connect error: Connection refused");
+    let expected = format!("no response from {origin}: tcp connect error: Connection refused");
     assert!(failure.message().starts_with(&expected), "{failure}");
 }
 
@@ -513,7 +511,10 @@ async fn an_address_that_is_not_allowed_is_not_reached() {
         let (verdict, failure) = failed(call(&settings, &job, seconds(30)).await);
         assert_eq!((verdict, failure.category()), (Verdict::Stop, Category::Rejected), "{failure}");
         let message = failure.message();
-        assert!(message.contains("is refused (loopback): list it in `allow`"), "{message}");
+        assert!(
+            message.contains("are not allowed (loopback): add it to `callback.allow`"),
+            "{message}"
+        );
         assert!(message.contains("127.0.0.1") || message.contains("::1"), "{message}");
         assert!(!was_reached(&listener), "{host} was connected to");
 

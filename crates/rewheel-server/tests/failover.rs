@@ -194,6 +194,6 @@ async fn while_all_are_down_no_attempts_are_used_up() {
     assert!(calls <= 8, "{calls} calls");
     let mut names = [first.address.to_string(), second.address.to_string()];
     names.sort();
-    let expected = format!("{} are left alone: too many attempts failed there", names.join(", "));
+    let expected = format!("{} are skipped: too many attempts failed there", names.join(", "));
     assert_eq!(job.failure.unwrap().message(), expected);
 }

@@ -110,7 +110,7 @@ async fn each_chat_gets_its_own_language() {
         [&seen[0].body["text"], &seen[1].body["content"]["text"], &seen[2].body["text"]["content"]];
     for text in texts {
         let text = text.as_str().unwrap();
-        assert!(text.starts_with("[info] test: this is a test"), "{text}");
+        assert!(text.starts_with("[info] test: test notification"), "{text}");
     }
 }
 

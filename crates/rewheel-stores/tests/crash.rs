@@ -302,7 +302,7 @@ async fn a_file_of_something_else_is_refused_and_left_alone() -> Tested {
     let foreign = folder.path().join("foreign.db");
     rusqlite::Connection::open(&foreign)?.execute_batch("CREATE TABLE users (name TEXT)")?;
     let error = SqliteStore::open(&foreign).await.unwrap_err().to_string();
-    assert!(error.contains("a SQLite database of something else"), "{error}");
+    assert!(error.contains("a SQLite database of another program"), "{error}");
     Ok(())
 }
 
@@ -338,7 +338,7 @@ async fn a_damaged_file_says_so_and_what_to_do() -> Tested {
         }
     };
     assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
-    assert!(error.to_string().contains("is damaged: stop every process"), "{error}");
+    assert!(error.to_string().contains("is corrupt: stop every process"), "{error}");
     Ok(())
 }
 

@@ -285,7 +285,7 @@ pub(crate) async fn kinds_of_rest_stay_below_the_ceiling(attack: Attack) {
     let server = attack.serve("").await;
     let id = submit(&server, &json!({"kind": "hook", "payload": 1})).await;
     let job = dead(&server, &id).await.to_string();
-    assert!(job.contains("not within server.callback_allow"), "{job}");
+    assert!(job.contains("not in server.callback_allow"), "{job}");
     assert_eq!(inner.seen().len(), 1, "it was called again");
 }
 

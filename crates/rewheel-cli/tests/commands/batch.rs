@@ -63,7 +63,7 @@ fn a_batch_of_which_a_part_failed_says_so() {
     std::fs::write(&file, "{} {}").unwrap();
     let ran = with(&["--partial"], &partly);
     assert_eq!((ran.code, ran.out.as_str()), (3, "a"));
-    assert_eq!(ran.err, "job 2 of the batch: no such kind\nerror: 1 of 2 jobs were not submitted");
+    assert_eq!(ran.err, "job 2 of the batch: no such kind\nerror: 1 of 2 jobs were rejected");
     assert_eq!(partly.asked_once().0, "POST /v1/jobs/batch?partial=true");
     let ran = with(&["--partial", "--json"], &partly);
     assert_eq!(
@@ -79,7 +79,7 @@ fn a_batch_of_which_a_part_failed_says_so() {
     std::fs::write(&file, "{} ".repeat(10_002)).unwrap();
     let ran = with(&[], &later);
     assert_eq!((ran.code, ran.out.lines().count()), (3, 10_000));
-    assert_eq!(ran.err, "error: no such kind\nerror: 2 of 10002 jobs were not submitted");
+    assert_eq!(ran.err, "error: no such kind\nerror: 2 of 10002 jobs were rejected");
 
     let refused = Fake::start(|_| (422, json!({ "detail": "no such kind" }).to_string()));
     let ran = with(&[], &refused);

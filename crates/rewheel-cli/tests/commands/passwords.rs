@@ -56,7 +56,7 @@ fn of_a_store_with_an_unknown_scheme() {
 #[test]
 fn of_a_store_whose_url_is_wrong() {
     for (url, shown) in [
-        ("postgres://u:hunter2@/shop", "`postgres://***@/shop`: it names no host"),
+        ("postgres://u:hunter2@/shop", "`postgres://***@/shop`: it has no host"),
         ("postgres://u:hunter2", "invalid value for option"),
         ("postgres://u:pw@h/d?schema=A;password=hunter2", "`schema=***`: a schema is"),
         ("postgres://h/d?passwrod=hunter2", "unknown option `passwrod`"),
@@ -69,7 +69,7 @@ fn of_a_store_whose_url_is_wrong() {
     }
     let sqlite = "sqlite://new.db?password=hunter2";
     check(&["migrate", "--store", sqlite], 2, "`password=***` is not a setting of this store");
-    check(&["doctor", "--store", sqlite], 7, "there is no store at sqlite://new.db?password=***");
+    check(&["doctor", "--store", sqlite], 7, "no store at sqlite://new.db?password=***");
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn of_a_store_that_is_unavailable() {
 #[test]
 fn of_a_server() {
     for (url, code, shown) in [
-        ("http://u:hunter2@127.0.0.1:1", 7, "the server http://***@127.0.0.1:1 cannot be reached"),
-        ("http://hunter2@127.0.0.1:1", 7, "the server http://***@127.0.0.1:1 cannot be reached"),
+        ("http://u:hunter2@127.0.0.1:1", 7, "cannot connect to the server http://***@127.0.0.1:1"),
+        ("http://hunter2@127.0.0.1:1", 7, "cannot connect to the server http://***@127.0.0.1:1"),
         ("https://u:hunter2@127.0.0.1:1/a", 7, "the server https://***@127.0.0.1:1/a cannot"),
         ("htp://u:hunter2@h", 2, "--server htp://***@h: must be an http or https URL"),
         ("http://u:hunter2/@h", 2, "--server http://***@h: "),

@@ -184,7 +184,7 @@ async fn grpc_carries_the_same() {
 /// How often the log says that something does not arrive.
 fn told(served: &Served, what: &str) -> usize {
     let said = served.node.said();
-    let of_it = said.iter().filter(|line| line.contains("telemetry does not arrive"));
+    let of_it = said.iter().filter(|line| line.contains("telemetry export failed"));
     of_it.filter(|line| line.contains(what)).count()
 }
 

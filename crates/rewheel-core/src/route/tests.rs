@@ -272,7 +272,7 @@ fn a_rule_that_makes_no_sense_is_named() {
     for (wait, text) in [(0, "0s"), (99, "99ms")] {
         let hasty = says(rule(Action::Snooze(millis(wait))));
         let expected = format!(
-            "rule 2: then: `snooze {text}`: must be 100ms or longer, since it uses up no attempt"
+            "rule 2: then: `snooze {text}`: must be 100ms or longer, because a snooze does not count as an attempt"
         );
         assert_eq!(hasty, expected);
     }
@@ -280,20 +280,20 @@ fn a_rule_that_makes_no_sense_is_named() {
     let years = says(rule(Action::Snooze(Limits::SNOOZE_MAX + seconds(1))));
     assert!(years.contains("must be 30d or shorter"), "{years}");
     let stuck = says(rule(Action::Dead).sticky(Sticky::No));
-    assert_eq!(stuck, "rule 2: sticky: only a retry can stay with its holder, and this is `dead`");
+    assert_eq!(stuck, "rule 2: sticky: applies only to retry, not to `dead`");
     let hidden = good().rule(rule(Action::Dead)).rule(rule(Action::Fail).on_code("b")).check();
     let hidden = hidden.unwrap_err().to_string();
-    assert_eq!(hidden, "rule 3: is never reached: rule 2 fits every failure");
+    assert_eq!(hidden, "rule 3: is never reached: rule 2 matches every failure");
     let many = (0..=Limits::ROUTES_MAX)
         .fold(Router::new(), |router, _| router.rule(rule(Action::Retry).on_code("a")));
-    assert_eq!(many.check().unwrap_err().to_string(), "rule 65: there are 65 rules, and may be 64");
+    assert_eq!(many.check().unwrap_err().to_string(), "rule 65: has 65 rules; the limit is 64");
 }
 
 #[test]
 fn a_wait_that_would_be_cut_is_named() {
     let router = Router::new().rule(Rule::new(Action::RetryAfter(seconds(61))));
     let error = router.check_waits(&POLICY).unwrap_err().to_string();
-    assert_eq!(error, "rule 1: then: `retry 1m1s` is longer than retry_after_max, which is 1m");
+    assert_eq!(error, "rule 1: then: `retry 1m1s` is longer than retry_after_max (1m)");
     let router = Router::new().rule(Rule::new(Action::RetryAfter(seconds(60))));
     assert_eq!(router.check_waits(&POLICY), Ok(()));
 }

@@ -72,7 +72,7 @@ fn a_mistake_is_told_with_the_number_of_its_rule() {
         "rule 2: then: `snoze 5m` is not one of retry, retry 30s, retry x4, snooze 5m, dead, fail, \
          pause, cancel",
     );
-    says(&json!({"when": code}), "rule 2: then: is missing: it says what is done");
+    says(&json!({"when": code}), "rule 2: then: is required: the action");
     says(&json!({"when": code, "then": 5}), "rule 2: then: must be a string such as \"snooze 5m\"");
     says(&json!("dead"), "rule 2: must be a table with `when` and `then`");
     says(
@@ -128,11 +128,11 @@ fn a_rule_that_cannot_work_is_told_too() {
     let code = json!({"code": "b"});
     says(
         &json!({"when": code, "then": "snooze 5m", "sticky": true}),
-        "rule 2: sticky: only a retry can stay with its holder, and this is `snooze 5m`",
+        "rule 2: sticky: applies only to retry, not to `snooze 5m`",
     );
     says(
         &json!({"when": code, "then": "retry 2h"}),
-        "rule 2: then: `retry 2h` is longer than retry_after_max, which is 1h",
+        "rule 2: then: `retry 2h` is longer than retry_after_max (1h)",
     );
     says(
         &json!({"when": code, "then": "retry x1"}),

@@ -39,7 +39,7 @@ async fn a_dead_letter_is_told_once_with_what_a_person_needs() -> Tested {
         (notice.attributes["category"].as_str(), &*notice.attributes["key"]),
         ("io", "order-17")
     );
-    let expected = format!("job {job} of work is dead after 1 attempt: no attempt was left");
+    let expected = format!("job {job} of work is dead after 1 attempt: no attempts left");
     assert_eq!(notice.text, expected);
     assert!((1_700_000_000_000..1_700_000_300_000).contains(&notice.at.as_millis()));
     let counts = counts(&engine);
@@ -108,7 +108,7 @@ async fn ten_thousand_dead_letters_are_fifty_messages_and_a_summary() -> Tested 
     let told = person.told();
     assert_eq!((told.len(), person.of(Event::DeadLetter).len()), (51, 50));
     assert_eq!((told[50].event, told[50].more), (Event::Summary, Some(9_950)));
-    assert_eq!(told[50].text, "and 9950 more within 30s: 9950 dead_letter of work");
+    assert_eq!(told[50].text, "and 9950 more in 30s: 9950 dead_letter of work");
     let counts = counts(&engine);
     assert_eq!((counts.offered, counts.sent, counts.suppressed), (10_000, 50, 9_950));
     assert_eq!((counts.failed, counts.summaries, counts.waiting()), (0, 1, 0));

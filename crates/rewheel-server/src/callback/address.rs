@@ -57,7 +57,7 @@ impl Allow {
     /// assert!(allow.check("1.1.1.1".parse()?).is_ok());
     /// assert_eq!(
     ///     allow.check("169.254.169.254".parse()?).unwrap_err().to_string(),
-    ///     "169.254.169.254 is refused (link-local): list it in `allow` if it is meant",
+    ///     "callbacks to 169.254.169.254 are not allowed (link-local): add it to `callback.allow` if this is intended",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

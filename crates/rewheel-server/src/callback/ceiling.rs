@@ -179,7 +179,7 @@ mod tests {
             ["0.0.0.0/0", "::/0", "10.0.0.0/7", "192.168.0.0/16", "127.0.0.1/32", "::ffff:0:0/96"]
         {
             let why = limits.check(&bad.parse().unwrap()).unwrap_err();
-            assert!(why.contains("not within server.callback_allow"), "{bad}: {why}");
+            assert!(why.contains("not in server.callback_allow"), "{bad}: {why}");
         }
         assert!(Ceiling::default().check(&"10.0.0.0/8".parse().unwrap()).is_err());
     }

@@ -125,7 +125,11 @@ fn a_mistake_in_the_file_is_named_with_its_line() {
     }
     let variable = "REWHEEL__SERVER__LIMITS__REQUESTS_MAX";
     check("", &[(variable, "0")], &format!("{variable}: server.limits.requests_max: must be 1"));
-    check("[store]\npool_max = 4", &[], "rewheel.toml:2: store.pool_max: only a server");
+    check(
+        "[store]\npool_max = 4",
+        &[],
+        "rewheel.toml:2: store.pool_max: applies only to database servers",
+    );
     let server = "[store]\nurl = \"postgres://h/d\"\npool_max = 1";
     check(server, &[], "rewheel.toml:3: store.pool_max: must be 2 to 1000");
     check("[server", &[], "rewheel.toml:1");
@@ -141,7 +145,7 @@ fn a_mistake_in_a_kind_is_named_with_its_line() {
     check(
         "\n[kinds.Charge]",
         &[],
-        "rewheel.toml:2: kinds.Charge: `Charge` cannot be a kind: it must",
+        "rewheel.toml:2: kinds.Charge: `Charge` is not a valid kind name: it must",
     );
     let ratio = "[kinds.a]\nretry_budget = { ratio = 3 }";
     check(ratio, &[], "rewheel.toml:2: kinds.a.retry_budget.ratio: must be 0 to 1");
@@ -163,13 +167,17 @@ fn an_admin_token_is_taken_from_the_environment_or_a_file_and_never_shown() {
     assert!(!format!("{config:?}").contains("0123"), "{config:?}");
 
     let file = format!("[server]\nadmin_token = \"{secret}\"");
-    check(&file, &[], "rewheel.toml:2: server.admin_token: does not belong into a file");
+    check(&file, &[], "rewheel.toml:2: server.admin_token: must not be in the config file");
     check(
         "[server]\nadmin_token_file = \"nowhere\"",
         &[],
-        "rewheel.toml:2: server.admin_token_file: nowhere cannot be read",
+        "rewheel.toml:2: server.admin_token_file: failed to read nowhere",
     );
-    check(&named, &[(variable, secret)], "rewheel.toml:2: server.admin_token_file: is said twice");
+    check(
+        &named,
+        &[(variable, secret)],
+        "rewheel.toml:2: server.admin_token_file: must not be set together",
+    );
     std::fs::write(&path, "hunter2").unwrap();
     for (text, env) in [
         ("", vec![(variable, "hunter2")]),
@@ -242,11 +250,11 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
     let place = "rewheel.toml:7: kinds.a.routes: rule 2: ";
     for (rule, why) in [
         ("then = \"snoze 5m\"", "then: `snoze 5m` is not one of retry, retry 30s"),
-        ("than = \"dead\"", "then: is missing"),
+        ("than = \"dead\"", "then: is required"),
         ("then = \"dead\"\nwhen = { kode = 1 }", "when: unknown key `kode`: the keys are category"),
         ("then = \"dead\"\nwhen = { status = \"999\" }", "status: `999`"),
         ("then = \"retry 2h\"", "then: `retry 2h` is longer than retry_after_max"),
-        ("then = \"dead\"\nsticky = true", "sticky: only a retry"),
+        ("then = \"dead\"\nsticky = true", "sticky: applies only to retry"),
     ] {
         check(&second(rule), &[], &format!("{place}{why}"));
     }
@@ -258,7 +266,7 @@ fn a_mistake_in_a_rule_is_named_with_its_number_and_line() {
 #[test]
 fn a_mistake_in_a_callback_is_named_with_its_line() {
     let text = "[kinds.a]\nrunner = \"callback\"";
-    check(text, &[], "rewheel.toml:1: kinds.a.callback: is missing");
+    check(text, &[], "rewheel.toml:1: kinds.a.callback: is required");
     let text = format!("{text}\n[kinds.a.callback]\nurl = \"http://10.0.0.1/\"");
     check(&text, &[], "rewheel.toml:4: kinds.a.callback.url: ");
 }
@@ -302,7 +310,7 @@ fn a_mistake_in_the_environment_is_named_with_its_variable() {
 fn a_file_that_is_not_there_is_an_error() {
     let error = Config::load(Some(Path::new("/nowhere/rewheel.toml")), std::iter::empty());
     let error = error.unwrap_err().to_string();
-    assert!(error.starts_with("/nowhere/rewheel.toml: cannot be read"), "{error}");
+    assert!(error.starts_with("/nowhere/rewheel.toml: failed to read the file"), "{error}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
             None => format!("an attempt failed; {waiting} as the callee asked"),
         },
         Because::Snooze => snoozed(job, attempts),
-        Because::Parked => "its kind is parked: nobody claims it until a probe succeeds".to_owned(),
+        Because::Parked => "its kind is parked: it waits until a probe succeeds".to_owned(),
         Because::RateLimit => "a rate limit had no room for it: it waits for its turn".to_owned(),
         Because::RetryBudget => {
             let why = match wait {

@@ -20,9 +20,9 @@ fn a_meter_is_what_prometheus_reads() {
         reading("rewheel.places", &[], Value::Count(256)),
         reading("rewheel.notices", &["a\"b\\c\nd", "sent"], Value::Count(7)),
     ]);
-    let expected = "# HELP rewheel_places Attempts that may run at the same time here.\n\
+    let expected = "# HELP rewheel_places Maximum number of concurrent attempts on this node.\n\
         # TYPE rewheel_places gauge\nrewheel_places 256\n\
-        # HELP rewheel_notices_total Notices of this engine, by what became of them: sent, \
+        # HELP rewheel_notices_total Notifications of this node by outcome: sent, \
         suppressed, failed.\n# TYPE rewheel_notices_total counter\n\
         rewheel_notices_total{notifier=\"a\\\"b\\\\c\\nd\",outcome=\"sent\"} 7\n";
     assert_eq!(text, expected);

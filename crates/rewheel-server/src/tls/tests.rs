@@ -126,19 +126,19 @@ fn check(folder: &Path, why: &str) {
 fn a_file_that_is_of_no_use_is_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    check(folder, "cert.pem: cannot be read: No such file");
+    check(folder, "cert.pem: failed to read the file: No such file");
     write(folder);
     let good = std::fs::read(folder.join("cert.pem")).unwrap();
     let key = std::fs::read(folder.join("key.pem")).unwrap();
     assert_eq!(CertificateDer::pem_slice_iter(&good).count(), 1);
     std::fs::write(folder.join("cert.pem"), "hello").unwrap();
-    check(folder, "cert.pem: has no certificate");
+    check(folder, "cert.pem: contains no certificate");
     std::fs::write(folder.join("cert.pem"), "-----BEGIN CERTIFICATE-----\n!\n").unwrap();
-    check(folder, "cert.pem: is no PEM");
+    check(folder, "cert.pem: is not valid PEM");
     std::fs::write(folder.join("cert.pem"), &good).unwrap();
     std::fs::write(folder.join("key.pem"), &good).unwrap();
-    check(folder, "key.pem: has no private key");
+    check(folder, "key.pem: contains no private key");
     write(folder);
     std::fs::write(folder.join("key.pem"), key).unwrap();
-    check(folder, "key.pem: does not go with");
+    check(folder, "key.pem: does not match");
 }

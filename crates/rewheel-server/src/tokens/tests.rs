@@ -27,20 +27,28 @@ fn check(body: &str, field: &str, why: &str) {
 
 #[test]
 fn a_mistake_is_named() {
-    check(r#"{"roles":["read"]}"#, "/name", "is missing");
+    check(r#"{"roles":["read"]}"#, "/name", "is required");
     check(r#"{"name":"A b","roles":["read"]}"#, "/name", "must be 1 to 64");
     check(r#"{"name":"config","roles":["read"]}"#, "/name", "must not be `config`");
-    check(r#"{"name":"a"}"#, "/roles", "is missing");
-    check(r#"{"name":"a","roles":[]}"#, "/roles", "is missing");
+    check(r#"{"name":"a"}"#, "/roles", "is required");
+    check(r#"{"name":"a","roles":[]}"#, "/roles", "is required");
     check(r#"{"name":"a","roles":["root"]}"#, "/roles", "`root` is not a role");
-    check(r#"{"name":"a","roles":["admin"],"tenant":"shop"}"#, "/tenant", "cannot be for a role");
-    check(r#"{"name":"a","roles":["work"],"tenant":"shop"}"#, "/tenant", "cannot be for a role");
+    check(
+        r#"{"name":"a","roles":["admin"],"tenant":"shop"}"#,
+        "/tenant",
+        "cannot be combined with the role",
+    );
+    check(
+        r#"{"name":"a","roles":["work"],"tenant":"shop"}"#,
+        "/tenant",
+        "cannot be combined with the role",
+    );
     check(r#"{"name":"a","roles":["read"],"expires_in":"soon"}"#, "/expires_in", "`soon`");
     check(r#"{"name":"a","roles":["read"],"expires_in":"0s"}"#, "/expires_in", "must be longer");
     check(r#"{"name":"a","roles":["read"],"role":"admin"}"#, "/role", "is unknown");
     let both =
         r#"{"name":"a","roles":["read"],"expires_in":"1d","expires":"2030-01-01T00:00:00Z"}"#;
-    check(both, "/expires_in", "says it twice");
+    check(both, "/expires_in", "cannot be combined with `expires`");
 }
 
 #[test]

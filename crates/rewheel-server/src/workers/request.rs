@@ -130,7 +130,7 @@ impl ExtendRequest {
         let holder = holder(&mut fields);
         for name in ["id", "fence", "timeout"] {
             if !fields.has(name) {
-                fields.wrong(name, "is missing");
+                fields.wrong(name, "is required");
             }
         }
         let (job, fence) = lease(&mut fields);
@@ -155,7 +155,7 @@ impl CheckpointRequest {
         let holder = holder(&mut fields);
         for name in ["id", "fence", "payload"] {
             if !fields.has(name) {
-                fields.wrong(name, "is missing");
+                fields.wrong(name, "is required");
             }
         }
         let (job, fence) = lease(&mut fields);
@@ -226,7 +226,7 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
     let mut fields = Fields::read(text, at, &RESULT_FIELDS)?;
     for name in ["id", "fence", "verdict"] {
         if !fields.has(name) {
-            fields.wrong(name, "is missing");
+            fields.wrong(name, "is required");
         }
     }
     let (job, fence) = lease(&mut fields);

@@ -82,7 +82,7 @@ async fn a_disk_that_fills_up_is_told_in_time() {
             (&json!("degraded"), &json!("degraded"))
         );
         assert!(
-            disk["message"].as_str().is_some_and(|text| text.contains("MiB are free, fewer than")),
+            disk["message"].as_str().is_some_and(|text| text.contains("MiB are free, less than")),
             "{disk}"
         );
     })

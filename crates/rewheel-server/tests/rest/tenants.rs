@@ -24,7 +24,7 @@ async fn a_full_tenant_is_throttled() {
             (full.headers["retry-after"].to_str().unwrap(), full.blamed()),
             ("1", vec!["/tenant"])
         );
-        assert_eq!(full.body["detail"], "tenant `acme` may have 2 live jobs, and has");
+        assert_eq!(full.body["detail"], "tenant `acme` is at its limit of 2 live jobs");
         // What is known needs no room, and others have their own.
         let body = r#"{"kind":"mail","payload":{"to":"a"},"tenant":"acme","key":"k"}"#;
         let known = api.post("/v1/jobs", body).await;

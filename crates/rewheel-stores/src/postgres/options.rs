@@ -196,13 +196,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (setting, named) in [
-            ("schema=A", "a schema is"),
-            ("schema=a;drop", "a schema is"),
-            ("schema=", "a schema is"),
-            ("pool_max=0", "pool_max is"),
-            ("pool_max=x", "pool_max is"),
-            ("statement_timeout=0s", "statement_timeout is"),
-            ("pooler=session", "pooler is"),
+            ("schema=A", "schema must be"),
+            ("schema=a;drop", "schema must be"),
+            ("schema=", "schema must be"),
+            ("pool_max=0", "pool_max must be"),
+            ("pool_max=x", "pool_max must be"),
+            ("statement_timeout=0s", "statement_timeout must be"),
+            ("pooler=session", "pooler must be"),
             ("sslmode=maybe", "sslmode"),
             ("unknown=1", "unknown"),
         ] {

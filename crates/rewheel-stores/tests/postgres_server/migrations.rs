@@ -68,7 +68,7 @@ async fn a_user_who_may_not_create_a_schema_is_told_so() {
     let error = PostgresStore::open(&url).await.expect_err("no right");
     drop_user(&schema, &user).await;
     assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
-    assert!(told(&error).contains("own the schema"), "{}", told(&error));
+    assert!(told(&error).contains("own Rewheel's schema"), "{}", told(&error));
 }
 
 #[tokio::test]

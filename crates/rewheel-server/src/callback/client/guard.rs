@@ -93,7 +93,7 @@ async fn refusal(url: &str, clients: &Clients) -> Option<String> {
     let runner = CallbackRunner::new(kind, callback, clients).unwrap();
     let report = runner.call(&job(None, b"{}"), 1, seconds(5), 0, &CancelToken::new()).await;
     let Report::Failed { failure, .. } = report else { return None };
-    let is_refused = failure.message().contains("is refused");
+    let is_refused = failure.message().contains("are not allowed");
     is_refused.then(|| failure.message().to_owned())
 }
 

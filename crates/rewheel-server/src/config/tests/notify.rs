@@ -73,10 +73,13 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     check_route("to = \"pigeon\"", "4: notify.route.1.to: unknown variant `pigeon`, expected");
     check_route("url = \"https://a.example\"", "3: notify.route.1: missing field `to`");
     check_route("to = \"log\"\nevents = [1]", "5: notify.route.1.events.0: invalid type");
-    check_route("to = \"slack\"", "3: notify.route.1.url: is missing: `slack` needs one");
-    check_route("to = \"log\"\nurl = \"https://a\"", "5: notify.route.1.url: the log has none");
+    check_route("to = \"slack\"", "3: notify.route.1.url: is required for `slack`");
+    check_route(
+        "to = \"log\"\nurl = \"https://a\"",
+        "5: notify.route.1.url: does not apply to the log",
+    );
     check_route("to = \"slack\"\nurl = \"ftp://a\"", "5: notify.route.1.url: must begin with http");
-    check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: has a space");
+    check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: contains a space");
     let slack = "to = \"slack\"\nurl = \"https://a.example\"";
     check_route(&format!("{slack}\nsecrets = [\"s\"]"), "6: notify.route.1.secrets: slack signs");
     check_route(
@@ -94,7 +97,7 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     );
     check_route(
         &format!("{slack}\nkinds = [\"Mail\"]"),
-        "6: notify.route.1.kinds: `Mail` cannot be one: it must",
+        "6: notify.route.1.kinds: `Mail` is not valid: it must",
     );
     check_route(
         "to = \"slack\"\nurl = \"https://${REWHEEL_TEST_NOT_SET}/\"",

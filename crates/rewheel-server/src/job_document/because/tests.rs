@@ -56,25 +56,25 @@ fn every_reason_has_its_sentence() {
             Because::RetryAfter => check(
                 because,
                 &[timeout.clone(), throttled.clone()],
-                "attempt 2 was throttled with 429; asked to wait, and waiting 30s",
+                "attempt 2 was throttled with 429; the callee asked to wait, waiting 30s",
             ),
             Because::Snooze => {
                 check(
                     because,
                     std::slice::from_ref(&conflict),
-                    "attempt 1 was rejected with 409; snoozed for 5m, which uses up no attempt",
+                    "attempt 1 was rejected with 409; snoozed for 5m, which does not count as an attempt",
                 );
                 check(
                     because,
                     std::slice::from_ref(&stopped),
-                    "attempt 3 was cut short; it does not count, and runs again",
+                    "attempt 3 was interrupted; it does not count and runs again",
                 );
                 check(because, &[], "its runner snoozed it; no attempt was counted");
             }
             Because::Parked => check(
                 because,
                 std::slice::from_ref(&timeout),
-                "its kind is parked: nobody claims it until a probe succeeds",
+                "its kind is parked: it waits until a probe succeeds",
             ),
             Because::RateLimit => {
                 check(because, &[], "a rate limit had no room for it: it waits for its turn");
@@ -101,8 +101,8 @@ fn every_reason_has_its_sentence() {
 fn a_list_says_what_it_knows() {
     let timeout = after(failed(1, Category::Timeout, None, "retry"), millis(83));
     let says = |because| text(&due(because, std::slice::from_ref(&timeout)), Wait::Lasts, &[]);
-    assert_eq!(says(Because::Backoff), "attempt 1 timed out; waiting as its backoff says");
-    assert_eq!(says(Because::RetryAfter), "attempt 1 timed out; waiting as it was asked to");
+    assert_eq!(says(Because::Backoff), "attempt 1 timed out; waiting by its backoff");
+    assert_eq!(says(Because::RetryAfter), "attempt 1 timed out; waiting as the callee asked");
     let snoozed = "its runner snoozed it; no attempt was counted";
     assert_eq!(says(Because::Snooze), snoozed);
 }
@@ -116,10 +116,10 @@ fn a_job_that_ended_waited_for_the_attempt_before_its_last() {
     let shown = text(&dead, Wait::IsOver, &records);
     assert_eq!(shown, "attempt 1 timed out; waited 83ms");
     let listed = text(&dead, Wait::IsOver, &[]);
-    assert_eq!(listed, "an attempt failed; waited as its backoff says");
+    assert_eq!(listed, "an attempt failed; waited by its backoff");
     let asked = Job { because: Because::RetryAfter, ..dead };
     let listed = text(&asked, Wait::IsOver, &[]);
-    assert_eq!(listed, "an attempt failed; waited as it was asked to");
+    assert_eq!(listed, "an attempt failed; waited as the callee asked");
 }
 
 #[test]

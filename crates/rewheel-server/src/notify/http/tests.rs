@@ -116,9 +116,9 @@ fn a_webhook_gets_the_document_with_a_signature_of_it() {
 fn a_secret_that_cannot_be_one_is_refused_and_none_is_printed() {
     let refused = |to, secrets: &[&str]| signing(to, secrets).unwrap_err();
     assert!(refused(To::Webhook, &["hunter2"]).why.contains("whsec_"));
-    assert!(refused(To::Slack, &["hunter2"]).why.contains("slack signs nothing"));
+    assert!(refused(To::Slack, &["hunter2"]).why.contains("does not apply to slack"));
     assert!(refused(To::Feishu, &[""]).why.contains("is empty"));
-    assert!(refused(To::DingTalk, &["a", "b"]).why.contains("must be one"));
+    assert!(refused(To::DingTalk, &["a", "b"]).why.contains("must be a single secret"));
     assert_eq!(
         refused(To::Webhook, &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "x"]).index,
         Some(1)

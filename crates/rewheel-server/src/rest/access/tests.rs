@@ -159,7 +159,7 @@ async fn every_role_gets_what_it_is_for_on_every_route() {
             assert_eq!(is_let_in, may(*own, role), "{own} at {method} {path} got {status}");
             if !is_let_in {
                 assert_eq!(problem["code"], "forbidden");
-                let wanted = format!("this needs the role `{role}`; the token has {own}");
+                let wanted = format!("this request needs the role `{role}`; the token has {own}");
                 assert_eq!(problem["detail"], wanted);
             }
         }
@@ -179,7 +179,7 @@ async fn a_bound_token_gets_its_tenants_jobs_on_every_route() {
         // A token that is bound cannot have these two roles.
         if !["admin", "work"].contains(&role) && !is_let_in {
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.contains("this token is for `shop` only"), "{detail}");
+            assert!(detail.contains("this token is limited to tenant `shop`"), "{detail}");
         }
         if let Some(parameter) =
             what.strip_prefix("one job: `").map(|one| one.trim_end_matches('`'))

@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(judge(600 * mib, 512 * mib).state, HealthState::Ok);
         let little = judge(100 * mib, 512 * mib);
         assert_eq!(little.state, HealthState::Degraded);
-        assert!(little.message.starts_with("100 MiB are free, fewer than 512 MiB"), "{little:?}");
+        assert!(little.message.starts_with("100 MiB are free, less than 512 MiB"), "{little:?}");
     }
 
     #[test]
