@@ -151,7 +151,7 @@ mod tests {
             json!({"holder": "h"}),
             "waits on holder h until 2026-01-02T03:04:06.000Z: attempt 1 timed out; waiting 1s",
         );
-        check("leased", json!({"holder": "h", "attempt": 2}), "runs attempt 2 of 8 at holder h");
+        check("leased", json!({"holder": "h", "attempt": 2}), "running attempt 2 of 8 on holder h");
         let handler = "paused by its handler; waits until an operator resumes it";
         check("paused", json!({}), handler);
         let by_rule =
@@ -209,7 +209,7 @@ mod tests {
     fn an_attempt_that_does_not_count_does_not_hide_that_the_job_runs() {
         let snoozed = attempt("snooze");
         let more = |attempt: u32| json!({"holder": "h", "attempt": attempt, "attempts": snoozed});
-        check("leased", more(1), "runs attempt 1 of 8 at holder h");
+        check("leased", more(1), "running attempt 1 of 8 on holder h");
         assert!(sentence(&job("leased", more(0))).starts_with("waits on holder h until"));
     }
 

@@ -138,7 +138,7 @@ fn mistakes_have_their_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
     let alone = run(folder.path(), &["kinds", "--server", "http://127.0.0.1:1"]);
     assert_eq!(alone.code, 7, "{alone:?}");
-    assert!(alone.err.contains("hint: `rewheel serve` starts one"));
+    assert!(alone.err.contains("hint: start one with `rewheel serve`"));
     assert_eq!(run(folder.path(), &["kinds", "--server", "nonsense"]).code, 2);
     let scheme = served.url.replace("http://", "https://");
     let scheme = run(folder.path(), &["kinds", "--server", &scheme]);

@@ -20,7 +20,7 @@ fn a_mistake_is_told_by_key_and_line() {
     }
     let ran = run(folder.path(), &["config", "check", "--config", "other.toml"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.starts_with("error: other.toml: cannot be read"), "{}", ran.err);
+    assert!(ran.err.starts_with("error: other.toml: failed to read the file"), "{}", ran.err);
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn no_route_and_a_bad_route_are_mistakes_of_the_config() {
     let bad = run("[[notify.route]]\nto = \"slack\"\n", &["notify", "test"]);
     assert_eq!(bad.status.code(), Some(2));
     let error = text(&bad.stderr);
-    assert!(error.starts_with("error: rewheel.toml:1: notify.route.0.url: is missing"), "{error}");
+    assert!(error.starts_with("error: rewheel.toml:1: notify.route.0.url: is required"), "{error}");
 }
 
 /// A server whose jobs of the kind `hook` are dead after one attempt; it ends however the test ends.

@@ -159,7 +159,7 @@ async fn mend(shell: &Shell, mended: &AtomicUsize) {
         shell.done(&["jobs", "edit", &id, "--payload", r#"{"order":19}"#, "--priority", "9"]);
     assert_eq!(edited, format!("{id} dead"));
     let (code, _, err) = shell.run(&["jobs", "edit", &id, "--priority", "1", "--if-version", "1"]);
-    assert!(code == 6 && err.contains("by now"), "{err}");
+    assert!(code == 6 && err.contains("it is now at version 3"), "{err}");
     let out = shell.done(&["incidents", "redrive", incident, "--dry-run"]);
     assert!(out.starts_with("1 jobs would be changed"), "{out}");
     mended.store(1, Ordering::SeqCst);

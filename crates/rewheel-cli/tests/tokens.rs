@@ -133,7 +133,7 @@ fn the_first_token_comes_from_the_store_and_the_others_from_a_server() {
     let shop = made["token"].as_str().unwrap();
     assert_eq!(served.run(Some(shop), &["jobs", "list"]).code, 0);
     let refused = served.run(Some(shop), &["kinds"]);
-    assert!(refused.code == 4 && refused.err.contains("for `shop` only"), "{refused:?}");
+    assert!(refused.code == 4 && refused.err.contains("limited to tenant `shop`"), "{refused:?}");
     let listed = served.run(Some(admin), &["token", "list"]).out;
     assert!(listed.contains("submit,read") && !listed.contains(shop), "{listed}");
     assert_eq!(served.run(Some(admin), &["token", "revoke", "nobody"]).code, 5);
@@ -259,7 +259,7 @@ fn a_server_proves_itself_by_its_certificate() {
     let trusting = served.run(None, &["stats", "--ca", "server.pem"]);
     assert_eq!(trusting.code, 0, "{trusting:?}");
     let none = served.run(None, &["stats", "--ca", "rewheel.toml"]);
-    assert!(none.code == 2 && none.err.contains("--ca rewheel.toml: has no cert"), "{none:?}");
+    assert!(none.code == 2 && none.err.contains("--ca rewheel.toml: contains no cert"), "{none:?}");
     // A new one is taken up without a restart.
     let old = std::fs::read(served.folder.path().join("server.pem")).unwrap();
     std::fs::write(served.folder.path().join("old.pem"), old).unwrap();
@@ -274,5 +274,5 @@ fn a_server_proves_itself_by_its_certificate() {
     std::fs::write(folder.path().join("server.key"), "secret").unwrap();
     let bad = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(bad.code, 2);
-    assert!(bad.err.starts_with("error: server.tls: server.key: has no private key"), "{bad:?}");
+    assert!(bad.err.starts_with("error: server.tls: server.key: contains no private key"), "{bad:?}");
 }

@@ -338,7 +338,7 @@ async fn a_damaged_file_says_so_and_what_to_do() -> Tested {
         }
     };
     assert!(matches!(error, StoreError::Broken { .. }), "{error:?}");
-    assert!(error.to_string().contains("is corrupt: stop every process"), "{error}");
+    assert!(error.to_string().contains("is damaged: stop every process"), "{error}");
     Ok(())
 }
 

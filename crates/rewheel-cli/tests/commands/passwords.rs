@@ -58,7 +58,7 @@ fn of_a_store_whose_url_is_wrong() {
     for (url, shown) in [
         ("postgres://u:hunter2@/shop", "`postgres://***@/shop`: it has no host"),
         ("postgres://u:hunter2", "invalid value for option"),
-        ("postgres://u:pw@h/d?schema=A;password=hunter2", "`schema=***`: a schema is"),
+        ("postgres://u:pw@h/d?schema=A;password=hunter2", "`schema=***`: schema must be"),
         ("postgres://h/d?passwrod=hunter2", "unknown option `passwrod`"),
         ("postgres:/u:hunter2@h/d", "`***@h/d` is not the URL of a store"),
         ("host=h password=hunter2", "`***` is not the URL of a store"),
@@ -92,7 +92,7 @@ fn of_a_server() {
     for (url, code, shown) in [
         ("http://u:hunter2@127.0.0.1:1", 7, "cannot connect to the server http://***@127.0.0.1:1"),
         ("http://hunter2@127.0.0.1:1", 7, "cannot connect to the server http://***@127.0.0.1:1"),
-        ("https://u:hunter2@127.0.0.1:1/a", 7, "the server https://***@127.0.0.1:1/a cannot"),
+        ("https://u:hunter2@127.0.0.1:1/a", 7, "cannot connect to the server https://***@127.0.0.1:1/a"),
         ("htp://u:hunter2@h", 2, "--server htp://***@h: must be an http or https URL"),
         ("http://u:hunter2/@h", 2, "--server http://***@h: "),
         ("http://u:hunter2", 2, "--server http://u:***: "),

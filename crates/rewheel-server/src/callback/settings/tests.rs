@@ -73,7 +73,7 @@ fn a_wrong_value_is_named_with_its_field() {
         "headers.a: environment variable",
     );
     refuse(with("headers", json!({"a b": "c"})), "headers.a b: is not the name of a header");
-    refuse(with("headers", json!({"a": "b\r\nc: d"})), "headers.a: has a character");
+    refuse(with("headers", json!({"a": "b\r\nc: d"})), "headers.a: contains a character");
     refuse(with("headers", json!({"Host": "a"})), "headers.Host: cannot be set");
     refuse(with("headers", json!({"webhook-id": "a"})), "headers.webhook-id: cannot be set");
     refuse(with("headers", json!({"Rewheel-Fence": "9"})), "headers.Rewheel-Fence: cannot be set");

@@ -81,7 +81,7 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     check_route("to = \"slack\"\nurl = \"ftp://a\"", "5: notify.route.1.url: must begin with http");
     check_route("to = \"slack\"\nurl = \"a b\"", "5: notify.route.1.url: contains a space");
     let slack = "to = \"slack\"\nurl = \"https://a.example\"";
-    check_route(&format!("{slack}\nsecrets = [\"s\"]"), "6: notify.route.1.secrets: slack signs");
+    check_route(&format!("{slack}\nsecrets = [\"s\"]"), "6: notify.route.1.secrets: does not apply to slack");
     check_route(
         "to = \"webhook\"\nurl = \"https://a.example\"\nsecrets = [\"s\"]",
         "6: notify.route.1.secrets.0: must be `whsec_` or `whsk_` and base64",
