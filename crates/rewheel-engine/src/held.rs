@@ -25,6 +25,8 @@ struct Seen {
     now: Timestamp,
     /// Whether any worker is connected.
     has_workers: bool,
+    /// Whether another engine is alive. It may run kinds that this one does not.
+    has_others: bool,
     limits: Vec<(FleetLimit, Option<LimitWait>)>,
 }
 
@@ -54,21 +56,27 @@ impl Engine {
     pub async fn held(&self, jobs: &[&Job], now: Timestamp) -> Answer<Vec<Option<HeldJob>>> {
         let shared = self.shared();
         let mut limits = Vec::new();
-        let mut for_workers = false;
+        let (mut for_workers, mut for_others) = (false, false);
         let is_due = |job: &&&Job| matches!(job.status, Status::Scheduled) && job.due <= now;
         for job in jobs.iter().filter(is_due) {
             limited::add(&mut limits, &job.lane, shared.admission.fleet_rules(&job.lane));
-            for_workers |= shared.kind(&job.lane.kind).is_some_and(|kind| kind.is_for_workers());
+            let kind = shared.kind(&job.lane.kind);
+            for_workers |= kind.as_ref().is_some_and(|kind| kind.is_for_workers());
+            for_others |= kind.is_none_or(|kind| kind.runner.is_none());
         }
         let waits = match limits.is_empty() {
             true => Vec::new(),
             false => shared.store.limit_waits(&limits).await?,
         };
-        let has_workers = for_workers && {
-            let holders = shared.store.holders().await?;
-            holders.iter().any(|one| one.died.is_none() && one.role != Role::Engine)
+        let mut holders = match for_workers || for_others {
+            true => shared.store.holders().await?,
+            false => Vec::new(),
         };
-        let seen = Seen { now, has_workers, limits: limits.into_iter().zip(waits).collect() };
+        holders.retain(|one| one.died.is_none() && one.id != shared.holder());
+        let has_workers = holders.iter().any(|one| one.role != Role::Engine);
+        let has_others = holders.iter().any(|one| one.role == Role::Engine);
+        let limits = limits.into_iter().zip(waits).collect();
+        let seen = Seen { now, has_workers, has_others, limits };
         Ok(jobs.iter().map(|job| self.held_one(job, &seen)).collect())
     }
 
@@ -86,7 +94,11 @@ impl Engine {
         }
         let kind = self.shared().kind(&job.lane.kind);
         let Some(kind) = kind.filter(|kind| kind.runner.is_some() || kind.is_for_workers()) else {
-            return Some(held(HeldBecause::NoRunner, None, "no node runs its kind"));
+            let text = match seen.has_others {
+                true => "this node does not run its kind; another node may",
+                false => "no node runs its kind",
+            };
+            return Some(held(HeldBecause::NoRunner, None, text));
         };
         let by_kind = of_kind(&kind);
         if by_kind.is_some() {

@@ -113,11 +113,8 @@ impl Shared {
 
     /// Reads the kinds from the store.
     pub(crate) async fn read_kinds(&self) -> Answer<()> {
-        let asked = self.clock.now();
-        if let Some(kinds) = self.kinds.read.refresh(&*self.store).await? {
-            self.learn(&kinds, asked);
-        }
-        Ok(())
+        let learn = |kinds: &[Kind], asked| self.learn(kinds, asked);
+        self.kinds.read.refresh(&*self.store, &self.clock, learn).await
     }
 
     /// Takes the kinds as the store has them, asked at a moment. Settings that this version cannot read leave the kind

@@ -4,11 +4,14 @@
 mod still;
 
 use self::still::store;
-use rewheel::{millis, seconds};
-use rewheel_core::store::{Change, Store, What};
-use rewheel_core::{Actor, JobId, KindChange, KindName, Report, WorkerOwner};
+use rewheel::{Backoff, Category, millis, seconds};
+use rewheel_core::store::{Change, Filter, PageRequest, Store, What};
+use rewheel_core::{
+    Actor, Because, Failure, Job, JobId, KindChange, KindName, Report, WorkerOwner,
+};
 use rewheel_engine::{
-    Engine, EngineSettings, HeldBecause, HeldJob, KindSettings, RunnerKind, TenantSettings,
+    BudgetSettings, Engine, EngineSettings, HeldBecause, HeldJob, KindSettings, RunnerKind,
+    TenantSettings,
 };
 use std::sync::Arc;
 
@@ -125,5 +128,60 @@ async fn no_worker_is_there() -> Tested {
     assert_eq!(reason(held(&engine, job).await?.as_ref()), Some(HeldBecause::NoRunner));
     engine.worker_joins("w", WorkerOwner::NoToken).await?;
     assert_eq!(held(&engine, job).await?, None);
+    Ok(())
+}
+
+/// Lists the jobs that wait for a retry budget.
+async fn put_off(engine: &Engine) -> Result<Vec<Job>, Box<dyn std::error::Error>> {
+    let page = PageRequest { limit: 100, scan_max: 1_000, cursor: None };
+    let jobs = engine.store().list(&Filter::default(), &page).await?.items;
+    Ok(jobs.into_iter().filter(|job| job.because == Because::RetryBudget).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_budget_is_used_up() -> Tested {
+    let budget = BudgetSettings { ratio: 0.0, floor: "1/m".parse()? };
+    let settings = KindSettings {
+        retry_budget: Some(budget),
+        backoff: Backoff::fixed(millis(10)),
+        attempts_max: 100,
+        ..KindSettings::default()
+    };
+    let failure = || Failure::new(Category::Io, None, "connection refused");
+    let engine = Engine::builder(Arc::new(store()) as Arc<dyn Store>)
+        .kind("pay", settings)
+        .raw_handler("pay", move |_| async move { Report::retry(failure()) })
+        .start()
+        .await?;
+    for _ in 0..50 {
+        engine.submit_raw("pay", Vec::new()).await?;
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..200 {
+        tokio::time::sleep(millis(100)).await;
+        waiting = put_off(&engine).await?;
+        if !waiting.is_empty() {
+            break;
+        }
+    }
+    let job = waiting.first().ok_or("no retry was put off")?;
+    let now = engine.store().now().await?;
+    let held = engine.held(&[job], now).await?.remove(0).ok_or("it waits")?;
+    assert_eq!((held.because, held.until), (HeldBecause::Budget, Some(job.due)));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_node_may_run_its_kind() -> Tested {
+    let store: Arc<dyn Store> = Arc::new(store());
+    let alone = Engine::builder(Arc::clone(&store)).kind("pay", KindSettings::default());
+    let alone = alone.start().await?;
+    let job = alone.submit_raw("pay", Vec::new()).await?.id;
+    let text = held(&alone, job).await?.map(|held| held.text);
+    assert_eq!(text.as_deref(), Some("no node runs its kind"));
+    let other = Engine::builder(store).start().await?;
+    let text = held(&alone, job).await?.map(|held| held.text);
+    assert_eq!(text.as_deref(), Some("this node does not run its kind; another node may"));
+    drop(other);
     Ok(())
 }

@@ -68,6 +68,12 @@ async fn a_settle_passes_over_it() {
 }
 
 #[tokio::test]
+async fn a_lane_hides_no_lanes_behind_it() {
+    let store = Damaged::open().await;
+    cases::a_lane_hides_no_lanes_behind_it(&store.subject, async |sql| store.run(sql).await).await;
+}
+
+#[tokio::test]
 async fn a_dead_letter_is_announced_without_it() {
     let store = Damaged::open().await;
     cases::a_dead_letter_is_announced_without_it(&store.subject, async |sql| store.run(sql).await)

@@ -5,6 +5,7 @@ use super::bucket::{self, Bucket};
 use super::budget::Budget;
 use super::health::Health;
 use super::load::Load;
+use super::remote::Recovery;
 use crate::rate::Rate;
 use crate::settings::KindSettings;
 use rewheel::{BreakerState, Clock, Moment, Random};
@@ -56,6 +57,8 @@ pub(super) struct KindState {
     pub(super) full: Option<Full>,
     /// Whether a worker may take the right to probe.
     pub(super) is_probe_due: bool,
+    /// Attempts of workers while it recovers.
+    pub(super) recovery: Recovery,
 }
 
 /// When a kind was full, so that its jobs went back.
@@ -131,6 +134,7 @@ impl KindState {
             failure_ratio: 0.0,
             full: None,
             is_probe_due: false,
+            recovery: Recovery::default(),
         }
     }
 
@@ -247,17 +251,20 @@ impl KindState {
         if self.load.only_old_runs() { room.max(usize::from(self.load.fresh() == 0)) } else { room }
     }
 
-    /// Returns whether a worker must be asked what it has: the kind recovers, or has a limit for each worker.
-    pub(super) fn counts_workers(&self, worker: HolderId) -> bool {
+    /// Returns whether a claim must count what a worker has: the kind has a limit for each worker.
+    pub(super) const fn counts_workers(&self) -> bool {
         self.concurrency_max.is_some()
-            || self.load.is_ramping()
-            || self.condition(worker) == Condition::Probing
     }
 
-    /// Returns how many jobs of it a worker may claim that has so many.
-    pub(super) fn worker_room(&self, has: usize) -> usize {
+    /// Returns how many jobs of it a worker may claim that has so many. The ramp holds for all workers of this engine together.
+    pub(super) fn worker_room(&mut self, has: usize, now: Moment) -> usize {
         let own = self.concurrency_max.unwrap_or(usize::MAX).saturating_sub(has);
-        own.min(self.load.ramp().unwrap_or(usize::MAX).saturating_sub(has))
+        own.min(self.load.ramp().map_or(usize::MAX, |ramp| self.recovery.room(ramp, now)))
+    }
+
+    /// Returns whether its breaker is half open, or its dependency was down a moment ago.
+    pub(super) fn is_recovering(&self) -> bool {
+        self.load.is_ramping() || self.is_suspected() == Some(BreakerState::HalfOpen)
     }
 
     /// Returns why an attempt may not begin, as far as the kind alone is concerned.

@@ -4,8 +4,11 @@
 use super::Admission;
 use super::answer::{Ask, Held, HeldBecause};
 use super::budget::Budget;
-use super::kind::{Condition, Evidence, FleetRule};
+use super::kind::{Condition, Evidence, FleetRule, KindState};
+use rewheel::Moment;
 use rewheel_core::{Failure, HolderId, KindName, Lane};
+use std::collections::VecDeque;
+use std::time::Duration;
 
 /// What a worker may claim of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +18,34 @@ pub(crate) struct WorkerGrant {
     pub(crate) is_probe: bool,
     /// Limits over the fleet: of its kind and of its tenant.
     pub(crate) fleet: [FleetRule; 2],
+}
+
+/// Attempts that workers started while their kind recovers from an outage. One counts until it is settled here, or for
+/// [`Recovery::LAPSE`]: another node may settle it, or its worker may die.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    starts: VecDeque<Moment>,
+}
+
+impl Recovery {
+    /// How long an attempt counts that is not settled. Recovery goes on without its result.
+    pub(super) const LAPSE: Duration = Duration::from_secs(10);
+
+    /// Returns how many more attempts may start, where `most` may run.
+    pub(super) fn room(&mut self, most: usize, now: Moment) -> usize {
+        while self.starts.front().is_some_and(|start| now.since(*start) >= Self::LAPSE) {
+            self.starts.pop_front();
+        }
+        most.saturating_sub(self.starts.len())
+    }
+
+    fn start(&mut self, attempts: usize, now: Moment) {
+        self.starts.extend(std::iter::repeat_n(now, attempts));
+    }
+
+    fn end(&mut self, attempts: usize) {
+        self.starts.drain(..attempts.min(self.starts.len()));
+    }
 }
 
 /// How many jobs a worker has: of the kind and of the tenant of a lane.
@@ -38,10 +69,11 @@ impl Admission {
         let Some(kind) = machine.find_mut(&lane.kind) else { return WorkerGrant::default() };
         let wanted = match kind.condition(worker) {
             Condition::Closed(..) => 0,
-            // The store gives a prober one job. Of a kind whose breaker is half open each worker gets one.
+            // The store gives a prober one job.
             Condition::Probing if kind.is_parked() => wanted.min(1),
-            Condition::Probing => wanted.min(1_usize.saturating_sub(has.of_kind)),
-            Condition::Well => wanted.min(kind.worker_room(has.of_kind)),
+            // A kind whose breaker is half open, or that recovers from an outage, gets few attempts, however many workers ask.
+            Condition::Probing => wanted.min(kind.recovery.room(1, now)),
+            Condition::Well => wanted.min(kind.worker_room(has.of_kind, now)),
         };
         let is_probe = kind.is_probed_by(worker);
         let (of_kind, passes) = (kind.fleet, kind.bucket.as_mut().map(|bucket| bucket.whole(now)));
@@ -50,8 +82,13 @@ impl Admission {
         let most = tenant.concurrency_max().unwrap_or(usize::MAX).saturating_sub(has.of_tenant);
         let jobs = wanted.min(passes.unwrap_or(usize::MAX)).min(most).min(tenant.passes(now));
         (0..jobs).for_each(|_| tenant.take_pass());
-        if let Some(bucket) = machine.find_mut(&lane.kind).and_then(|kind| kind.bucket.as_mut()) {
-            (0..jobs).for_each(|_| bucket.take());
+        if let Some(kind) = machine.find_mut(&lane.kind) {
+            if let Some(bucket) = &mut kind.bucket {
+                (0..jobs).for_each(|_| bucket.take());
+            }
+            if kind.is_recovering() {
+                kind.recovery.start(jobs, now);
+            }
         }
         WorkerGrant { jobs, is_probe, fleet: [of_kind, of_tenant] }
     }
@@ -84,11 +121,10 @@ impl Admission {
     /// Returns whether a worker's claim of kinds must know what the worker has.
     pub(crate) fn counts_workers<'k>(
         &self,
-        worker: HolderId,
         mut kinds: impl Iterator<Item = &'k KindName>,
     ) -> bool {
         let machine = self.machine();
-        kinds.any(|kind| machine.find(kind).is_some_and(|kind| kind.counts_workers(worker)))
+        kinds.any(|kind| machine.find(kind).is_some_and(KindState::counts_workers))
     }
 
     /// Takes back the passes of jobs that did not come.
@@ -96,6 +132,7 @@ impl Admission {
         let mut machine = self.machine();
         if let Some(id) = machine.id_of(&lane.kind) {
             (0..jobs).for_each(|_| machine.refund(id, false, lane.tenant.as_ref()));
+            machine.kind(id).into_iter().for_each(|kind| kind.recovery.end(jobs));
         }
     }
 
@@ -127,6 +164,7 @@ impl Admission {
         let Some(id) = machine.id_of(kind) else { return };
         let slots = machine.slots();
         let Some(kind) = machine.kind(id) else { return };
+        kind.recovery.end(1);
         if let (Some(budget), Some(spoke)) = (&mut kind.budget, spoke) {
             budget.note(spoke.is_ok());
         }
@@ -154,5 +192,26 @@ impl Admission {
     pub(crate) fn worker_succeeded(&self, kind: &KindName) {
         let mut machine = self.machine();
         machine.find_mut(kind).and_then(|kind| kind.budget.as_mut()).map(Budget::refund);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Recovery;
+    use rewheel::{Clock, ManualClock};
+
+    #[test]
+    fn a_ramp_holds_for_all_workers_and_goes_on_without_those_that_died() {
+        let manual = ManualClock::new();
+        let clock = Clock::from(&manual);
+        let mut recovery = Recovery::default();
+        assert_eq!(recovery.room(1, clock.now()), 1);
+        recovery.start(1, clock.now());
+        assert_eq!(recovery.room(1, clock.now()), 0, "a second worker waits");
+        recovery.end(1);
+        assert_eq!(recovery.room(2, clock.now()), 2, "a success made the ramp larger");
+        recovery.start(2, clock.now());
+        manual.advance(Recovery::LAPSE);
+        assert_eq!(recovery.room(2, clock.now()), 2, "their results never came");
     }
 }

@@ -278,7 +278,7 @@ impl RemoteWorker<'_> {
     async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> Answer<Has> {
         let shared = self.shared();
         let mut has = Has::default();
-        let counts = shared.admission.counts_workers(self.id, known.keys().copied());
+        let counts = shared.admission.counts_workers(known.keys().copied());
         if !counts && !shared.intake.caps.limit_concurrency() {
             return Ok(has);
         }

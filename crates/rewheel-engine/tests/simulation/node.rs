@@ -17,11 +17,12 @@ use tokio::time::sleep;
 pub(crate) type Engines = Arc<Mutex<Vec<Option<Engine>>>>;
 
 /// Calls that loops make, each of which may panic. Some loops are restarted, some stop their engine.
-pub(crate) const LOOP_VERBS: [Verb; 11] = [
+pub(crate) const LOOP_VERBS: [Verb; 12] = [
     Verb::Renew,
     Verb::Sweep,
     Verb::Deadlines,
-    Verb::Kinds,
+    Verb::KindsSince,
+    Verb::ChangeKind,
     Verb::Lanes,
     Verb::Lanes,
     Verb::Claim,
@@ -123,7 +124,7 @@ impl Node {
                 }
                 let is_unlucky = luck.is_bad(&random, 50);
                 let fault = is_unlucky.then(|| Fault::ALL[(random.next() % 3) as usize]);
-                if verb == Verb::Kinds && fault.is_none() {
+                if matches!(verb, Verb::Kinds | Verb::KindsSince) && fault.is_none() {
                     model.hears(who);
                 }
                 fault

@@ -2,7 +2,7 @@
 
 use rewheel_core::store::{Filter, PageRequest, Settled, What};
 use rewheel_core::{
-    Actor, HolderId, JobId, KindEdit, KindEditWhat, KindEdited, KindName, State, When,
+    Actor, HolderId, JobId, KindEdit, KindEditWhat, KindEdited, KindName, State, Tenant, When,
 };
 use rewheel_testkit::{Subject, seconds};
 use std::time::Duration;
@@ -130,6 +130,24 @@ pub(crate) async fn a_settle_passes_over_it(subject: &Subject, sql: impl AsyncFn
     }
     sql("UPDATE s.jobs SET wanted = NULL WHERE attempts_max = 77").await;
     resume(subject, bad, holder).await;
+}
+
+/// A page of lanes that is not full is the last one: a lane that cannot be read must not make one look so.
+pub(crate) async fn a_lane_hides_no_lanes_behind_it(subject: &Subject, sql: impl AsyncFn(&str)) {
+    subject.kinds(&["a"]).await;
+    let mut jobs = subject.jobs("a", 3);
+    for (job, tenant) in jobs.iter_mut().zip(["t1", "t2", "t3"]) {
+        job.tenant = Some(Tenant::parse(tenant).expect("a tenant"));
+    }
+    subject.insert(&jobs).await;
+    let bad = "t".repeat(129);
+    sql(&format!("UPDATE s.lanes SET tenant = '{bad}' WHERE tenant = 't1'")).await;
+    sql("UPDATE s.lanes SET tenant = 't9' WHERE tenant = 't3'").await;
+    let kinds = [KindName::parse("a").expect("a name")];
+    let first = subject.store.lanes(&kinds, None, 1).await.expect("lanes");
+    assert_eq!(first[0].lane.tenant, jobs[1].tenant);
+    let second = subject.store.lanes(&kinds, Some(&first[0].lane), 1).await.expect("lanes");
+    assert_eq!(second[0].lane.tenant, Tenant::parse("t9").ok());
 }
 
 pub(crate) async fn a_dead_letter_is_announced_without_it(

@@ -289,34 +289,46 @@ pub(in super::super) async fn lanes(
     limit: usize,
 ) -> Result<Vec<LaneHead>, Trouble> {
     let kinds: Vec<&str> = kinds.iter().map(KindName::as_str).collect();
-    let (kind, tenant, priority, shard) = match after {
+    let mut behind: (String, String, i32, i32) = match after {
         Some(lane) => {
             let tenant = tenant_text(lane.tenant.as_ref());
             let (priority, shard) = (lane.priority.get(), lane.shard.get());
-            (lane.kind.as_str(), tenant, i32::from(priority), i32::from(shard))
+            (lane.kind.as_str().into(), tenant.into(), priority.into(), shard.into())
         }
-        None => ("", "", -1, 0),
+        None => (String::new(), String::new(), -1, 0),
     };
     let (floor_lanes, floors) = session.shared.lanes.floors();
-    let params: [Param<'_>; 9] = [
-        &session.offset(),
-        &kinds,
-        &kind,
-        &tenant,
-        &priority,
-        &count(limit as u64),
-        &floor_lanes,
-        &floors,
-        &shard,
-    ];
     let mut heads = Vec::new();
-    for row in session.query(&LANES, &params).await? {
-        let now = instant(row.try_get(0)?);
-        // The jobs of a lane that cannot be read wait; those of others go on.
-        let Some(lane) = readable(lane_at(&row, 2))? else { continue };
-        let due = instant(row.try_get(6)?);
-        session.shared.lanes.check(&lane, row.try_get(1)?);
-        heads.push(LaneHead { lane, due, due_in: due.since(now) });
+    loop {
+        let left = limit - heads.len();
+        let params: [Param<'_>; 9] = [
+            &session.offset(),
+            &kinds,
+            &behind.0,
+            &behind.1,
+            &behind.2,
+            &count(left as u64),
+            &floor_lanes,
+            &floors,
+            &behind.3,
+        ];
+        let rows = session.query(&LANES, &params).await?;
+        for row in &rows {
+            let now = instant(row.try_get(0)?);
+            // The jobs of a lane that cannot be read wait; those of others go on.
+            let Some(lane) = readable(lane_at(row, 2))? else { continue };
+            let due = instant(row.try_get(6)?);
+            session.shared.lanes.check(&lane, row.try_get(1)?);
+            heads.push(LaneHead { lane, due, due_in: due.since(now) });
+        }
+        // Callers take a page that is not full for the last one: lanes that cannot be read must not make one look so.
+        match rows.last() {
+            Some(last) if rows.len() == left && heads.len() < limit => {
+                behind =
+                    (last.try_get(2)?, last.try_get(3)?, last.try_get(4)?, last.try_get(5)?);
+            }
+            Some(_) | None => break,
+        }
     }
     Ok(heads)
 }

@@ -138,26 +138,38 @@ pub(in super::super) fn lanes(
     let now = tx.now;
     let mut found = Vec::new();
     for kind in kinds.iter().filter(|kind| after.is_none_or(|after| **kind >= after.kind)) {
-        let (tenant, priority, shard) = match after.filter(|after| after.kind == *kind) {
+        let mut behind: (String, i64, u8) = match after.filter(|after| after.kind == *kind) {
             Some(after) => {
                 let (priority, shard) = (after.priority.get(), after.shard.get());
-                (tenant_text(after.tenant.as_ref()), i64::from(priority), shard)
+                (tenant_text(after.tenant.as_ref()).into(), priority.into(), shard.into())
             }
-            None => ("", -1, 0),
+            None => (String::new(), -1, 0),
         };
-        let statement = tx.sql(include_str!("../sql/lanes.sql"))?;
-        let mut statement = statement.get();
-        let left = count((limit - found.len()) as u64);
-        let mut rows = statement.query((kind.as_str(), tenant, priority, shard, left))?;
-        while let Some(row) = rows.next()? {
-            let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?);
-            // The jobs of a lane that cannot be read wait; those of others go on.
-            let Some(tenant) = readable(tenant)? else { continue };
-            let priority = Priority::new(row.get(2)?).unwrap_or_default();
-            let shard = Shard::new(row.get(3)?);
-            let due: Timestamp = instant(row.get(4)?);
-            let lane = Lane { kind: kind.clone(), tenant, priority, shard };
-            found.push(LaneHead { lane, due, due_in: due.since(now) });
+        loop {
+            let left = limit - found.len();
+            let statement = tx.sql(include_str!("../sql/lanes.sql"))?;
+            let mut statement = statement.get();
+            let values = (kind.as_str(), &behind.0, behind.1, behind.2, count(left as u64));
+            let mut rows = statement.query(values)?;
+            let (mut rows_read, mut last) = (0, None);
+            while let Some(row) = rows.next()? {
+                rows_read += 1;
+                let (priority, shard) = (row.get(2)?, row.get(3)?);
+                let text = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+                last = Some((text.to_owned(), priority, shard));
+                // The jobs of a lane that cannot be read wait; those of others go on.
+                let Some(tenant) = readable(read_tenant(text))? else { continue };
+                let due: Timestamp = instant(row.get(4)?);
+                let priority = u8::try_from(priority).unwrap_or(u8::MAX);
+                let priority = Priority::new(priority).unwrap_or_default();
+                let lane = Lane { kind: kind.clone(), tenant, priority, shard: Shard::new(shard) };
+                found.push(LaneHead { lane, due, due_in: due.since(now) });
+            }
+            // Callers take a page that is not full for the last one: lanes that cannot be read must not make one look so.
+            match last {
+                Some(last) if rows_read == left && found.len() < limit => behind = last,
+                Some(_) | None => break,
+            }
         }
         if found.len() >= limit {
             break;
