@@ -1,4 +1,4 @@
-//! Who changed what.
+//! Audit log entries: who changed what.
 
 mod fate;
 

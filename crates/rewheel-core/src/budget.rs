@@ -1,4 +1,4 @@
-//! A pool of retries that all holders of a fleet earn, spend from.
+//! Retry budget shared by all nodes.
 
 use crate::name::KindName;
 use crate::timestamp::Timestamp;

@@ -1,4 +1,4 @@
-//! Decides what follows an attempt of a job.
+//! Decides what happens to a job after an attempt.
 
 use crate::failure::Failure;
 use crate::job::Wanted;

@@ -1,4 +1,4 @@
-//! What happened to a job, told after it is durable.
+//! Job events, published after the change is durable.
 
 use crate::id::{HolderId, JobId};
 use crate::name::KindName;

@@ -1,4 +1,4 @@
-//! What is kept of a failed attempt.
+//! The part of a failed attempt that is stored: category, code and message.
 
 use crate::limits::Limits;
 use rewheel::{Category, Class, Code};

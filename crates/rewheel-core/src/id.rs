@@ -1,4 +1,4 @@
-//! Identifies jobs and holders, and numbers what happens to them.
+//! Identifiers of jobs and holders, fences and versions.
 
 use crate::timestamp::Timestamp;
 use rewheel::Random;

@@ -1,4 +1,4 @@
-//! Failures with one cause, told as one.
+//! Groups failures with the same cause into incidents.
 
 use crate::failure::Failure;
 use crate::id::JobId;

@@ -1,4 +1,4 @@
-//! A job: what it says when submitted, what the store knows of it.
+//! A job, as submitted and as stored.
 
 use crate::decision::Because;
 use crate::failure::Failure;

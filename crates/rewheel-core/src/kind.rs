@@ -1,4 +1,4 @@
-//! A kind of work, as the fleet shares it.
+//! A kind of job, with the settings and state that all nodes share.
 
 use crate::audit::Facts;
 use crate::id::{HolderId, Version};

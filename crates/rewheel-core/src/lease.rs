@@ -1,4 +1,4 @@
-//! Who may act on jobs, and who no longer may.
+//! Leases, holders and their roles.
 
 use crate::id::{Fence, HolderId, JobId};
 use crate::timestamp::Timestamp;

@@ -1,4 +1,4 @@
-//! The words of the Rewheel engine, without I/O.
+//! Types, rules and the store interface of the Rewheel engine, without I/O.
 //!
 //! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time, held by one
 //! [holder](HolderId) while it is leased, and every write by a holder names the [`Fence`] that it

@@ -1,4 +1,4 @@
-//! Every limit of the engine, with its reason.
+//! All limits of the engine, with the reason for each.
 
 use std::time::Duration;
 

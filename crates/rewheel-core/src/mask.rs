@@ -1,4 +1,4 @@
-//! Masks the secrets in settings of a kind before others read them.
+//! Masks secrets in the settings of a kind before they are shown.
 
 /// Stands for a secret in everything that is shown. A client that sends it back has not seen the secret.
 pub const MASKED: &str = "***";

@@ -1,4 +1,4 @@
-//! The names by which people refer to work.
+//! Validated names: kinds, tenants, keys and others.
 
 use crate::limits::Limits;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Makes text that others wrote safe to print: one line, without control characters.
+//! Makes untrusted text safe to print: one line, without control characters.
 
 use std::borrow::Cow;
 

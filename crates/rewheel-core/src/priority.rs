@@ -1,4 +1,4 @@
-//! Which jobs of a kind run first.
+//! Job priority.
 
 use crate::limits::Limits;
 

@@ -1,4 +1,4 @@
-//! Takes secrets out of texts that others wrote.
+//! Removes secrets from untrusted text.
 //!
 //! Errors quote what failed: a URL with its password, a header with its token. What looks like one
 //! of these is hidden. It is a net, not a wall: who logs secrets in a form of their own must not.

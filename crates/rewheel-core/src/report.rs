@@ -1,4 +1,4 @@
-//! Lets a handler say outright what became of an attempt.
+//! The result that a handler reports for an attempt.
 
 use crate::decision::Report;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Maps failures to what is done about them, by an ordered list of rules.
+//! Maps failures to actions by an ordered list of rules.
 
 mod action;
 

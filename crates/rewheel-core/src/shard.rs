@@ -1,4 +1,4 @@
-//! Which part of the work a job belongs to.
+//! Shards: assigns each job to a part of the work.
 
 use crate::id::{HolderId, hash};
 use crate::name::{ShardKey, Tenant};

@@ -1,4 +1,4 @@
-//! The states of a job, and every way from one to another.
+//! Job states and every allowed transition between them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What the engine asks of whatever stores jobs.
+//! The interface that every job store implements.
 //!
 //! The traits are small and their verbs take batches. No verb takes the time: a store has a clock
 //! of its own, the only one that all holders agree on; verbs take durations, and answer with

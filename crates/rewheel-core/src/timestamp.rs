@@ -1,4 +1,4 @@
-//! An instant of the store's clock.
+//! A point in time of the store's clock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who may do what over the wire.
+//! API tokens and their roles.
 
 use crate::audit::Facts;
 use crate::job::When;

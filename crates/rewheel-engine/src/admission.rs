@@ -1,4 +1,4 @@
-//! Decides whether a job may run now. Nothing else does: claims, dispatch, direct submits and remote workers all ask here.
+//! Decides whether a job may run now. Claims, dispatch, direct submits and remote workers all ask here.
 //!
 //! [`Machine`](machine::Machine) is a state machine without I/O. It owns what is known of kinds and tenants, the slots of the
 //! engine, rates, retry budgets, breakers, parking, ramps and probes. It is told facts and asked three questions:

@@ -1,4 +1,4 @@
-//! Runs one attempt of a job, from its start to what is to be settled.
+//! Runs one attempt of a job, from its start to the result to settle.
 
 use crate::admission::{FleetRule, Ticket};
 use crate::checkpoint::Checkpoints;

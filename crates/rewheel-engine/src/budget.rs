@@ -1,4 +1,4 @@
-//! Keeps the retries of a kind a small share of its first attempts, in the whole fleet.
+//! Retry budget of a kind: limits retries to a small share of first attempts in the whole fleet.
 //!
 //! What one engine has of the budget is kept by [`admission`](crate::admission); here are its settings, the heartbeat's call that
 //! asks for grants, and what becomes of a retry that cannot be paid for.

@@ -1,4 +1,4 @@
-//! Describes an engine, then starts it.
+//! Builds and starts an engine.
 
 use crate::claim::Claims;
 use crate::dispatch::Dispatch;

@@ -1,4 +1,4 @@
-//! Knows which calls are on their way that may bring leases.
+//! Tracks store calls in progress that may return leases.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Keeps tenants within the live jobs that they may have.
+//! Enforces the cap on live jobs of a tenant.
 
 mod room;
 mod fit;

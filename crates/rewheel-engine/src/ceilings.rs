@@ -1,4 +1,4 @@
-//! What one job may ask for: the limits that its kind sets for submits.
+//! Limits that a kind sets on the settings of a submitted job.
 
 use crate::settings::{KindSettings, SettingError};
 use rewheel::{Backoff, duration};

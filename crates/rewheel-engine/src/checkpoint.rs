@@ -1,4 +1,4 @@
-//! Lets an attempt leave to the next one how far it came.
+//! Checkpoints: progress that an attempt saves for the next one.
 
 use crate::runner::{JobContext, JobKind};
 use rewheel::{Category, Class, Classify};

@@ -1,4 +1,4 @@
-//! The loop that fetches jobs: as many as there is room for, lane by lane.
+//! The claim loop: claims as many jobs as the engine has capacity for, lane by lane.
 
 pub(crate) mod limited;
 mod turns;

@@ -1,4 +1,4 @@
-//! Counts what was decided, for each category of failure.
+//! Counts decisions by failure category.
 
 use rewheel::Category;
 use rewheel_core::store::Settlement;

@@ -1,4 +1,4 @@
-//! The loop that lets jobs wait for their millisecond, then gives them places.
+//! The dispatch loop: holds jobs until they are due, then starts them in free slots.
 
 mod ready;
 

@@ -1,4 +1,4 @@
-//! One engine: how it is built, what can be asked of it, how it stops.
+//! The engine: start, queries, shutdown.
 
 use crate::builder::EngineBuilder;
 use crate::caps;

@@ -1,4 +1,4 @@
-//! Tells whoever listens what happens to jobs, after it is durable.
+//! Publishes job events, after the change is durable.
 
 use crate::engine::Engine;
 use crate::submit::IdTime;

@@ -1,4 +1,4 @@
-//! Stores jobs together that are submitted one by one at the same time.
+//! Groups concurrent single submits into one insert.
 //!
 //! A commit costs about the same for one job as for a hundred. Nobody waits for company: who comes
 //! while nothing is on its way goes at once, who comes later goes with the others who came meanwhile.

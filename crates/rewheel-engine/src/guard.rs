@@ -1,4 +1,4 @@
-//! Lets no call of the store wait for ever, fail for a blip, or run into a store that is away.
+//! Guards every store call with a timeout, retries and a circuit breaker.
 //!
 //! The engine's own policies, around its own dependency: each call has its time, is made again a
 //! few times where that may help, and is refused at once while the store is away. Who waits for a

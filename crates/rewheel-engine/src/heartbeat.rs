@@ -1,4 +1,4 @@
-//! The loop that keeps this holder alive, and buries those that are not.
+//! The heartbeat loop: renews this holder's lease and expires dead holders.
 
 use crate::meters::Renewal;
 use crate::notify::Severity;

@@ -1,4 +1,4 @@
-//! Says why a job waits, when it is asked. Nothing of it is stored: what holds a million jobs up is one fact.
+//! Explains why a job waits, computed on request; nothing is stored per job.
 
 use crate::admission::{Ask, HeldBecause, Suspect};
 use crate::budget;

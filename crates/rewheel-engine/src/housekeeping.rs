@@ -1,4 +1,4 @@
-//! The loop that looks after live jobs: deadlines, leases whose answers were lost, settings that changed.
+//! The housekeeping loop: deadlines, leases lost with a store response, changed settings.
 
 use crate::shared::{Shared, Waiting};
 use crate::{caps, takeover};

@@ -1,4 +1,4 @@
-//! Job counts for people and monitoring, shared by all requests of a node.
+//! Job counts for users and monitoring, shared by all requests of a node.
 //!
 //! A small store is counted afresh. A large one is counted by one node at a time for the whole
 //! fleet, in the background; requests read that sample and report its age.

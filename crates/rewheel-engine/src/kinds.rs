@@ -1,4 +1,4 @@
-//! What one engine knows of the kinds.
+//! The kinds that an engine knows, with their settings and runners.
 
 use crate::admission::{Fact, KindFact};
 use crate::ceilings::Ceilings;

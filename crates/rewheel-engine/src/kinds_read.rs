@@ -1,4 +1,4 @@
-//! The kinds as the store had them when they were last read: only changes are read after the first time.
+//! Caches the kinds of the store: after the first read, only changes are read.
 
 use rewheel_core::store::{Answer, KindsSince, Store};
 use rewheel_core::{Kind, KindName};

@@ -1,4 +1,4 @@
-//! Who this engine is to others, and which jobs it has.
+//! The engine's own lease, and the jobs it holds.
 
 use crate::calls::Calls;
 use crate::shared::lock;

@@ -1,4 +1,4 @@
-//! The moving parts of a durable retry engine.
+//! The durable retry engine: claims, runs and settles jobs.
 //!
 //! An [`Engine`] takes jobs in, leases those that are due from its store, lets them wait for their
 //! millisecond in a [`wheel`], runs them, decides what follows, and settles it. Several engines

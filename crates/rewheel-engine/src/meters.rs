@@ -1,4 +1,4 @@
-//! What an engine measures: one table, from which all that shows it is made.
+//! Metrics of an engine: one table that all exporters read.
 
 mod histogram;
 mod kept;

@@ -1,4 +1,4 @@
-//! Tells people what they must hear of: dead letters above all.
+//! Notifies operators, mainly of dead letters.
 //!
 //! A [`Notifier`] carries a [`Notice`] to somebody. An engine has any number of them, each with a
 //! [`Route`] that says what it wants to hear, a queue of its own, retries of its own and a window

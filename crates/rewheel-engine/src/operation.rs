@@ -1,4 +1,4 @@
-//! Changes many jobs, as a job of its own: it survives the node that runs it.
+//! Bulk operations: change many jobs, run as a job that survives its node.
 
 mod selection;
 mod document;

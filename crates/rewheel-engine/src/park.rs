@@ -1,4 +1,4 @@
-//! Stops asking a dependency that is down, then comes back to it with care.
+//! Parks a kind while its dependency is down, and resumes it step by step.
 //!
 //! Each holder has a breaker for each kind that has one, fed by its own attempts. While it is open,
 //! this holder leaves the kind's jobs to others and says so in the store, where two such holders (or

@@ -1,4 +1,4 @@
-//! How fast something may go, in the whole fleet.
+//! Fleet-wide rates.
 
 use rewheel::duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,4 +1,4 @@
-//! The loop that deletes what need not be kept any longer: ended jobs, keys, the audit log, lines of the ledger.
+//! The retention loop: deletes ended jobs, keys, audit entries and ledger rows that have expired.
 
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment};

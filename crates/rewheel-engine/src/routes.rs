@@ -1,4 +1,4 @@
-//! A kind's rules for failures, as config files, REST or the store write them.
+//! A kind's failure rules, as written in config files, REST and the store.
 
 use rewheel::{Category, StatusSet};
 use rewheel_core::{Router, Rule, RuleError, Sticky};

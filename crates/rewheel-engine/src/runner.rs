@@ -1,4 +1,4 @@
-//! Runs one attempt: a handler in this process, or whatever else can.
+//! Runners: run one attempt in a handler of this process, or elsewhere.
 
 use crate::checkpoint::Checkpoints;
 use rewheel::{CancelToken, Category, Verdict};

@@ -1,4 +1,4 @@
-//! What an operator may set: for the engine, for a kind.
+//! Settings of an engine and of a kind.
 
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;

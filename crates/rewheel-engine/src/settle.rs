@@ -1,4 +1,4 @@
-//! The loop that settles what attempts became, many at a time.
+//! The settle loop: writes the results of attempts in batches.
 
 use crate::shared::{Command, Finished, Shared};
 use crate::supervise;

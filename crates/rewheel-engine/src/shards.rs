@@ -1,4 +1,4 @@
-//! Which shards this engine prefers.
+//! The shards that this engine prefers.
 
 use crate::shared::lock;
 use rewheel_core::{HolderId, NewJob, Shard};

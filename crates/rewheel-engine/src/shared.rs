@@ -1,4 +1,4 @@
-//! What the loops of one engine share.
+//! State that the loops of one engine share.
 
 use crate::admission::{Admission, Fact, InHand, Setup, Slot, Ticket};
 use crate::calls::Calls;

@@ -1,4 +1,4 @@
-//! How the loops of one engine tell each other that there is something to do.
+//! Wake-up signals between the loops of one engine.
 
 use crate::shared::{Command, Finished};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

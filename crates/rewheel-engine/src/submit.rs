@@ -1,4 +1,4 @@
-//! Takes jobs in: one typed job at a time, or batches of any.
+//! Submits jobs: one typed job, or a batch.
 
 use crate::admission::Ticket;
 use crate::engine::Engine;

@@ -1,4 +1,4 @@
-//! Watches the loops of an engine: one that panics or ends by itself is restarted, or stops the engine.
+//! Supervises the loops of an engine: restarts a loop that panics or ends, or stops the engine.
 //!
 //! A loop that owns nothing but handles is restarted. A loop that owns a queue of jobs or results cannot be: the engine then
 //! stops renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps the lease of jobs

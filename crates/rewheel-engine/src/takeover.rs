@@ -1,4 +1,4 @@
-//! The loop that frees the jobs of dead holders. It does nothing else, so that nothing can delay a takeover.
+//! The takeover loop: frees the jobs of dead holders, and does nothing else that could delay this.
 
 mod watch;
 

@@ -1,4 +1,4 @@
-//! What an operator may set for a tenant.
+//! Settings of a tenant.
 
 use crate::rate::Rate;
 use crate::settings::{PLACES_MAX, SettingError};

@@ -1,4 +1,4 @@
-//! Spans of what an engine does, for `tracing`.
+//! `tracing` spans of an engine.
 //!
 //! All have the target [`TARGET`] and the level debug: a log does not show them unless it is asked to, and without a subscriber that
 //! wants them they cost next to nothing. With the feature `otel` and the layer of `tracing-opentelemetry`, the span that submits a

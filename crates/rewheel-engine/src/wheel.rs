@@ -1,4 +1,4 @@
-//! A hierarchical timing wheel, in which jobs wait for their millisecond.
+//! Hierarchical timing wheel that holds jobs until they are due.
 //!
 //! A [`Wheel`] holds values until a time that each of them was given. It has no clock: time is an
 //! argument, so the owner decides what a [`Tick`] means, sleeps until [`Wheel::next_expiry`], takes

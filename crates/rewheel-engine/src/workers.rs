@@ -1,4 +1,4 @@
-//! Workers in other processes and other languages: who they are, and how they stay alive.
+//! Remote workers: registration and heartbeats of workers in other processes.
 //!
 //! A worker is a holder with its own lease. Everything an engine knows of it is in the store, so that a worker may talk to
 //! any engine of a fleet. [`RemoteWorker`] is the only way to act for a worker, and it exists only for the owner.

@@ -1,4 +1,4 @@
-//! What is called: so many at work at a time, the others in line.
+//! A simulated dependency: limited concurrency, a queue, and faults.
 
 use rewheel::{Category, Class, Classify, Random};
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! A storm in a box: what a policy does to a fleet and to what it calls, before production finds out.
+//! Simulates retry storms: shows what a policy does to clients and to the service they call, before production.
 //!
 //! Clients call something that has a capacity, and fails for a while. They do so by the library's own code, under a clock that
 //! nobody waits for: two minutes of five hundred calls a second take a second at most, and the same seed makes the same storm.

@@ -1,4 +1,4 @@
-//! What became of a storm.
+//! The result of a simulated storm.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A client's policy, written as a line.
+//! A client's policy, parsed from one line of text.
 
 use crate::storm::Client;
 use rewheel::{CircuitBreaker, Pipeline, Retry, RetryBudget, seconds};

@@ -1,4 +1,4 @@
-//! A fleet that calls, a dependency that fails for a while, and the time it takes.
+//! Simulates many clients that call one dependency while it fails for a time.
 
 use crate::dependency::{Dependency, Fault, Line};
 use crate::outcome::{Outcome, Second};

@@ -1,4 +1,4 @@
-//! What storms must look like, whatever the numbers.
+//! Properties that every simulated storm must have.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! Shows a storm of retries, then the same storm survived.
+//! Shows a retry storm, then the same load with better retry policies.
 //!
 //! A thousand clients call a service in the instant in which it goes down. It is back after two
 //! seconds, but serves only twenty calls in each fiftieth of a second, and refuses the others. Time

@@ -1,4 +1,4 @@
-//! Decides how long to wait before the next attempt.
+//! Backoff: how long to wait before the next attempt.
 
 mod growth;
 mod jitter;

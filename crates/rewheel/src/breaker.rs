@@ -1,4 +1,4 @@
-//! Stops calling what is down.
+//! Circuit breaker: stops calling a dependency that is down.
 
 mod config;
 mod word;

@@ -1,4 +1,4 @@
-//! Keeps retries a small share of the traffic, however much fails.
+//! Retry budget: limits retries to a small share of all calls.
 
 use crate::clock::Clock;
 use crate::duration::nanos;

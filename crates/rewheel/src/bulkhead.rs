@@ -1,4 +1,4 @@
-//! Lets only so many calls run at the same time.
+//! Bulkhead: limits the number of concurrent calls.
 
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, Refused, Why};

@@ -1,4 +1,4 @@
-//! Tells a call that nobody wants its answer any more.
+//! Cancels calls.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Says once, beside the error, what a failure means for every policy.
+//! Classifies failures: whether to retry, and the category.
 //!
 //! An error type implements [`Classify`] and every policy obeys it: a retry reads the verdict, a
 //! breaker reads whether the dependency is to blame, telemetry reads category and code. Errors of

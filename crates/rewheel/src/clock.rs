@@ -1,4 +1,4 @@
-//! Tells the time to every policy.
+//! The clock that all policies use.
 
 mod manual;
 mod sleep;

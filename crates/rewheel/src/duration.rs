@@ -1,4 +1,4 @@
-//! Writes durations the way people do: `250ms`, `30s`, `1h30m`.
+//! Durations as text: `250ms`, `30s`, `1h30m`.
 //!
 //! ```
 //! use rewheel::duration;

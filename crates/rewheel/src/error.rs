@@ -1,4 +1,4 @@
-//! Says why a call was given up, or refused before it was made.
+//! Errors of calls that were given up or refused.
 
 use crate::classify::{Category, Class, Classify, Verdict};
 use crate::duration;

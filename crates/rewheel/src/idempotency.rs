@@ -1,4 +1,4 @@
-//! Does a piece of work once, however often it is asked for.
+//! Idempotency: runs work once per key, however often it is requested.
 //!
 //! A caller gives a piece of work a key, and the same key whenever it asks again: because an answer was lost, or a
 //! timeout passed. The work is done by the first one who asks; all others get its answer. Over HTTP that is the

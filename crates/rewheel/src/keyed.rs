@@ -1,4 +1,4 @@
-//! Keeps a value for each key, for a bounded number of keys.
+//! A map with one value per key and a bounded number of keys.
 
 use crate::sync::{Mutex, OwnLine, lock, lock_soon};
 use hashbrown::{DefaultHashBuilder, HashTable};

@@ -1,4 +1,4 @@
-//! Policies that make failing calls succeed.
+//! Resilience policies: retry, timeout, circuit breaker, rate limiter, bulkhead and more.
 //!
 //! A call to something that fails (a payment API, a database, a queue) is given a [`Retry`], and
 //! what surrounds it: a [`RetryBudget`], a [`CircuitBreaker`], a [`RateLimiter`], a [`Bulkhead`], a

@@ -1,4 +1,4 @@
-//! Admits so many calls in a time.
+//! Rate limiter: limits the number of calls per period.
 
 pub(crate) mod gcra;
 mod sliding;

@@ -1,4 +1,4 @@
-//! Notices a retry that runs inside another retry.
+//! Detects a retry that runs inside another retry.
 //!
 //! Three layers that each make four attempts make 64 calls out of one, at the worst moment. While an
 //! attempt is polled (or, blocking, called), its thread is marked; a retry that starts under the

@@ -1,4 +1,4 @@
-//! Tells whoever listens what policies do.
+//! Observers: receive an event for everything that policies do.
 
 use crate::breaker::BreakerState;
 use crate::classify::Class;

@@ -1,4 +1,4 @@
-//! Calls as spans of `tracing`, policies as meters of OpenTelemetry.
+//! OpenTelemetry: a `tracing` span for each call, metrics for policies.
 //!
 //! [`Metrics`] is an [`Observer`](crate::Observer): give it to whatever should be counted.
 //! [`Call::traced`](crate::Call::traced), [`Call::call_traced`](crate::Call::call_traced) and

@@ -1,4 +1,4 @@
-//! Composes policies into one.
+//! Pipeline: composes policies around a call.
 
 mod machine;
 mod run;

@@ -1,4 +1,4 @@
-//! Policies that are right more often than what is written in a hurry.
+//! Ready-made retry policies for common cases.
 
 use crate::backoff::{Backoff, Jitter};
 use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder};

@@ -1,4 +1,4 @@
-//! Lets waiters go in the order in which they came.
+//! First-in, first-out queue of waiters.
 
 use std::collections::VecDeque;
 use std::task::Waker;

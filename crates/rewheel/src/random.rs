@@ -1,4 +1,4 @@
-//! Hands out chance that a test can replay.
+//! Random numbers that a test can reproduce from a seed.
 
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A share of a whole, kept as an integer so that policies stay `Eq`, `const`, free of NaN.
+//! A ratio from 0 to 1, stored as an integer so that policies can be `Eq` and `const` and never hold NaN.
 
 use std::fmt;
 

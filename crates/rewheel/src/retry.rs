@@ -1,4 +1,4 @@
-//! Makes a failing call again until it succeeds or is given up.
+//! Retry: repeats a failing call until it succeeds or the policy gives up.
 
 mod text;
 mod series;

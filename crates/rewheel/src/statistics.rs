@@ -1,4 +1,4 @@
-//! Counts what retries do for one dependency.
+//! Retry statistics of one dependency.
 
 use crate::clock::{Clock, Moment};
 use crate::duration::nanos;

@@ -1,4 +1,4 @@
-//! Picks the atomics: the standard library's, or loom's when a test explores every interleaving.
+//! Selects the atomics: those of the standard library, or loom's in interleaving tests.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{

@@ -1,4 +1,4 @@
-//! Gives a call only so long.
+//! Timeout: limits the time of one call.
 
 use crate::clock::{Clock, Sleep};
 use crate::error::{Error, Refused, Why};

@@ -1,4 +1,4 @@
-//! One tower layer over a whole pipeline.
+//! Tower layer for a pipeline.
 //!
 //! What a [`Pipeline`] does for a closure, [`Pipeline::layer`] does for a [`Service`]: each request
 //! runs under all its policies, as many attempts of the service inside as they allow.

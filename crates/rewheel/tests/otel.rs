@@ -1,4 +1,4 @@
-//! What OpenTelemetry hears of calls.
+//! Tests of the OpenTelemetry spans and metrics of calls.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! What the waits of a pipeline go by.
+//! Tests of the clocks and wakers that a waiting pipeline uses.
 
 use rewheel::{Bulkhead, ManualClock, Pipeline, RateLimiter, seconds};
 use std::future::{Future, pending, ready};

@@ -1,4 +1,4 @@
-//! Keeps out the defects that were found in other libraries of this kind.
+//! Checks that the library does not have known defects of similar libraries.
 //!
 //! Each test says in one line what it guards against, and where that was seen.
 

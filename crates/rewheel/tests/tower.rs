@@ -1,4 +1,4 @@
-//! What a service under a pipeline does.
+//! Tests of a service inside a pipeline.
 #![cfg(feature = "tower")]
 #![expect(clippy::unwrap_used, reason = "test code")]
 

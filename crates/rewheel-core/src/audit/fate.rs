@@ -1,4 +1,4 @@
-//! What the audit log says of what became of a job without a person.
+//! Audit log entries for changes made by the engine itself.
 
 use super::Facts;
 use crate::failure::{Failure, clean};

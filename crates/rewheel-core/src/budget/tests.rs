@@ -1,4 +1,4 @@
-//! What a pool hands out, case by case, then whatever happens.
+//! Tests of the shared retry budget: single cases, then random sequences.
 
 use super::{Floor, RetryAsk, RetryPool};
 use crate::name::KindName;

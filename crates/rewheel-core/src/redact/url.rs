@@ -1,4 +1,4 @@
-//! URLs that may contain a password, printed without it.
+//! Prints URLs without the password that they may contain.
 
 use super::{HIDDEN, NAMES, span};
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! What a rule does about a failure, as a value or as text.
+//! The action of a rule, as a value and as text.
 
 use crate::limits::Limits;
 use rewheel::duration;

@@ -1,4 +1,4 @@
-//! The table of rules, and what becomes of failures by them.
+//! Tests of failure rules.
 
 use super::{Action, Router, Rule, Sticky};
 use crate::decision::{Because, Decision, GiveUp, History, Policy, Report};

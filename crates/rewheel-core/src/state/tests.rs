@@ -1,4 +1,4 @@
-//! Walks the table of transitions.
+//! Tests of the state transition table.
 
 use super::{Cause, State};
 use State::{Cancelled, Dead, Failed, Leased, Paused, Scheduled, Succeeded};

@@ -1,4 +1,4 @@
-//! Whether every job is accounted for, and what need not be kept.
+//! Job accounting (every submitted job is accounted for), and pruning.
 
 use crate::name::KindName;
 use crate::state::State;

@@ -1,4 +1,4 @@
-//! What people do to jobs.
+//! Changes that users make to jobs: pause, resume, cancel, redrive and others.
 
 mod apply;
 

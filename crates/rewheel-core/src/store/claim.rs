@@ -1,4 +1,4 @@
-//! Asks for jobs to run.
+//! Claim requests.
 
 use crate::id::HolderId;
 use crate::job::{Job, Lane};

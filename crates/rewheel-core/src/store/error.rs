@@ -1,4 +1,4 @@
-//! Why a store could not do what was asked.
+//! Store errors.
 
 use crate::id::HolderId;
 use rewheel::{Category, Class, Classify};

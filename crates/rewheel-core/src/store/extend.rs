@@ -1,4 +1,4 @@
-//! More time for a running attempt.
+//! Requests that extend the timeout of a running attempt.
 
 use crate::lease::Lease;
 use crate::timestamp::Timestamp;

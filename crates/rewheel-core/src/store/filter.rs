@@ -1,4 +1,4 @@
-//! Chooses jobs, a page at a time.
+//! Filters and pages for listing jobs.
 
 use crate::id::JobId;
 use crate::incident::FailedJob;

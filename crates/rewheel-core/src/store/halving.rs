@@ -1,4 +1,4 @@
-//! Finds the items of a batch that a store refuses.
+//! Finds the items of a batch that a store rejects, by halving the batch.
 
 use crate::store::{Answer, StoreError};
 use std::future::Future;

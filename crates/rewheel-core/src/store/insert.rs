@@ -1,4 +1,4 @@
-//! Asks for new jobs to be stored.
+//! Insert requests.
 
 use crate::id::{Fence, JobId};
 use crate::job::NewJob;

@@ -1,4 +1,4 @@
-//! Which kinds changed since they were last read.
+//! Reads the kinds that changed since the last read.
 
 use crate::kind::Kind;
 

@@ -1,4 +1,4 @@
-//! Asks for room among the live jobs that a tenant may have.
+//! Reserves part of a tenant's job cap for one node.
 
 use crate::id::HolderId;
 use crate::name::Tenant;

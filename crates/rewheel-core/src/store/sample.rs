@@ -1,4 +1,4 @@
-//! Job counts that one node takes for the whole fleet.
+//! Job counts, taken by one node for the whole fleet.
 
 use super::{Answer, Tally};
 use crate::timestamp::Timestamp;

@@ -1,4 +1,4 @@
-//! Tells what became of an attempt.
+//! Settle requests: the results of attempts.
 
 use crate::decision::Decision;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Divides the free slots of fleet limits among the lanes of a claim.
+//! Divides the free slots of fleet-wide limits among the lanes of a claim.
 
 use super::claim::{FleetLimit, LimitOf, LimitWait, LimitedClaim};
 use crate::job::Lane;

@@ -1,4 +1,4 @@
-//! What holders learn about themselves, each other, the dead.
+//! Heartbeats and expiry of holders, and sweeps that free the jobs of dead holders.
 
 use crate::failure::Failure;
 use crate::id::{HolderId, JobId, Version};

@@ -1,4 +1,4 @@
-//! What admission answers.
+//! The answers of admission: run, or the reason to wait.
 
 use super::ticket::Ticket;
 use rewheel::Moment;

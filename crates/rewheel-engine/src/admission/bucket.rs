@@ -1,4 +1,4 @@
-//! One engine's share of a rate that holds for the whole fleet.
+//! One engine's share of a fleet-wide rate.
 
 use crate::rate::Rate;
 use rewheel::Moment;

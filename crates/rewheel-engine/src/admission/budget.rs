@@ -1,4 +1,4 @@
-//! One engine's part of a kind's retry budget.
+//! One engine's share of a kind's retry budget.
 //!
 //! First attempts earn, retries spend. What is earned is pooled in the store, since a job may be retried
 //! at another engine than the one that tried it first. Each engine says with its heartbeat what it has

@@ -1,4 +1,4 @@
-//! What this engine's own attempts say about the dependency of a kind.
+//! Health of a kind's dependency, judged by this engine's own attempts.
 
 use crate::settings::BreakerSettings;
 use rewheel::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Clock, OwnedPermit, Random};

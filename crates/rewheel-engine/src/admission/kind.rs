@@ -1,4 +1,4 @@
-//! What admission knows of one kind.
+//! Admission state of one kind.
 
 use super::answer::{Held, HeldBecause, Refused};
 use super::bucket::{self, Bucket};

@@ -1,4 +1,4 @@
-//! Counts the jobs of one kind, or of one tenant, that this engine has.
+//! Counts the jobs of one kind or one tenant in this engine.
 
 /// How many jobs were asked for, wait for a slot and run.
 #[derive(Debug, Default)]

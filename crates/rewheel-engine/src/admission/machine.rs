@@ -1,4 +1,4 @@
-//! The state machine of admission: no I/O, and no time but what it is told.
+//! State machine of admission, without I/O; the caller passes the time.
 
 use super::answer::{Ask, Held, HeldBecause, Refused, Suspect};
 use super::bucket::Bucket;

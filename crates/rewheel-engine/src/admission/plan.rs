@@ -1,4 +1,4 @@
-//! Room for jobs that a claim is to bring.
+//! Capacity that a claim reserves for the jobs it will return.
 
 use super::Admission;
 use super::kind::FleetRule;

@@ -1,5 +1,7 @@
-//! Remote workers: their slots are their leases in the store, so that they hold no ticket. Passes are taken when they claim, and
-//! evidence is noted by the engine that settles, which may be another one.
+//! Admission of remote workers.
+//!
+//! The slots of a remote worker are its leases in the store, so it holds no ticket. It takes passes when it claims. The engine
+//! that settles records the evidence; this may be another engine.
 
 use super::Admission;
 use super::answer::{Ask, Held, HeldBecause};

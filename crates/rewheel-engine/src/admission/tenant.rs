@@ -1,4 +1,4 @@
-//! What admission knows of tenants.
+//! Admission state of tenants.
 
 use super::answer::{Held, HeldBecause, Refused};
 use super::bucket::{self, Bucket};

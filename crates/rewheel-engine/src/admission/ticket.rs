@@ -1,4 +1,4 @@
-//! The right to run one attempt, and what it leaves behind.
+//! The ticket for one attempt: a slot, and the rate and budget it used.
 
 use super::Admission;
 use super::answer::Suspect;

@@ -1,4 +1,4 @@
-//! Inserts the part of a batch that its tenants have room for.
+//! Inserts the jobs of a batch that fit their tenants' caps.
 
 use super::note;
 use super::room::Taken;

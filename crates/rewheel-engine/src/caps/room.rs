@@ -1,4 +1,4 @@
-//! The room that one engine has for jobs of one tenant.
+//! The part of a tenant's cap that this engine has reserved.
 
 use crate::shared::Shared;
 use rewheel::{Clock, Moment};

@@ -1,4 +1,4 @@
-//! Lanes with limits over the fleet: when it is worth to ask for them again.
+//! Decides when to claim again from a lane that a fleet-wide limit held back.
 
 use crate::admission::FleetRule;
 use crate::shared::Shared;

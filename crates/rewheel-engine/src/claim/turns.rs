@@ -1,4 +1,4 @@
-//! Whose turn it is to be visited.
+//! Chooses the lanes to claim from next.
 
 use rewheel_core::{Lane, Limits, Priority};
 use std::cmp::Reverse;

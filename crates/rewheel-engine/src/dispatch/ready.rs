@@ -1,4 +1,4 @@
-//! Jobs that are due, in the order in which they get places.
+//! Queue of due jobs, in the order in which they get a slot.
 
 use crate::shared::Waiting;
 use rewheel::Moment;

@@ -1,4 +1,4 @@
-//! What waiting costs: memory, looks at the clock.
+//! Tests of the cost of waiting jobs: memory and clock reads.
 
 use super::Dispatch;
 use crate::engine::Engine;

@@ -1,4 +1,4 @@
-//! Remembers since when the store fails, so that people are told once.
+//! Tracks store outages, so that operators are notified once.
 
 use rewheel::{Clock, Moment, RateLimiter, RateLimiterBuilder, duration, millis, minutes, seconds};
 use rewheel_core::store::StoreError;

@@ -1,4 +1,4 @@
-//! What becomes of a call when the store has a blip, is away, never answers, or says no.
+//! Tests of guarded store calls: brief errors, outages, timeouts and refusals.
 
 mod conformance;
 

@@ -1,4 +1,4 @@
-//! Sends each verb its way.
+//! Implements the store traits for the guarded store.
 
 use super::{GuardedStore, within};
 use async_trait::async_trait;

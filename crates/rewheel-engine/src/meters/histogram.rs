@@ -1,4 +1,4 @@
-//! Counts how often a value was how large.
+//! Histogram of values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Keeps what was counted, for as long as the engine lives.
+//! Counters that live as long as the engine.
 
 use super::histogram::Histogram;
 use crate::counts::Counts;

@@ -1,4 +1,4 @@
-//! Shows the table of meters to OpenTelemetry.
+//! Exports the metrics table to OpenTelemetry.
 
 use super::histogram::Histogram;
 use super::kept::{KindMeters, VerbMeters};

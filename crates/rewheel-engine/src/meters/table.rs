@@ -1,4 +1,4 @@
-//! The table of all meters.
+//! The table of all metrics.
 
 use super::kept::{CALLED, KindMeters, RENEWED, SUBMITTED};
 use super::{Distribution, Fleet, Form, Meter, Sample, Source, Value};

@@ -1,4 +1,4 @@
-//! One notifier with its route, its queue, its window, its counts.
+//! One notifier with its route, queue, window and counters.
 
 use super::desk::Outcome;
 use super::gate::{Admission, Gate};

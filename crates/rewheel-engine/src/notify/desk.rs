@@ -1,4 +1,4 @@
-//! Where the engine hands in what people should hear.
+//! Receives notices from the engine and passes them to the notifiers.
 
 use super::Notifier;
 use super::channel::{Channel, Item, NotifyCounts, Teller};

@@ -1,4 +1,4 @@
-//! What people may be told of, in order of urgency.
+//! Notification events, in order of urgency.
 
 use std::fmt;
 use std::str::FromStr;

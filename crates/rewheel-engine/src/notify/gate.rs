@@ -1,4 +1,4 @@
-//! Bounds how much somebody is told, without forgetting how much more there was.
+//! Limits the notices per window, and sums up the rest.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;

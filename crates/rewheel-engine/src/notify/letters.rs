@@ -1,4 +1,4 @@
-//! The loop that tells of dead letters, until everybody who wants to has heard.
+//! The loop that announces dead letters until every notifier has accepted them.
 
 use super::desk::{Desk, Outcome};
 use super::gate::Admission;

@@ -1,4 +1,4 @@
-//! What people are told.
+//! The content of a notification.
 
 use super::event::{Event, Severity};
 use rewheel_core::{HolderId, JobId, KindName, Tenant, Timestamp, redact};

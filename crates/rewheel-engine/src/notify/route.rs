@@ -1,4 +1,4 @@
-//! Which notices somebody wants.
+//! Selects the notices that a notifier receives.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;

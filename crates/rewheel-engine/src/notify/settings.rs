@@ -1,4 +1,4 @@
-//! How much a notifier is told, how long it may take.
+//! Settings of notifiers: rate limits and timeouts.
 
 use crate::settings::SettingError;
 use std::time::Duration;

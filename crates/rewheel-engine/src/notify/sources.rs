@@ -1,4 +1,4 @@
-//! What the engine's loops have to say, in words.
+//! Builds the notices of the engine's loops.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;

@@ -1,4 +1,4 @@
-//! Decides which of several holders tells of a dead letter.
+//! Decides which holder announces a dead letter.
 
 use rewheel_core::{HolderId, JobId};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Judges whether the jobs of a canary's step do well.
+//! Judges whether the jobs of a canary step succeed.
 
 use rewheel_core::{Failure, Job, State};
 

@@ -1,4 +1,4 @@
-//! An operation as the payload of its job: the order, how far it is.
+//! A bulk operation as the payload of its job: the order and its progress.
 
 use super::{Bulk, BulkVerb, Operation, OperationState, Selection};
 use crate::rate::Rate;

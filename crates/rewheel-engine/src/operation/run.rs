@@ -1,4 +1,4 @@
-//! Carries an order out, a batch at a time, from wherever an earlier attempt left it.
+//! Runs a bulk operation in batches, and resumes where an earlier attempt stopped.
 
 use super::BulkVerb;
 use super::canary::{self, Health};

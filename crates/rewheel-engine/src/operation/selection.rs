@@ -1,4 +1,4 @@
-//! Chooses the jobs of an order.
+//! Selects the jobs of a bulk operation.
 
 use super::{BulkVerb, Preview};
 use rewheel_core::store::{Answer, Count, Cursor, Filter, PageRequest, Store};

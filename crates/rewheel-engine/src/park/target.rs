@@ -1,4 +1,4 @@
-//! Leaves one target of many alone while it is down.
+//! Circuit breakers for single targets of a kind.
 //!
 //! A kind whose jobs go to different hosts is not parked because one of them is down. Each host has a
 //! breaker of its own, in each holder: what it refuses is put back for as long as it is open, uses up

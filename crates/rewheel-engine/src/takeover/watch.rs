@@ -1,4 +1,4 @@
-//! Watches whether the store's clock jumps ahead.
+//! Detects forward jumps of the store's clock.
 
 use rewheel::Moment;
 use rewheel_core::Timestamp;

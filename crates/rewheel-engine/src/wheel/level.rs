@@ -1,4 +1,4 @@
-//! Finds the slot of a timer.
+//! Finds the wheel slot of a timer.
 
 use super::Tick;
 

@@ -1,4 +1,4 @@
-//! Lists the timers of each slot, many to a cache line.
+//! Lists of the timers in each slot, packed for the cache.
 
 use super::level::{Occupied, Slot};
 

@@ -1,4 +1,4 @@
-//! Keeps the timers of a wheel at indexes that do not change.
+//! Stores the timers of a wheel at stable indexes.
 
 use super::Tick;
 use super::list::Place;

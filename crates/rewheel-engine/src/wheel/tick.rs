@@ -1,4 +1,4 @@
-//! The time of a wheel.
+//! The time unit of a wheel.
 
 use std::time::Duration;
 

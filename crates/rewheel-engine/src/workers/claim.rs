@@ -1,4 +1,4 @@
-//! Leases jobs to a worker.
+//! Claims jobs for a remote worker.
 
 use super::{RemoteWorker, WorkerError};
 use crate::admission::{Ask, Suspect, WorkerHas};

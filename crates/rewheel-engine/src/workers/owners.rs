@@ -1,4 +1,4 @@
-//! Remembers who owns which worker, so that most requests need not ask the store.
+//! Caches the owner of each remote worker, so that most requests need not ask the store.
 
 use rewheel_core::{HolderId, WorkerOwner};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Writes what became of attempts that a worker made.
+//! Settles the attempts of a remote worker.
 
 use super::{RemoteWorker, WorkerError};
 use crate::{attempt, budget, park, trace};

@@ -1,4 +1,4 @@
-//! Reads bodies up to a bound.
+//! Reads bodies up to a size limit.
 
 use ::axum::Error;
 use ::axum::body::{Body, Bytes, HttpBody};

@@ -1,4 +1,4 @@
-//! Tells whoever starts and stops a service how its parts are.
+//! Health routes: liveness, readiness and the state of each part.
 
 use crate::clock::Clock;
 use crate::duration::{self, seconds};

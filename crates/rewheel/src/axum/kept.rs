@@ -1,4 +1,4 @@
-//! Writes a response as bytes for a store.
+//! Serializes a response for an idempotency store.
 
 use super::problem::Problem;
 use ::axum::body::{Body, Bytes};

@@ -1,4 +1,4 @@
-//! Carries out a request once for each `Idempotency-Key`.
+//! Runs a request once for each `Idempotency-Key`.
 
 use super::body::{Collected, collect};
 use super::header;

@@ -1,4 +1,4 @@
-//! Says what is wrong as `application/problem+json` (RFC 9457).
+//! Error responses as `application/problem+json` (RFC 9457).
 
 use ::axum::body::Body;
 use ::axum::http::{HeaderValue, Response, StatusCode, header};

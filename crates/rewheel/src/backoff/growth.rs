@@ -1,4 +1,4 @@
-//! How delays grow with the attempts, before bounds and jitter.
+//! How delays grow with the attempt number, before limits and jitter.
 
 use crate::ratio::Ratio;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Spreads delays, so that clients which failed together do not come back together.
+//! Jitter: randomizes delays, so that clients that failed together do not retry together.
 
 use crate::ratio::Ratio;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Knows backoffs by name.
+//! Custom backoffs, registered by name.
 
 use super::{Backoff, BackoffError, text};
 use crate::presets;

@@ -1,4 +1,4 @@
-//! Checks every shape of backoff at every corner of its range.
+//! Tests of every backoff at the limits of its range.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! What a breaker goes by.
+//! Settings of a circuit breaker.
 
 use super::machine::Machine;
 use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker};

@@ -1,4 +1,4 @@
-//! Every way from one state of a breaker to another.
+//! State machine of the circuit breaker.
 //!
 //! While it is closed, calls touch atomics only. Everything else is rare, and happens under a lock
 //! that is never held while anybody else's code runs.

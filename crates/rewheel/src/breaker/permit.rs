@@ -1,4 +1,4 @@
-//! The right to make one call.
+//! The permit for one call through a circuit breaker.
 
 use super::Outcome;
 use super::machine::{Machine, Token};

@@ -1,4 +1,4 @@
-//! A breaker's state in one machine word, so that a call reads it with one load.
+//! Packs a breaker's state into one machine word, so that a call reads it with one load.
 
 use super::BreakerState;
 

@@ -1,4 +1,4 @@
-//! Recognises failures of databases that pass.
+//! Recognizes transient database failures.
 
 use super::Matcher;
 use std::io::ErrorKind;

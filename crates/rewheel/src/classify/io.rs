@@ -1,4 +1,4 @@
-//! Judges errors of the operating system by their kind.
+//! Classifies I/O errors by their kind.
 
 use super::matcher::{chain, find};
 use super::{Category, Class, Classify};

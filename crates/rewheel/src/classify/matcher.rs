@@ -1,4 +1,4 @@
-//! Recognises errors of other people's crates.
+//! Classifies errors of other crates by custom rules.
 
 use super::StatusSet;
 use std::any::type_name;

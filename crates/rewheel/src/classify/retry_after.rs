@@ -1,4 +1,4 @@
-//! Reads how long a callee asked to be left alone.
+//! Reads the delay that a callee asked for (`Retry-After`).
 
 use super::Verdict;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! Judges HTTP responses by their status.
+//! Classifies HTTP responses by status.
 
 use super::{Category, Class, RetryAfter, Verdict};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Tests of what failures mean.
+//! Tests of failure classification.
 
 use super::io::KINDS;
 use super::*;

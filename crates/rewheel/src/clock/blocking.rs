@@ -1,4 +1,4 @@
-//! Waits by blocking the thread, for callers without an executor.
+//! Sleeps by blocking the thread, for callers without an async runtime.
 
 use super::Clock;
 use crate::cancel::CancelToken;

@@ -1,4 +1,4 @@
-//! A clock that moves only when a test says so.
+//! A manual clock for tests.
 
 use super::{Clock, Moment};
 use pin_project_lite::pin_project;

@@ -1,4 +1,4 @@
-//! Waits without blocking, on whichever timer is at hand.
+//! Sleeps without blocking, on any available timer.
 
 use super::manual::{ManualClock, SleeperKey};
 use super::{Clock, Moment};

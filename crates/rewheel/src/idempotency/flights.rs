@@ -1,4 +1,4 @@
-//! Knows which keys this process is at work on, so that those who wait need not ask the store.
+//! Tracks the keys that this process is working on, so that waiters need not poll the store.
 
 use super::key::IdempotencyKey;
 use super::store::RunId;

@@ -1,4 +1,4 @@
-//! Names a piece of work that may be asked for more than once.
+//! Idempotency keys.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Remembers idempotency keys in this process.
+//! In-memory idempotency store.
 
 use super::key::{Fingerprint, IdempotencyKey};
 use super::store::{

@@ -1,4 +1,4 @@
-//! What idempotency asks of whatever remembers keys.
+//! The interface that every idempotency store implements.
 
 use super::key::{Fingerprint, IdempotencyKey};
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! A token bucket in one word: the moment at which it will be full again.
+//! Token bucket in one word (GCRA): stores the time at which the bucket is full again.
 
 use crate::clock::Moment;
 use crate::sync::{AtomicU64, Ordering, OwnLine, give_way};

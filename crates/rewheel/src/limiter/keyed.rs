@@ -1,4 +1,4 @@
-//! A limit for each key.
+//! One rate limit per key.
 
 use super::sliding::Sliding;
 use super::{RateLimiterBuilder, Rule, refusal};

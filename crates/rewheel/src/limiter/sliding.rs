@@ -1,4 +1,4 @@
-//! Admits so many calls in any stretch of time of some length.
+//! Sliding window: limits the number of calls in any period of a given length.
 
 use crate::clock::Moment;
 use std::time::Duration;

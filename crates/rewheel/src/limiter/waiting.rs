@@ -1,4 +1,4 @@
-//! Waits for tokens in the order of arrival.
+//! Lets callers wait for tokens in order of arrival.
 
 use super::RateLimiter;
 use crate::clock::Moment;

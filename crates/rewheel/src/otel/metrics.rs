@@ -1,4 +1,4 @@
-//! Counts what policies do with instruments of OpenTelemetry.
+//! OpenTelemetry metrics of policies.
 
 use crate::breaker::BreakerState;
 use crate::error::Why;

@@ -1,4 +1,4 @@
-//! Makes spans of calls.
+//! `tracing` spans of calls.
 
 use crate::classify::Classify;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Says what a stack of policies comes to, before production does.
+//! Describes the effect of a pipeline: calls, times and risks.
 
 use super::{Plan, Step};
 use crate::duration;

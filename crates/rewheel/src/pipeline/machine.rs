@@ -1,4 +1,4 @@
-//! Walks the steps of a pipeline: inwards to the call, outwards with its result.
+//! Walks the steps of a pipeline: inward to the call, outward with its result.
 //!
 //! Knows neither futures nor timers: it says what it needs next, and whoever runs it provides that.
 

@@ -1,4 +1,4 @@
-//! Checks what policies do to each other when they are stacked.
+//! Tests of policies that are combined in a pipeline.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

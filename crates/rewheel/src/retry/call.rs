@@ -1,4 +1,4 @@
-//! The call that is to be retried, with its options.
+//! A call to retry, with its options.
 
 use super::future::RetryFuture;
 use super::hooks::{OnGiveUp, OnRetry, OnSuccess, Retrying};

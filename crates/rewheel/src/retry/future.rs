@@ -1,4 +1,4 @@
-//! Retries without blocking.
+//! The future of an async retry.
 
 use super::call::marker::{Async, Invoke};
 use super::options::{Options, Setup};

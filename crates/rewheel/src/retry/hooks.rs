@@ -1,4 +1,4 @@
-//! Calls back at the turns of one call.
+//! Hooks of one call: before each retry, on success, on giving up.
 
 use crate::classify::Category;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Decides at the call what a result means.
+//! Decides, for one call, what a result means.
 
 use crate::classify::{Category, Class, Classify, Matcher, Verdict};
 

@@ -1,4 +1,4 @@
-//! What a call may be given besides its policy.
+//! Options of a call besides its policy.
 //!
 //! Most calls are given nothing, and should not pay for what they could have been given: neither in
 //! bytes that are copied with the future, nor in branches. So the options are a type parameter.

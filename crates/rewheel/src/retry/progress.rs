@@ -1,4 +1,4 @@
-//! What async and blocking retries share: everything but the waiting.
+//! The logic that async and blocking retries share: everything except waiting.
 
 use super::options::{Options, Setup};
 use super::{Attempt, Hooks, Position, Retrying, Step};

@@ -1,4 +1,4 @@
-//! The one place that decides, after each attempt, whether to wait or to stop.
+//! Decides after each attempt whether to wait and retry, or to stop.
 
 use super::{Nested, Retry, UNLIMITED};
 use crate::classify::Verdict;

@@ -1,4 +1,4 @@
-//! Hands a call that ran out of attempts to something that outlives the process.
+//! Hands a call that ran out of attempts to a durable engine.
 
 use super::call::marker::{Async, Invoke};
 use super::options::Options;

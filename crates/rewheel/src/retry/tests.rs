@@ -1,4 +1,4 @@
-//! Checks retries on a clock that moves by itself, async beside blocking.
+//! Tests of async and blocking retries, on a clock that advances by itself.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! Makes one attempt after another of the same request.
+//! Makes the attempts of one request.
 
 use crate::retry::Attempt;
 use crate::retry::marker::Invoke;

@@ -1,4 +1,4 @@
-//! The future of a service under a pipeline.
+//! The response future of a service inside a pipeline.
 
 use super::attempt::{AttemptFuture, Repeat};
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Counts the last so many calls, without a lock.
+//! Counts the outcomes of the last N calls, without a lock.
 
 use super::{Counts, Tally};
 use crate::sync::{AtomicU64, Ordering, OwnLine};

@@ -1,4 +1,4 @@
-//! Counts the calls of the last so many seconds, without a lock.
+//! Counts the outcomes of the last N seconds, without a lock.
 
 use super::{Counts, Tally};
 use crate::clock::Moment;

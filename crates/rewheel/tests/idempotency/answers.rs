@@ -1,4 +1,4 @@
-//! Which answers are kept, and what is kept of them.
+//! Tests of which responses are stored, and which parts of them.
 
 use crate::support::{Count, app, charge, idempotency, layer, send, store};
 use axum::Extension;

@@ -1,4 +1,4 @@
-//! Handlers and stores that fail.
+//! Tests of handlers and stores that fail.
 
 use crate::support::{Count, app, charge, charged, key, layer, send};
 use async_trait::async_trait;

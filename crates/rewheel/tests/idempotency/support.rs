@@ -1,4 +1,4 @@
-//! A shop whose charges are counted.
+//! A test app that counts its charges.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

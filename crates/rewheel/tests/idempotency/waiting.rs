@@ -1,4 +1,4 @@
-//! Requests that come while another with their key is carried out.
+//! Tests of requests that arrive while another request with the same key runs.
 
 use crate::support::{Count, app, charge, charged, key, layer, send, settle, store};
 use axum::Router;

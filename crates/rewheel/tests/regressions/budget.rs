@@ -1,4 +1,4 @@
-//! Budgets that allow more than they say, or cost more than they save.
+//! Budgets that allow too many retries, or cost more than they save.
 
 use crate::{race, refused};
 use rewheel::{ManualClock, Retry, RetryBudget, Retryable, Why, seconds};

@@ -1,4 +1,4 @@
-//! Calls that take longer than they may, or harm others when they fail.
+//! Calls that exceed their time limit, or harm other calls when they fail.
 
 use crate::refused;
 use rewheel::{

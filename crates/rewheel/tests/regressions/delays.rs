@@ -1,4 +1,4 @@
-//! Delays that bring clients back together, too late or all at once.
+//! Delays that are too long, or make clients retry at the same time.
 
 use crate::refused;
 use rewheel::{Backoff, Jitter, ManualClock, Random, Retry, Retryable, millis, seconds};

@@ -1,4 +1,4 @@
-//! Limiters that admit too many, forget those who wait, or wait for what never comes.
+//! Limiters that admit too many calls, forget waiters, or wait forever.
 
 use crate::{poll, race};
 use rewheel::{ManualClock, RateLimiter, Refused, Why, millis, seconds};

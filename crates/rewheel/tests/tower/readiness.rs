@@ -1,4 +1,4 @@
-//! What happens to the readiness of the service inside.
+//! Tests of the readiness of the inner service.
 
 use super::scripted::{Answer, Script, Scripted, Seen, poll_once, retrying};
 use super::{reset, steady};

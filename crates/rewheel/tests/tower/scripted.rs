@@ -1,4 +1,4 @@
-//! A service that plays a script.
+//! A service that returns scripted responses.
 
 use rewheel::{ManualClock, Pipeline};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Decides what a change makes of a job, the same for every store.
+//! Applies a user's change to a job, with the same result in every store.
 
 use super::{Changed, Edit, What};
 use crate::audit::Facts;

@@ -1,4 +1,4 @@
-//! What one holder does with its part of a budget.
+//! Tests of one engine's share of a retry budget.
 
 use super::{Budget, BudgetSettings};
 use crate::KindSettings;

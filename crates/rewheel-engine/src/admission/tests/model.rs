@@ -1,4 +1,4 @@
-//! Random walks over facts and time, beside a reference that only counts.
+//! Compares admission with a reference that only counts, over random sequences of events.
 //!
 //! Safety: no limit is exceeded, nothing runs that is paused or parked. Liveness: whatever happened before, once the dependency is
 //! well, a due job is admitted within [`ROUNDS_MAX`] seconds, also while old attempts hang.

@@ -1,4 +1,4 @@
-//! Admission with a manual clock, and kinds and tenants for tests.
+//! Test setup for admission: manual clock, kinds and tenants.
 
 use crate::admission::{Admission, Admit, Ask, Fact, InHand, KindFact, Round, Setup, Suspect};
 use crate::settings::KindSettings;

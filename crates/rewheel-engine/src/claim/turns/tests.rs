@@ -1,4 +1,4 @@
-//! Lanes that take turns, without a store.
+//! Tests of the lane order, without a store.
 
 use super::{Candidate, Given, LONGEST_FIRST_EVERY, Turns};
 use proptest::prelude::*;

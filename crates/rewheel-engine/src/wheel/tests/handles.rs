@@ -1,4 +1,4 @@
-//! What a handle may cancel.
+//! Tests of which timers a handle cancels.
 
 use super::{ms, wheel_at};
 use crate::wheel::{Tick, Wheel};

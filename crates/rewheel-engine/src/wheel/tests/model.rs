@@ -1,4 +1,4 @@
-//! The wheel against a sorted map.
+//! Compares the wheel with a sorted map.
 
 use super::{boundaries, ms};
 use crate::wheel::{Timer, Wheel};

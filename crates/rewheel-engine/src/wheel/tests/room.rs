@@ -1,4 +1,4 @@
-//! How much a wheel holds.
+//! Tests of the capacity of a wheel.
 
 use super::{boundaries, ms};
 use crate::wheel::{Tick, Wheel};

@@ -1,4 +1,4 @@
-//! Checks that clients which fail together do not come back together.
+//! Checks that clients that fail together do not retry together.
 
 use crate::backoff::{Backoff, Jitter, Past};
 use crate::{Random, millis, seconds};

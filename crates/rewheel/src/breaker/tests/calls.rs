@@ -1,4 +1,4 @@
-//! Counts calls by what their results say about the dependency.
+//! Tests of which results count as failures.
 
 use crate::breaker::{BreakerState, CircuitBreaker};
 use crate::classify::{Category, Class, Classify};

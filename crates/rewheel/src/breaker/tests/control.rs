@@ -1,4 +1,4 @@
-//! Opens for a time that grows, obeys people, tells who listens.
+//! Tests of growing open times, manual control and observers.
 
 use super::Changes;
 use crate::backoff::{Backoff, Jitter};

@@ -1,4 +1,4 @@
-//! Lets probes pass, and decides by what becomes of them.
+//! Tests of probes in the half-open state.
 
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;

@@ -1,4 +1,4 @@
-//! Keeps a breaker for each key, and forgets the right ones.
+//! Tests of breakers per key.
 
 use crate::breaker::{BreakerState, CircuitBreaker, KeyedCircuitBreaker};
 

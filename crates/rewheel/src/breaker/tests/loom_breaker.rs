@@ -1,4 +1,4 @@
-//! Tries every interleaving of threads that share a breaker.
+//! Checks every interleaving of threads that share a breaker.
 
 use super::Changes;
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, OwnedPermit};

@@ -1,4 +1,4 @@
-//! Does anything to a breaker in any order, and compares it with the reference after every step.
+//! Compares a breaker with the reference implementation after every step of a random sequence.
 
 use super::Changes;
 use super::reference::{Config, Kind, Reference, Threshold, Token};

@@ -1,4 +1,4 @@
-//! A breaker written to be obviously right: lists, counters, no cleverness.
+//! A simple reference implementation of the breaker.
 
 use crate::backoff::{Backoff, Jitter};
 use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};

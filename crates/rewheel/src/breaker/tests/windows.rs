@@ -1,4 +1,4 @@
-//! Opens when a window says so, at no other time.
+//! Checks that a breaker opens exactly when its window says so.
 
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;

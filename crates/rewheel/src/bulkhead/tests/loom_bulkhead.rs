@@ -1,4 +1,4 @@
-//! Tries every interleaving of callers who come, go, give up.
+//! Checks every interleaving of callers that enter, leave and give up.
 
 use crate::bulkhead::{Bulkhead, Entry, Waiting};
 use crate::clock::ManualClock;

@@ -1,4 +1,4 @@
-//! Gives places, in order, to those who fit in.
+//! Checks that a bulkhead hands out its slots in order.
 
 use crate::bulkhead::{Bulkhead, BulkheadBuilder, Place};
 use crate::clock::ManualClock;

@@ -1,4 +1,4 @@
-//! Compares the token bucket with one that counts tokens in plain sight.
+//! Compares the token bucket with a reference that counts tokens.
 
 use super::assert_bounded_by_rate;
 use crate::clock::{Clock, ManualClock, Moment};

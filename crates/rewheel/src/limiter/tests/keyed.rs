@@ -1,4 +1,4 @@
-//! Holds each key to its limit, however many keys come.
+//! Checks that each key keeps to its limit, with any number of keys.
 
 use crate::clock::ManualClock;
 use crate::limiter::{KeyedRateLimiter, RateLimiter};

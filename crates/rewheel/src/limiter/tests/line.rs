@@ -1,4 +1,4 @@
-//! Waits in line: in the order of arrival, within the limits, leaving nothing behind.
+//! Tests of waiting for a limiter: order of arrival, limits, cleanup.
 
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};

@@ -1,4 +1,4 @@
-//! Tries every interleaving of threads that ask one limiter.
+//! Checks every interleaving of threads that use one limiter.
 
 use crate::clock::{ManualClock, Moment};
 use crate::duration::millis;

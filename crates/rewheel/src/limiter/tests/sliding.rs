@@ -1,4 +1,4 @@
-//! Holds the sliding window to what it promises of any stretch of time.
+//! Checks that the sliding window keeps to its limit in every period.
 
 use crate::clock::{ManualClock, Moment};
 use crate::error::Why;

@@ -1,4 +1,4 @@
-//! Lets real threads fight over one limiter.
+//! Checks a limiter that real threads share.
 
 use crate::clock::{Clock, ManualClock, Moment};
 use crate::limiter::RateLimiter;

@@ -1,4 +1,4 @@
-//! Tells whoever listens how a run goes.
+//! Reports the progress of a pipeline run to observers.
 
 use super::Machine;
 use crate::classify::{Category, Class, Verdict};

@@ -1,4 +1,4 @@
-//! Checks what a pipeline says about itself.
+//! Tests of `explain`.
 
 use super::*;
 use crate::{Backoff, Warning};

@@ -1,4 +1,4 @@
-//! Checks that whatever a call took is free again, however it ended.
+//! Checks that a call releases everything it took, however it ends.
 
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};

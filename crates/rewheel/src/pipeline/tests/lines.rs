@@ -1,4 +1,4 @@
-//! Checks waiting for a limiter or a bulkhead inside of a pipeline.
+//! Tests of waiting for a limiter or bulkhead inside a pipeline.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Runs random stacks of policies around random calls, then looks for anything left behind.
+//! Runs random pipelines around random calls and checks that everything is released.
 
 use super::*;
 use crate::{Jitter, Random};

@@ -1,4 +1,4 @@
-//! Checks pipelines around retries, retries around pipelines.
+//! Tests of pipelines around retries and retries around pipelines.
 
 use super::*;
 use crate::Retryable;

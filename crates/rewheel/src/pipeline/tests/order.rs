@@ -1,4 +1,4 @@
-//! Checks that the place of a step in the stack matters.
+//! Checks that the order of steps matters.
 
 use super::*;
 use crate::RetryBudget;

@@ -1,4 +1,4 @@
-//! Checks the time limits that a retry brings along, beside those of the stack.
+//! Tests of the time limits of a retry inside a pipeline.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Checks that a call ends when nobody wants its answer any more.
+//! Checks that a cancelled call ends.
 
 use super::*;
 use crate::CancelToken;

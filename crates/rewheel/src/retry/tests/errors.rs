@@ -1,4 +1,4 @@
-//! Checks what the error of a call that was given up says.
+//! Tests of the error of a call that was given up.
 
 use super::*;
 use crate::Refused;

@@ -1,4 +1,4 @@
-//! Checks that hooks hear of each turn of a call exactly once.
+//! Checks that each hook runs exactly once per event.
 
 use super::*;
 use crate::{Event, Observer};

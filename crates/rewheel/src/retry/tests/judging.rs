@@ -1,4 +1,4 @@
-//! Checks who decides what a result means.
+//! Tests of which rule decides what a result means.
 
 use super::*;
 use crate::Matcher;

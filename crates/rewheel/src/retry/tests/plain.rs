@@ -1,4 +1,4 @@
-//! Checks calls with nothing but a policy, which take a shorter way through the code.
+//! Tests of calls without options, which take a faster code path.
 
 use super::Failure;
 use crate::{Attempt, Nested, Retry, Retryable, Why, millis, seconds};

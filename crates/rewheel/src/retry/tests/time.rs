@@ -1,4 +1,4 @@
-//! Checks deadlines of calls, timeouts of attempts.
+//! Tests of call deadlines and attempt timeouts.
 
 use super::*;
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Tries every interleaving of threads that count into one window.
+//! Checks every interleaving of threads that count into one window.
 
 use crate::clock::Moment;
 use crate::window::{CountWindow, Counts, Tally, TimeWindow};

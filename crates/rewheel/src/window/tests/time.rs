@@ -1,4 +1,4 @@
-//! Compares the time window with a plain list of outcomes that carry their times.
+//! Compares the time window with a plain list of timed outcomes.
 
 use crate::clock::Moment;
 use crate::window::{Counts, Tally, TimeWindow};
