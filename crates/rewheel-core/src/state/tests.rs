@@ -16,7 +16,7 @@ const CAUSES: [Cause; 10] = [
     Cause::Redrive,
 ];
 
-/// Every legal transition, written out a second time, by its ends.
+/// Every legal transition, written a second time, ordered by cause and states.
 #[rustfmt::skip]
 const LEGAL: &[(Cause, State, &[State])] = &[
     (Cause::Claim, Scheduled, &[Leased]),
