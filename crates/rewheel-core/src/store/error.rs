@@ -14,7 +14,8 @@ pub enum StoreError {
     /// Nothing was written. Wait, then repeat the call.
     #[error("the store is unavailable")]
     Unavailable(#[source] BoxError),
-    /// The call may or may not have been written. Repeat it unchanged: every method allows this.
+    /// The call may or may not have been written. Repeat it, an insert with [`Sent::Again`](crate::store::Sent::Again). Only
+    /// [`KindStore::grant`](crate::store::KindStore::grant) must not be repeated.
     #[error("the store's response was lost")]
     Ambiguous(#[source] BoxError),
     /// Nothing was written, and nothing will be until there is space. Accept no new jobs.
