@@ -42,13 +42,13 @@ pub struct StatusSet {
 }
 
 impl StatusSet {
-    /// No status at all.
+    /// The empty set.
     pub const EMPTY: StatusSet = StatusSet { words: [0; WORDS] };
 
-    /// The statuses by which a call did what it should: 2xx.
+    /// The statuses of success: 2xx.
     pub const SUCCESS: StatusSet = StatusSet::EMPTY.with_class(2);
 
-    /// The statuses that tend to pass: 408, 425, 429 and 5xx.
+    /// The statuses that are usually temporary: 408, 425, 429 and 5xx.
     pub const RETRYABLE: StatusSet = StatusSet::EMPTY.with(408).with(425).with(429).with_class(5);
 
     /// Adds one status.
