@@ -1,7 +1,7 @@
 //! Admission of remote workers.
 //!
-//! The slots of a remote worker are its leases in the store, so it holds no ticket. It takes passes when it claims. The engine
-//! that settles records the evidence; this may be another engine.
+//! The slots of a remote worker are its leases in the store, so it holds no ticket. It takes rate tokens when it claims. The
+//! engine that settles records the evidence; this may be another engine.
 
 use super::Admission;
 use super::answer::{Ask, Held, HeldBecause};
@@ -9,17 +9,17 @@ use super::budget::Budget;
 use super::kind::{Condition, Evidence, FleetRule};
 use rewheel_core::{Failure, HolderId, KindName, Lane};
 
-/// What a worker may claim of a lane.
+/// What a worker may claim from a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerGrant {
     pub(crate) jobs: usize,
     /// Whether its one job is the probe of a parked kind.
     pub(crate) is_probe: bool,
-    /// Limits over the fleet: of its kind and of its tenant.
+    /// Fleet-wide limits: of its kind and of its tenant.
     pub(crate) fleet: [FleetRule; 2],
 }
 
-/// How many jobs a worker has: of the kind and of the tenant of a lane.
+/// Number of jobs that a worker has, of the kind and of the tenant of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerHas {
     pub(crate) of_kind: usize,
@@ -27,7 +27,7 @@ pub(crate) struct WorkerHas {
 }
 
 impl Admission {
-    /// Says how many jobs of a lane a worker may claim, at most `wanted`, and takes passes for them.
+    /// Returns how many jobs of a lane a worker may claim, at most `wanted`, and takes rate tokens for them.
     pub(crate) fn worker_takes(
         &self,
         worker: HolderId,
@@ -40,7 +40,7 @@ impl Admission {
         let Some(kind) = machine.find_mut(&lane.kind) else { return WorkerGrant::default() };
         let wanted = match kind.condition(worker) {
             Condition::Closed(..) => 0,
-            // The store gives a prober one job. Of a kind whose breaker is half open each worker gets one.
+            // The store gives a prober one job. Each worker gets one job of a kind whose breaker is half open.
             Condition::Probing if kind.is_parked() => wanted.min(1),
             Condition::Probing => wanted.min(1_usize.saturating_sub(has.of_kind)),
             Condition::Well => wanted.min(kind.worker_room(has.of_kind)),
@@ -58,7 +58,7 @@ impl Admission {
         WorkerGrant { jobs, is_probe, fleet: [of_kind, of_tenant] }
     }
 
-    /// Says why a worker would get no job of a lane now, and until when. Takes nothing.
+    /// Returns why a worker would get no job of a lane now, and until when. Takes nothing.
     pub(crate) fn why_for_workers(&self, worker: HolderId, ask: &Ask<'_>) -> Option<Held> {
         let now = self.now();
         let mut machine = self.machine();
@@ -75,15 +75,15 @@ impl Admission {
         Some(refused.held())
     }
 
-    /// Returns the generation of a parked kind that the next worker may probe. Says so once: the worker takes the right in the
-    /// store.
+    /// Returns the generation of a parked kind that the next worker may probe. Returns it only once: the worker then takes the
+    /// right in the store.
     pub(crate) fn takes_probe(&self, kind: &KindName) -> Option<u64> {
         let mut machine = self.machine();
         let kind = machine.find_mut(kind).filter(|kind| kind.is_parked())?;
         std::mem::take(&mut kind.is_probe_due).then(|| kind.generation())
     }
 
-    /// Returns whether a worker's claim of kinds must know what the worker has.
+    /// Returns whether a worker's claim needs to know how many jobs the worker has.
     pub(crate) fn counts_workers<'k>(
         &self,
         worker: HolderId,
@@ -93,7 +93,7 @@ impl Admission {
         kinds.any(|kind| machine.find(kind).is_some_and(|kind| kind.counts_workers(worker)))
     }
 
-    /// Takes back the passes of jobs that did not come.
+    /// Returns the rate tokens of jobs that were not claimed.
     pub(crate) fn worker_returns(&self, lane: &Lane, jobs: usize) {
         let mut machine = self.machine();
         if let Some(id) = machine.id_of(&lane.kind) {
@@ -101,7 +101,7 @@ impl Admission {
         }
     }
 
-    /// Pays for an attempt that a worker makes. Returns whether it may: a first attempt earns, a retry has to be paid for.
+    /// Pays for an attempt of a worker. Returns whether it may run: a first attempt earns, a retry needs a grant.
     pub(crate) fn worker_pays(&self, worker: HolderId, kind: &KindName, is_retry: bool) -> bool {
         let mut machine = self.machine();
         let Some(kind) = machine.find_mut(kind) else { return true };
@@ -116,7 +116,7 @@ impl Admission {
         }
     }
 
-    /// Takes note of what an attempt of a worker says about the dependency of its kind.
+    /// Records what a worker's attempt says about the dependency of its kind.
     pub(crate) fn worker_spoke(
         &self,
         worker: HolderId,
@@ -133,7 +133,7 @@ impl Admission {
             budget.note(spoke.is_ok());
         }
         if spoke.is_none() {
-            // Nothing is wrong with its dependency.
+            // Its dependency works.
             kind.load.succeeded(slots);
         }
         let evidence = if kind.is_probed_by(worker) {
@@ -151,8 +151,8 @@ impl Admission {
         }
     }
 
-    /// A retry that was paid for succeeded at a worker. Which of its attempts were paid for is not known where they are settled,
-    /// which may be another engine than the one that paid.
+    /// Records that a retry of a worker succeeded. The engine that settles does not know which attempts were granted, because
+    /// another engine may have done that.
     pub(crate) fn worker_succeeded(&self, kind: &KindName) {
         let mut machine = self.machine();
         machine.find_mut(kind).and_then(|kind| kind.budget.as_mut()).map(Budget::refund);
