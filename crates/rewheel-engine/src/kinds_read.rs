@@ -5,7 +5,7 @@ use rewheel_core::{Kind, KindName};
 use std::collections::BTreeMap;
 use tokio::sync::Mutex;
 
-/// What was read so far.
+/// The kinds read so far.
 #[derive(Debug, Default)]
 pub(crate) struct KindsRead(Mutex<Known>);
 
@@ -16,9 +16,9 @@ struct Known {
 }
 
 impl KindsRead {
-    /// Reads what changed. Returns every kind as it is now, or `None` if nothing changed.
+    /// Reads the changes. Returns every kind as it is now, or `None` if nothing changed.
     pub(crate) async fn refresh(&self, store: &dyn Store) -> Answer<Option<Vec<Kind>>> {
-        // Held while the store is asked: an answer that comes late must not undo a newer one.
+        // Held during the request to the store: a late response must not undo a newer one.
         let mut known = self.0.lock().await;
         let KindsSince { at, all, kinds } = store.kinds_since(known.at).await?;
         known.at = at;

@@ -46,7 +46,7 @@ pub(super) enum GivenUp {
     ForNow,
 }
 
-/// Why a call was not passed on.
+/// Error of a call that was refused while the store is unavailable.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no call got through for {time}: see that it runs and can be reached; it is asked again every \
