@@ -1,4 +1,4 @@
-// Drives graphile-worker, which deletes what is done.
+// Measures graphile-worker; it deletes finished jobs.
 import { Logger, makeWorkerUtils, run as work } from "graphile-worker";
 import pg from "pg";
 import { run } from "./measure.mjs";
@@ -10,7 +10,7 @@ await run({
   name: "graphile",
   async open(url) {
     const pool = new pg.Pool({ connectionString: url, max: 20 });
-    // Without these it warns; an error is seen by whoever asked.
+    // Without these it prints warnings; the caller sees the error anyway.
     pool.on("error", () => {});
     pool.on("connect", (client) => client.on("error", () => {}));
     const utils = await makeWorkerUtils({ pgPool: pool, logger });

@@ -1,4 +1,4 @@
-// What the programs of the peers share: a database of their own, payloads, figures, the other process.
+// Code shared by the programs that measure other queues: database setup, payloads, figures, the submitting process.
 //
 //   PEER.mjs URL JOBS PAYLOAD_BYTES SAMPLES          measures, one line of JSON for each figure
 //   PEER.mjs submit URL SAMPLES PAYLOAD_BYTES        the other process, which only submits
@@ -8,12 +8,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
 export const BATCH = 1000;
-// The first jobs of a process find cold caches, which says nothing of those that follow.
+// The first jobs of a process find cold caches; they are not measured.
 const WARM_UP = 30;
-// A job that was not started so long after the last one was sent is missing.
+// A job that has not started this long after the last one was submitted counts as missing.
 const GIVE_UP_MS = 5000;
 
-// The clock since boot is the same one in every process.
+// The time since boot is the same in every process.
 const micros = () => Number(process.hrtime.bigint() / 1000n);
 
 function payload(bytes, nth) {
@@ -94,7 +94,7 @@ async function latency(peer, queue, url, samples, bytes) {
 async function submitSide(peer, url, samples, bytes) {
   const queue = await peer.open(url);
   for (let nth = 0; nth < WARM_UP + samples; nth++) {
-    // Not in step with anybody's polling.
+    // An interval that does not align with a polling interval.
     await sleep(15 + ((nth * 7) % 21));
     await peer.submit(queue, payload(bytes, nth));
   }

@@ -1,8 +1,8 @@
-// Drives pg-boss, which keeps what is done.
+// Measures pg-boss; it keeps finished jobs.
 import { PgBoss } from "pg-boss";
 import { BATCH, run } from "./measure.mjs";
 
-// A queue of its own for single jobs: waking a worker for each of a batch would only slow it down.
+// Single jobs have their own queue: waking a worker for each job of a batch would slow the batch down.
 const [MANY, SINGLE] = ["many", "single"];
 
 await run({

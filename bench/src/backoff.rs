@@ -1,4 +1,4 @@
-//! Compares how the next delay is found.
+//! Compares how fast libraries compute the next backoff delay.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Compares breakers that are closed, with calls that succeed.
+//! Compares closed circuit breakers around calls that succeed.
 
 use std::hint::black_box;
 use std::io;

@@ -1,4 +1,4 @@
-//! Checks that what is fast is also right.
+//! Checks that the measured libraries also behave correctly.
 
 pub mod admissions;
 pub mod probes;

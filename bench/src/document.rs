@@ -1,4 +1,4 @@
-//! Writes figures for programs.
+//! Writes figures as JSON.
 
 use anyhow::Result;
 use serde::Serialize;

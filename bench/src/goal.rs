@@ -1,4 +1,4 @@
-//! What a subject is expected to reach.
+//! Performance goals, relative to the fastest peer.
 
 /// The most that a subject may take.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Measures subjects side by side, in rounds that take turns.
+//! Measures subjects side by side, in alternating rounds.
 
 use std::fmt;
 use std::hint::{black_box, spin_loop};

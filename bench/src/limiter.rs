@@ -1,4 +1,4 @@
-//! Compares rate limiters that go by comparable clocks.
+//! Compares rate limiters that use comparable clocks.
 
 use std::num::NonZeroU32;
 

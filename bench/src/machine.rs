@@ -1,4 +1,4 @@
-//! Says which machine the figures are from.
+//! Describes the machine that the figures come from.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Prints how fast Rewheel is beside its peers, with a check of what each of them promises.
+//! Prints how fast Rewheel is compared with its peers, and checks the guarantees of each.
 
 mod harness;
 mod goal;

@@ -1,4 +1,4 @@
-//! Measures whole pipelines, for which there is no peer.
+//! Measures whole pipelines; there is no peer to compare with.
 
 use std::hint::black_box;
 use std::io;

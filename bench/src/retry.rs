@@ -1,4 +1,4 @@
-//! Compares retries whose first attempt succeeds.
+//! Compares retries when the first attempt succeeds.
 
 mod rewheel;
 mod peers;

@@ -1,4 +1,4 @@
-//! Prints figures for people.
+//! Prints figures as a table.
 
 use crate::goal::{Limit, Verdict};
 use crate::harness::{Group, Row, Timing};

@@ -1,4 +1,4 @@
-//! What the programs of the peers share: a database of their own, payloads, figures, the other process.
+//! Code shared by the programs that measure other queues: database setup, payloads, figures, the submitting process.
 //!
 //! ```text
 //! PEER URL JOBS PAYLOAD_BYTES SAMPLES          measures, one line of JSON for each figure

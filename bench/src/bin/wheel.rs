@@ -1,4 +1,4 @@
-//! Prints how fast Rewheel's timing wheel is beside its peers.
+//! Prints how fast Rewheel's timing wheel is, compared with other timer implementations.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! Counts what a limiter admits beyond its limit while two threads besiege it.
+//! Counts the calls that a limiter admits beyond its limit under load from two threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

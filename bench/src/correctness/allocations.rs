@@ -1,4 +1,4 @@
-//! Counts what a call allocates.
+//! Counts the heap allocations of a call.
 
 use super::Check;
 

@@ -1,4 +1,4 @@
-//! Counts delays above the longest one, as well as those that heap up exactly there.
+//! Counts delays above the maximum, and delays that are exactly the maximum.
 
 use std::time::Duration;
 

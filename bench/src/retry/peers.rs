@@ -1,4 +1,4 @@
-//! The retries of other libraries.
+//! The retry implementations of other libraries.
 
 use std::future::{Ready, ready};
 use std::hint::black_box;

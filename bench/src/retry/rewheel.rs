@@ -1,4 +1,4 @@
-//! Rewheel's retry, plain or with options.
+//! Rewheel's retry, with and without options.
 
 use std::hint::black_box;
 use std::io;

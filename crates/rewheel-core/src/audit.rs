@@ -1,4 +1,4 @@
-//! Who changed what.
+//! Audit log entries: who changed what.
 
 mod fate;
 
@@ -12,7 +12,7 @@ use crate::timestamp::Timestamp;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whoever changes something: a token, a command, the engine itself.
+/// The author of a change: a token, a command or the engine itself.
 ///
 /// ```
 /// use rewheel_core::Actor;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct Actor(Arc<str>);
 
 impl Actor {
-    /// Keeps as much of the text as fits, without control characters.
+    /// Creates an actor. Cuts the text at the size limit and removes control characters.
     pub fn new(who: &str) -> Actor {
         let mut kept = String::new();
         for character in who.chars().filter(|character| !character.is_control()) {
@@ -35,12 +35,12 @@ impl Actor {
         Actor(Arc::from(kept))
     }
 
-    /// A holder, by what people call it.
+    /// Returns the actor for a holder, by its display name.
     pub fn of_holder(name: &str) -> Actor {
         Actor::new(&format!("holder:{name}"))
     }
 
-    /// The engine, where it does not matter which of its holders it was.
+    /// Returns the actor for the engine, where the holder does not matter.
     pub fn engine() -> Actor {
         Actor::new("engine")
     }
@@ -57,34 +57,33 @@ impl fmt::Display for Actor {
     }
 }
 
-/// One line of the audit log.
+/// One entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Numbers the entries of a store, in the order they were written.
+    /// Sequence number of the entry in its store.
     pub seq: u64,
-    /// When, by the store's clock.
+    /// When the change was made, by the store's clock.
     pub at: Timestamp,
-    /// By whom.
+    /// Who made the change.
     pub who: Actor,
-    /// What they did: the verb.
+    /// What was done, as a verb.
     pub what: String,
-    /// To which job.
+    /// The changed job.
     pub job: Option<JobId>,
-    /// To which kind, or to a job of which kind.
+    /// The changed kind, or the kind of the changed job.
     pub kind: Option<KindName>,
-    /// What was changed, as it was.
+    /// The changed values before the change.
     pub before: Facts,
-    /// What was changed, as it is.
+    /// The changed values after the change.
     pub after: Facts,
 }
 
-/// Names and values of what was changed.
+/// Names and values of what a change affected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Vec<(String, Option<String>)>);
 
 impl Facts {
-    /// Adds a fact; `None` is a value that is not set. What looks like a secret is left out: the log is
-    /// read by more people than may know it.
+    /// Adds a value; `None` means not set. Leaves out values that look like secrets: more people read the log than may know them.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<impl fmt::Display>) -> Facts {
         let value = value.map(|value| {
@@ -100,12 +99,12 @@ impl Facts {
         self
     }
 
-    /// Returns them in the order they were added.
+    /// Returns the values in the order they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

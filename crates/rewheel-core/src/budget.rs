@@ -1,13 +1,13 @@
-//! A pool of retries that all holders of a fleet earn, spend from.
+//! Retry budget shared by all nodes.
 
 use crate::name::KindName;
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
-/// The retries that the first attempts of a kind have earned, in the whole fleet.
+/// The retries that first attempts of a kind have earned in the whole fleet.
 ///
-/// A first attempt may run at one holder and its retries at another: what is earned is pooled in the
-/// store, and handed out in grants. Retries are at most what was earned, and a floor.
+/// A first attempt may run on one holder and its retries on another. So earned retries are pooled in the store and handed out in
+/// grants. The total of retries is at most the earned retries plus the floor.
 ///
 /// ```
 /// use rewheel_core::{Floor, KindName, RetryAsk, RetryPool, Timestamp};
@@ -26,74 +26,73 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPool {
-    /// What is left, in parts of a retry: see [`RetryPool::RETRY`].
+    /// The remaining balance, in units of [`RetryPool::RETRY`].
     pub balance: u64,
-    /// Up to when the floor is counted in.
+    /// The time up to which the floor has been added.
     pub counted: Timestamp,
 }
 
-/// What a holder says with its heartbeat about the retries of one kind.
+/// What a holder reports and requests with its heartbeat for the retries of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryAsk {
-    /// Which kind.
+    /// The kind.
     pub kind: KindName,
-    /// What its attempts have earned since it last said so, with what it does not need any more, in
-    /// parts of a retry: see [`RetryPool::RETRY`].
+    /// What its attempts have earned since the last report, plus unused grants that it returns, in units of [`RetryPool::RETRY`].
     pub earned: u64,
-    /// How many retries it would like to make until its next heartbeat.
+    /// Number of retries that it wants to make until its next heartbeat.
     pub wanted: u32,
-    /// What the kind has however little is earned.
+    /// The minimum number of retries of the kind, independent of traffic.
     pub floor: Floor,
 }
 
-/// So many retries in such a time, whatever the traffic.
+/// A number of retries per period that is always allowed, independent of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor {
-    /// How many, at most [`Floor::RETRIES_MAX`].
+    /// Number of retries, at most [`Floor::RETRIES_MAX`].
     pub retries: u32,
-    /// In which time, at least a millisecond.
+    /// The period, at least one millisecond.
     pub period: Duration,
 }
 
 impl Floor {
-    /// More than any dependency is retried, and few enough to compute with.
+    /// Higher than any useful floor, and small enough to compute without overflow.
     pub const RETRIES_MAX: u32 = 1_000_000;
 
-    /// Returns the retries that count, and the milliseconds of the period.
+    /// Returns the effective number of retries, and the period in milliseconds.
     pub fn parts(&self) -> (u64, u64) {
         let period = u64::try_from(self.period.as_millis()).unwrap_or(u64::MAX);
-        // As long as a store can keep.
+        // The longest period that a store can hold.
         (u64::from(self.retries.min(Floor::RETRIES_MAX)), period.clamp(1, i64::MAX as u64))
     }
 }
 
 impl RetryPool {
-    /// One retry, in the parts that an attempt earns: fine enough for a ratio of a millionth.
+    /// The value of one retry in the units that attempts earn; fine enough for a ratio of one millionth.
     pub const RETRY: u64 = 1_000_000;
 
-    /// So much can be saved up however long that takes: single failures are retried at once even
-    /// where there is little traffic.
+    /// The balance that never decays. With it, single failures are retried at once even at low traffic.
     pub const SAVED: u64 = 10 * RetryPool::RETRY;
 
-    /// In about this time what else was saved up melts away. What a quiet day earned must not become
-    /// the storm of a bad minute.
+    /// The time in which the balance above [`RetryPool::SAVED`] decays. Retries that a quiet day earned must not all be spent in
+    /// one outage.
     pub const MELTS_IN: Duration = Duration::from_secs(10);
 
-    /// No fleet retries more between two heartbeats, and a store can still compute with it.
+    /// Upper limit of the balance: more than any fleet retries between two heartbeats, and small enough for a store to compute
+    /// with.
     pub const BALANCE_MAX: u64 = 1_000_000 * RetryPool::RETRY;
 
-    /// Returns the pool of a kind that nobody has asked for so far.
+    /// Returns the initial pool of a kind.
     pub fn fresh(now: Timestamp) -> RetryPool {
         let melts_in = i64::try_from(RetryPool::MELTS_IN.as_millis()).unwrap_or(i64::MAX);
         let counted = Timestamp::from_millis(now.as_millis().saturating_sub(melts_in));
         RetryPool { balance: RetryPool::SAVED, counted }
     }
 
-    /// Takes in what a holder has earned, and hands out what it wants as far as there is so much.
-    /// Returns what is left in the pool, and how many retries are granted.
+    /// Adds what a holder has earned, and grants what it wants as far as the balance allows. Returns the remaining pool and the
+    /// number of granted retries.
     ///
-    /// Over any stretch of time no more is granted than was earned, the floor for that time and
-    /// [`RetryPool::MELTS_IN`] more, and [`RetryPool::SAVED`].
+    /// In any period, the pool grants at most what was earned, plus the floor for that period and [`RetryPool::MELTS_IN`] more,
+    /// plus [`RetryPool::SAVED`].
     #[must_use]
     pub fn grant(self, ask: &RetryAsk, now: Timestamp) -> (RetryPool, u32) {
         let melts_in = RetryPool::MELTS_IN.as_millis() as u64;
@@ -106,8 +105,7 @@ impl RetryPool {
         let earned = ask.earned.min(RetryPool::BALANCE_MAX);
         let total = (left + earned + floor).min(RetryPool::BALANCE_MAX);
         let granted = u64::from(ask.wanted).min(total / RetryPool::RETRY);
-        // Two who ask at once may be heard in the other order. Only a clock that was set back by more
-        // begins to count anew.
+        // Two concurrent requests may arrive in the other order. Only a clock that was set back by more than that starts over.
         let is_ahead = self.counted > now && self.counted.since(now) <= RetryPool::MELTS_IN;
         let counted = if is_ahead { self.counted } else { now };
         let balance = total - granted * RetryPool::RETRY;

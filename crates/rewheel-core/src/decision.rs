@@ -1,4 +1,4 @@
-//! Decides what follows an attempt of a job.
+//! Decides what happens to a job after an attempt.
 
 use crate::failure::Failure;
 use crate::job::Wanted;
@@ -8,64 +8,64 @@ use crate::state::State;
 use rewheel::{Backoff, Category, Random, Retry, Series, Step, Verdict, duration};
 use std::time::Duration;
 
-/// What a runner says about one attempt.
+/// The result that a runner reports for one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// It did what it should.
+    /// The attempt succeeded.
     Done,
-    /// It failed, and this is how the failure was judged.
+    /// The attempt failed; the verdict says whether a retry may help.
     Failed {
         /// Whether another attempt can help.
         verdict: Verdict,
-        /// What happened.
+        /// The failure.
         failure: Failure,
     },
-    /// The runner decides outright: nobody needs to wait for it.
+    /// The runner decides: the job ends as failed; no operator action is needed.
     Fail(Failure),
-    /// The runner decides outright: a person must look at it.
+    /// The runner decides: the job becomes a dead letter.
     Dead(Failure),
-    /// The runner asks for a person before it goes on.
+    /// The runner decides: the job is paused until an operator resumes it.
     Pause,
-    /// The runner found that nobody wants it.
+    /// The runner decides: the job is no longer wanted and is cancelled.
     Cancel,
-    /// Not yet: run it again after this time, as if this attempt had not been.
+    /// Run the job again after this time. The attempt does not count.
     Snooze(Duration),
 }
 
-/// What is to be done with a job after an attempt.
+/// What happens to a job after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is done.
+    /// The job succeeded.
     Succeed,
-    /// Another attempt follows.
+    /// The job is retried.
     Retry {
-        /// After this time.
+        /// Delay before the next attempt.
         after: Duration,
-        /// Whether it stays with its holder meanwhile.
+        /// Whether the job stays with its holder while it waits.
         sticky: bool,
-        /// Why then.
+        /// The reason for the delay.
         because: Because,
     },
-    /// It runs again after this time, and the attempt does not count.
+    /// The job runs again after a delay; the attempt does not count.
     Snooze {
-        /// After this time.
+        /// Delay before the next attempt.
         after: Duration,
-        /// Why then.
+        /// The reason for the delay.
         because: Because,
     },
-    /// It is given up, and asks for a person.
+    /// The job is given up and becomes a dead letter, for an operator to handle.
     Dead {
-        /// What finally happened.
+        /// The last failure.
         failure: Failure,
     },
-    /// It is given up, and nobody is waiting.
+    /// The job is given up; no operator action is needed.
     Fail {
-        /// What finally happened.
+        /// The last failure.
         failure: Failure,
     },
-    /// It waits for a person.
+    /// The job is paused until an operator resumes it.
     Pause,
-    /// It is stopped.
+    /// The job is cancelled.
     Cancel,
 }
 
@@ -83,7 +83,7 @@ impl Decision {
         }
     }
 
-    /// Returns whether the attempt counts. One that asked for time or for a person does not.
+    /// Returns whether the attempt counts. An attempt that snoozed or paused the job does not.
     pub const fn uses_attempt(&self) -> bool {
         match self {
             Decision::Succeed
@@ -95,8 +95,8 @@ impl Decision {
         }
     }
 
-    /// Returns what the job becomes, where a person wanted `wanted` meanwhile. Success stays
-    /// success, and what has ended cannot be paused.
+    /// Returns the next state of the job, given what a user requested meanwhile. A success stays a
+    /// success, and an ended job cannot be paused.
     pub const fn state(&self, wanted: Option<Wanted>) -> State {
         match (self, wanted) {
             (Decision::Succeed, _) => State::Succeeded,
@@ -114,7 +114,7 @@ impl Decision {
         }
     }
 
-    /// Returns how long it waits before the next attempt, and why.
+    /// Returns the delay before the next attempt, and its reason.
     pub const fn wait(&self) -> Option<(Duration, Because)> {
         match self {
             Decision::Retry { after, because, .. } => Some((*after, *because)),
@@ -127,7 +127,7 @@ impl Decision {
         }
     }
 
-    /// Returns what it was given up for.
+    /// Returns the failure for which the job was given up.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {
             Decision::Dead { failure } | Decision::Fail { failure } => Some(failure),
@@ -140,24 +140,24 @@ impl Decision {
     }
 }
 
-/// Why a job is due when it is.
+/// Why a job is due at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Because {
-    /// Whoever submitted it said so.
+    /// The submitter chose the time.
     Submitted,
-    /// Its backoff says so.
+    /// The backoff chose the time.
     Backoff,
-    /// The callee asked for it.
+    /// The callee asked for the delay (`Retry-After`).
     RetryAfter,
-    /// The runner asked for it.
+    /// The runner asked for the delay.
     Snooze,
-    /// Its kind is parked.
+    /// The kind of the job is parked.
     Parked,
-    /// A rate limit had no room for it.
+    /// A rate limit delayed the job.
     RateLimit,
-    /// The retries that its kind has earned are used up.
+    /// The retry budget of its kind is used up.
     RetryBudget,
-    /// A person said so.
+    /// An operator chose the time.
     Person,
 }
 
@@ -194,32 +194,33 @@ impl Because {
     }
 }
 
-/// What becomes of a job that is given up.
+/// What happens to a job that is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum GiveUp {
-    /// It asks for a person.
+    /// It becomes a dead letter, for an operator to handle.
     #[default]
     Dead,
-    /// It ends, and nobody is waiting.
+    /// It ends as failed; no operator action is needed.
     Fail,
 }
 
-/// How a job is retried: its own settings, and its kind's where it has none.
+/// How a job is retried: its own settings, or those of its kind as a fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How many attempts it gets, at least one.
+    /// Maximum number of attempts, at least one.
     pub attempts_max: u32,
-    /// How long to wait between them.
+    /// The delays between attempts.
     pub backoff: Backoff,
-    /// How long a callee may make it wait.
+    /// The longest delay that a callee may ask for.
     pub retry_after_max: Duration,
-    /// How many times as long to wait as the backoff says; 1, unless a rule says otherwise.
+    /// Multiplier of the backoff delay; 1 unless a rule changes it.
     pub backoff_factor: u32,
-    /// Up to which wait it stays with its holder.
+    /// The longest delay for which the job stays with its holder.
     pub sticky_max: Duration,
-    /// Whether it stays with its holder; by the wait, unless a rule says otherwise.
+    /// Whether the job stays with its holder while it waits; depends on the delay unless a rule
+    /// decides.
     pub sticky: Sticky,
-    /// What becomes of it when it is given up.
+    /// What happens to the job when it is given up.
     pub on_give_up: GiveUp,
 }
 
@@ -237,28 +238,28 @@ impl Default for Policy {
     }
 }
 
-/// What is known about the job besides its latest attempt.
+/// What the decision needs to know about the job besides its latest attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct History {
     /// The attempt that just ended, counted from 1.
     pub attempt: u32,
-    /// The wait before it.
+    /// The delay before that attempt.
     pub previous: Option<Duration>,
-    /// How long until its deadline, by the store's clock.
+    /// Time left until the deadline, by the store's clock.
     pub deadline_in: Option<Duration>,
-    /// The share of recent attempts of its kind that failed, 0 to 1.
+    /// The share of recent attempts of the kind that failed, 0 to 1.
     pub failure_ratio: f64,
 }
 
 impl History {
-    /// An attempt of which nothing else is known.
+    /// Returns the history of an attempt with all other values unset.
     pub const fn of_attempt(attempt: u32) -> History {
         History { attempt, previous: None, deadline_in: None, failure_ratio: 1.0 }
     }
 }
 
-/// Decides what follows an attempt. No clock, no store: the same input and the same chance always
-/// lead to the same decision.
+/// Decides what happens after an attempt. It uses no clock and no store: the same input and the
+/// same random numbers always lead to the same decision.
 ///
 /// ```
 /// use rewheel::{Category, Random, Verdict};
@@ -306,7 +307,7 @@ fn after_failure(
     }
     let after = match series.after(verdict, Duration::ZERO, random) {
         Step::Wait(after) => stretched(after, policy),
-        // A failure that is judged done is still no success.
+        // A failure judged as done is still not a success.
         Step::Return | Step::GiveUp(_) => return give_up(failure, policy),
     };
     if ends_before(after, history) {
@@ -326,7 +327,8 @@ fn after_failure(
     }
 }
 
-/// A factor makes nobody wait longer than a callee could, unless the backoff does so by itself.
+/// Applies the factor. The result is not longer than the longest delay a callee may ask for, unless
+/// the backoff itself is.
 fn stretched(after: Duration, policy: &Policy) -> Duration {
     after.saturating_mul(policy.backoff_factor).min(policy.retry_after_max).max(after)
 }
@@ -339,13 +341,13 @@ fn give_up(failure: &Failure, policy: &Policy) -> Decision {
     }
 }
 
-/// Whether the deadline comes before a wait of `after` is over.
+/// Returns whether the deadline comes before a delay of `after` has passed.
 fn ends_before(after: Duration, history: &History) -> bool {
     history.deadline_in.is_some_and(|left| left <= after)
 }
 
-/// Waiting for a deadline that will pass anyway only keeps a person from hearing of it. Whatever
-/// the kind says about giving up, a missed deadline is for a person.
+/// A retry after the deadline would only delay the dead letter. A missed deadline always becomes a
+/// dead letter, whatever the kind says about giving up.
 fn deadline_passes(after: Duration, failure: Option<&Failure>) -> Decision {
     let wait = duration::text(after);
     let message = match failure {

@@ -1,25 +1,25 @@
-//! What happened to a job, told after it is durable.
+//! Job events, published after the change is durable.
 
 use crate::id::{HolderId, JobId};
 use crate::name::KindName;
 use crate::state::{Cause, State};
 use crate::timestamp::Timestamp;
 
-/// A job changed its state, or a lease of it changed hands.
+/// A change of a job's state or of its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEvent {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Of what kind.
+    /// Its kind.
     pub kind: KindName,
-    /// What it was.
+    /// The state before.
     pub from: State,
-    /// What it is.
+    /// The state after.
     pub to: State,
-    /// Why.
+    /// The cause of the change.
     pub cause: Cause,
-    /// Who held it before.
+    /// The holder before the change.
     pub holder: Option<HolderId>,
-    /// When, by the store's clock.
+    /// When it happened, by the store's clock.
     pub at: Timestamp,
 }

@@ -1,10 +1,10 @@
-//! What is kept of a failed attempt.
+//! The part of a failed attempt that is stored: category, code and message.
 
 use crate::limits::Limits;
 use rewheel::{Category, Class, Code};
 use std::fmt;
 
-/// A failure in the form in which it is stored: bounded, and free of what databases refuse.
+/// A failure in the form that is stored: limited in size, without characters that databases reject.
 ///
 /// ```
 /// use rewheel::Category;
@@ -22,8 +22,9 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Keeps as much as fits. What does not is cut off at a character, and what no database takes
-    /// (NUL) is left out: one failure's text must not hold up the others of its flush.
+    /// Creates a failure. Cuts texts that are too long at a character boundary and removes NUL,
+    /// which databases reject: the text of one failure must not block the other results of its
+    /// flush.
     pub fn new(category: Category, code: Option<&str>, message: &str) -> Failure {
         Failure {
             category,
@@ -32,18 +33,18 @@ impl Failure {
         }
     }
 
-    /// Keeps what an error's class and its text say.
+    /// Creates a failure from an error's class and its text.
     pub fn of(class: &Class, message: &str) -> Failure {
         let code = class.code.as_ref().map(Code::to_string);
         Failure::new(class.category, code.as_deref(), message)
     }
 
-    /// What a job dies of whose deadline has passed.
+    /// Returns the failure of a job whose deadline has passed.
     pub fn of_deadline() -> Failure {
         Failure::new(Category::Deadline, None, "deadline passed before the job succeeded")
     }
 
-    /// What a job dies of that was running whenever its holders died.
+    /// Returns the failure of a job that was running each time its holder died.
     pub fn of_takeovers(counted: u32) -> Failure {
         let message = format!(
             "the process died {counted} times while it ran this job: the job may be the cause"
@@ -51,30 +52,30 @@ impl Failure {
         Failure::new(Category::Panic, Some("takeovers"), &message)
     }
 
-    /// Returns what kind of failure it was.
+    /// Returns the category of the failure.
     pub const fn category(&self) -> Category {
         self.category
     }
 
-    /// Returns the failure's own code.
+    /// Returns the failure's own code, such as a status or an SQLSTATE.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// Returns what it said.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-/// A failure of which nothing is known but what was said.
+/// Creates a failure of unknown category from a message.
 impl From<&str> for Failure {
     fn from(message: &str) -> Failure {
         Failure::new(Category::Unknown, None, message)
     }
 }
 
-/// A failure of which nothing is known but what was said.
+/// Creates a failure of unknown category from a message.
 impl From<String> for Failure {
     fn from(message: String) -> Failure {
         Failure::from(message.as_str())

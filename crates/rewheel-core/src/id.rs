@@ -1,4 +1,4 @@
-//! Identifies jobs and holders, and numbers what happens to them.
+//! Identifiers of jobs and holders, fences and versions.
 
 use crate::timestamp::Timestamp;
 use rewheel::Random;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The text is not an id.
+/// Error: the text is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a valid id: use a UUID such as 0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e")]
 pub struct IdError(String);
@@ -18,8 +18,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Makes a new one. Those of a later moment sort later, which keeps indexes compact;
-            /// nothing else depends on the time.
+            /// Creates an id. Ids created later sort later, which keeps indexes compact; nothing else depends on the time.
             pub fn new(now: Timestamp, random: &Random) -> $name {
                 let mut bytes = [0; 10];
                 bytes[..8].copy_from_slice(&random.next().to_le_bytes());
@@ -28,12 +27,12 @@ macro_rules! id {
                 $name(uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid())
             }
 
-            /// Reads the 16 bytes that a store keeps.
+            /// Creates an id from the 16 bytes that a store holds.
             pub const fn from_bytes(bytes: [u8; 16]) -> $name {
                 $name(Uuid::from_bytes(bytes))
             }
 
-            /// Returns the 16 bytes that a store keeps.
+            /// Returns the 16 bytes that a store holds.
             pub const fn to_bytes(self) -> [u8; 16] {
                 self.0.into_bytes()
             }
@@ -55,7 +54,7 @@ macro_rules! id {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<$name, IdError> {
-                // Only the form that is printed: an id is compared as text by people and scripts.
+                // Accept the printed form only: people and scripts compare ids as text.
                 let id = Uuid::try_parse(text).map_err(|_| IdError(text.to_owned()))?;
                 if id.to_string() == text { Ok($name(id)) } else { Err(IdError(text.to_owned())) }
             }
@@ -64,8 +63,7 @@ macro_rules! id {
 }
 
 id! {
-    /// Identifies a job. Made before the job is inserted, so that an insert whose answer was lost
-    /// can be repeated.
+    /// Identifies a job. The submitter creates it before the insert, so that an insert whose response was lost can be repeated.
     ///
     /// ```
     /// use rewheel::Random;
@@ -81,21 +79,21 @@ id! {
 }
 
 id! {
-    /// Identifies a holder: one start of an engine, or one remote worker. A fresh one each start;
-    /// it dies once.
+    /// Identifies a holder: one start of an engine, or one remote worker. Each start has a new id, and a dead id is never used
+    /// again.
     HolderId
 }
 
 impl HolderId {
-    /// Returns how much something is its own: whoever of several holders has the highest score. All who know of the same
-    /// holders agree, and where one of them goes, only what was its own becomes others'.
+    /// Returns the score of this holder for an item; the holder with the highest score owns it. All nodes that know the same
+    /// holders agree, and when a holder leaves, only its own items move.
     pub fn score(self, what: &[u8]) -> u64 {
         hash(what.iter().copied().chain(self.to_bytes()))
     }
 }
 
-/// FNV-1a with a last stir: its low bits alone know little of the first bytes. The same on every node, whatever its version,
-/// and for ever: lanes of stored jobs are named by it.
+/// FNV-1a with a final mixing step, since its low bits depend little on the first bytes. The result must stay the same on every
+/// node and in every version: lanes of stored jobs depend on it.
 pub(crate) fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     let sum = bytes.fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -111,7 +109,7 @@ macro_rules! number {
         pub struct $name(u64);
 
         impl $name {
-            /// Takes the number that a store keeps.
+            /// Creates the value from the number that a store holds.
             pub const fn new(number: u64) -> $name {
                 $name(number)
             }
@@ -121,7 +119,7 @@ macro_rules! number {
                 self.0
             }
 
-            /// Returns the one after it.
+            /// Returns the next value.
             #[must_use]
             pub const fn next(self) -> $name {
                 $name(self.0 + 1)
@@ -137,13 +135,12 @@ macro_rules! number {
 }
 
 number! {
-    /// Grows at every lease write of a job, sticky ones included. A holder that was paused for
-    /// longer than its lease still believes that it holds the job; the larger fence makes its late
-    /// write match nothing.
+    /// Increases with every lease write of a job, including sticky retries. A holder that was suspended for longer than its lease
+    /// still believes that it holds the job; the larger fence makes its late write match no row.
     Fence
 }
 
 number! {
-    /// Grows at every visible change of a job: its `ETag`.
+    /// Increases with every visible change of a job; serves as its `ETag`.
     Version
 }

@@ -1,4 +1,4 @@
-//! Failures with one cause, told as one.
+//! Groups failures with the same cause into incidents.
 
 use crate::failure::Failure;
 use crate::id::JobId;
@@ -10,10 +10,10 @@ use rewheel::Category;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Jobs that are named for an incident, the latest of them.
+/// Maximum number of example jobs of an incident; the latest are kept.
 const EXAMPLES_MAX: usize = 5;
 
-/// Jobs whose latest failures look alike: the same kind, category and code, and a message that differs in numbers and names only.
+/// Jobs whose latest failures look alike: the same kind, category and code, and messages that differ only in numbers and names.
 ///
 /// ```
 /// use rewheel::Category;
@@ -28,31 +28,31 @@ const EXAMPLES_MAX: usize = 5;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// What it is known by: the same cause has the same id, on every node and after every restart.
+    /// Identifier; the same cause has the same id on every node and after every restart.
     pub id: String,
-    /// Of what kind the jobs are.
+    /// The kind of the jobs.
     pub kind: KindName,
-    /// What kind of failure.
+    /// The category of the failures.
     pub category: Category,
-    /// Which one, in the words of whoever failed.
+    /// The code of the failures.
     pub code: Option<String>,
-    /// What they have in common, with `#` for what differs.
+    /// The common message, with `#` for the parts that differ.
     pub message: String,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: u64,
-    /// How many of them are dead letters.
+    /// Number of jobs that are dead letters.
     pub dead: u64,
-    /// When the earliest of them was submitted, or died.
+    /// When the earliest of the jobs was submitted, or died.
     pub first_seen: Timestamp,
-    /// When the latest of them was submitted, or died.
+    /// When the latest of the jobs was submitted, or died.
     pub last_seen: Timestamp,
-    /// Some of them, the latest first.
+    /// Some of the jobs, the latest first.
     pub examples: Vec<JobId>,
 }
 
 impl Incident {
-    /// Returns a message with `#` for what differs from job to job: numbers, ids, what is quoted. Where the quotes are those of
-    /// JSON, names stay, and so do the words of what is named an error, a code or the like: that is how callees say what is wrong.
+    /// Returns a message with `#` in place of the parts that differ from job to job: numbers, ids and quoted text. In JSON, names
+    /// stay, and so do the values of fields that name an error, a code or the like: they describe the cause.
     pub fn pattern(message: &str) -> String {
         let mut pattern = String::with_capacity(message.len());
         let (mut rest, mut is_value) = (message, false);
@@ -85,14 +85,14 @@ impl Incident {
         pattern
     }
 
-    /// Returns the id of the incident that a job belongs to: that of its latest failure.
+    /// Returns the id of the incident of a job, by its latest failure.
     pub fn of(job: &Job) -> Option<String> {
         let failure = job.failure.as_ref()?;
         Some(Incident::id(&job.lane.kind, failure, &Incident::pattern(failure.message())))
     }
 
     fn id(kind: &KindName, failure: &Failure, pattern: &str) -> String {
-        // FNV-1a: short, and the same everywhere and for ever.
+        // FNV-1a: short, and the same on every node and in every version.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         let code = failure.code().unwrap_or_default();
         for part in [kind.as_str(), failure.category().as_str(), code, pattern] {
@@ -106,7 +106,7 @@ impl Incident {
     }
 }
 
-/// Whether what is named so in a callee's answer says what is wrong, rather than with whom.
+/// Returns whether a field of this name in a callee's response describes the cause.
 fn names_a_cause(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["code", "detail", "error", "message", "msg", "reason", "title", "type"]
@@ -114,32 +114,32 @@ fn names_a_cause(name: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// How long the word at the start is, and whether it differs from job to job: it has a digit.
+/// Returns the length of the word at the start, and whether it differs from job to job, which means that it contains a digit.
 fn word(text: &str) -> (usize, bool) {
     let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     let mut end = text.find(|c| !is_inside(c)).unwrap_or(text.len());
-    // A full stop ends a sentence, not a number.
+    // Punctuation at the end belongs to the sentence, not to the number.
     end = text[..end].trim_end_matches(['.', ':', '-']).len();
     (end, text[..end].contains(|c: char| c.is_ascii_digit()))
 }
 
-/// What an incident needs to know of a job whose latest attempt failed.
+/// What an incident needs of a job whose latest attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedJob {
-    /// Which job.
+    /// The job.
     pub id: JobId,
-    /// Of what kind.
+    /// Its kind.
     pub kind: KindName,
-    /// Whether it is a dead letter; otherwise it is still live.
+    /// Whether the job is a dead letter; otherwise it is live.
     pub is_dead: bool,
-    /// When it died; of a live job, when it was submitted.
+    /// When the job died; for a live job, when it was submitted.
     pub seen: Timestamp,
-    /// What went wrong.
+    /// Its latest failure.
     pub failure: Failure,
 }
 
 impl FailedJob {
-    /// Takes what is needed of a job; `None` where its latest attempt did not fail.
+    /// Extracts the needed values of a job; `None` if its latest attempt did not fail.
     pub fn of(job: &Job) -> Option<FailedJob> {
         Some(FailedJob {
             id: job.id,
@@ -151,14 +151,14 @@ impl FailedJob {
     }
 }
 
-/// Groups jobs by what their latest failure looks like.
+/// Groups jobs by their latest failure.
 #[derive(Debug, Default)]
 pub struct Incidents {
     by_id: BTreeMap<String, Incident>,
 }
 
 impl Incidents {
-    /// Adds a job. Those added first become its examples.
+    /// Adds a job. The jobs added first become the examples.
     pub fn add(&mut self, job: &FailedJob) {
         let FailedJob { kind, failure, seen, .. } = job;
         let (message, seen) = (Incident::pattern(failure.message()), *seen);
@@ -184,7 +184,7 @@ impl Incidents {
         }
     }
 
-    /// Returns them, those with the most dead letters first, then those with the most jobs.
+    /// Returns the incidents, ordered by dead letters, then by jobs, both descending.
     pub fn into_list(self) -> Vec<Incident> {
         let mut list: Vec<Incident> = self.by_id.into_values().collect();
         list.sort_by_key(|incident| {

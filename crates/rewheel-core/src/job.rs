@@ -1,4 +1,4 @@
-//! A job: what it says when submitted, what the store knows of it.
+//! A job, as submitted and as stored.
 
 use crate::decision::Because;
 use crate::failure::Failure;
@@ -12,17 +12,17 @@ use crate::timestamp::Timestamp;
 use rewheel::Backoff;
 use std::time::Duration;
 
-/// A point in time, said from where one stands or outright.
+/// A point in time, relative or absolute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
-    /// So long after the store commits it.
+    /// This long after the store commits.
     In(Duration),
-    /// At this instant of the store's clock.
+    /// At this time of the store's clock.
     At(Timestamp),
 }
 
 impl When {
-    /// Returns the instant, where the store's clock says `now`.
+    /// Returns the absolute time, where the store's clock shows `now`.
     ///
     /// ```
     /// use rewheel_core::{Timestamp, When};
@@ -39,41 +39,41 @@ impl When {
     }
 }
 
-/// A job to be stored. The names in it are proof that they follow the rules.
+/// A job to store. Its names have been validated by their types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewJob {
-    /// Made by the submitter, so that an insert whose answer was lost can be repeated.
+    /// Created by the submitter, so that an insert whose response was lost can be repeated.
     pub id: JobId,
-    /// What sort of work it is.
+    /// The kind of work.
     pub kind: KindName,
-    /// On whose behalf.
+    /// The tenant that the job belongs to.
     pub tenant: Option<Tenant>,
-    /// What makes submitting it again harmless.
+    /// Deduplication key: submitting the same key again has no effect.
     pub key: Option<Key>,
-    /// What decides, with the tenant, on which shard it lives.
+    /// Determines the shard, together with the tenant.
     pub shard_key: Option<ShardKey>,
-    /// On which shard it lives, if that is not for [`Shard::of`] to say.
+    /// The shard, if it is not computed by [`Shard::of`].
     pub shard: Option<Shard>,
-    /// Which runs first.
+    /// Priority.
     pub priority: Priority,
-    /// The input, as bytes that only its runner understands.
+    /// The input, as opaque bytes for the runner.
     pub payload: Vec<u8>,
-    /// When it may first run.
+    /// Earliest time of the first attempt.
     pub due: When,
-    /// When nobody wants it any more.
+    /// Give up after this time.
     pub deadline: Option<When>,
-    /// How many attempts it gets; the kind's setting if it does not say.
+    /// Maximum number of attempts; defaults to the kind's setting.
     pub attempts_max: Option<u32>,
-    /// How long one attempt may take; the kind's setting if it does not say.
+    /// Timeout of one attempt; defaults to the kind's setting.
     pub attempt_timeout: Option<Duration>,
-    /// How long to wait between attempts; the kind's setting if it does not say.
+    /// Delays between attempts; defaults to the kind's setting.
     pub backoff: Option<Backoff>,
-    /// The trace that the submitter was in.
+    /// Trace context of the submitter.
     pub traceparent: Option<String>,
 }
 
 impl NewJob {
-    /// Starts with what a job must have: due at once, everything else as its kind says.
+    /// Creates a job with its required values. It is due at once; everything else defaults to the kind's settings.
     pub fn new(id: JobId, kind: KindName, payload: Vec<u8>) -> NewJob {
         NewJob {
             id,
@@ -93,7 +93,7 @@ impl NewJob {
         }
     }
 
-    /// Returns the lane it waits in.
+    /// Returns the lane of the job.
     pub fn lane(&self) -> Lane {
         let by_name = || Shard::of(self.tenant.as_ref(), self.shard_key.as_ref());
         Lane {
@@ -104,7 +104,7 @@ impl NewJob {
         }
     }
 
-    /// Returns the job as a store has it right after it was stored at `created`: scheduled, under no lease yet.
+    /// Returns the job as stored at `created`: scheduled, not leased.
     ///
     /// ```
     /// use rewheel::{Random, seconds};
@@ -143,115 +143,114 @@ impl NewJob {
         }
     }
 
-    /// Whether another is surely in the same lane: found out without making either lane.
+    /// Returns whether the other job is certainly in the same lane, without building the lanes.
     pub fn is_beside(&self, other: &NewJob) -> bool {
         (&self.kind, &self.tenant, self.priority) == (&other.kind, &other.tenant, other.priority)
             && (&self.shard_key, self.shard) == (&other.shard_key, other.shard)
     }
 }
 
-/// One range of the index that jobs are claimed from: the unit of fairness.
+/// One range of the index that jobs are claimed from; the unit of fairness.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
-    /// Of what kind.
+    /// The kind.
     pub kind: KindName,
-    /// On whose behalf.
+    /// The tenant.
     pub tenant: Option<Tenant>,
-    /// How urgent.
+    /// The priority.
     pub priority: Priority,
-    /// Whose, rather than others'.
+    /// The shard.
     pub shard: Shard,
 }
 
-/// A job as the store knows it.
+/// A job as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Made by the submitter.
+    /// Created by the submitter.
     pub id: JobId,
-    /// Of what kind, on whose behalf, how urgent.
+    /// Kind, tenant, priority and shard.
     pub lane: Lane,
-    /// What made submitting it again harmless.
+    /// Deduplication key.
     pub key: Option<Key>,
-    /// What decides, with the tenant, on which shard it lives.
+    /// Determines the shard, together with the tenant.
     pub shard_key: Option<ShardKey>,
-    /// The input; lists leave it out.
+    /// The input; not included in lists.
     pub payload: Option<Vec<u8>>,
-    /// How many attempts it gets; the kind's setting if it does not say.
+    /// Maximum number of attempts; defaults to the kind's setting.
     pub attempts_max: Option<u32>,
-    /// How long one attempt may take; the kind's setting if it does not say.
+    /// Timeout of one attempt; defaults to the kind's setting.
     pub attempt_timeout: Option<Duration>,
-    /// How long to wait between attempts; the kind's setting if it does not say.
+    /// Delays between attempts; defaults to the kind's setting.
     pub backoff: Option<Backoff>,
-    /// The trace that the submitter was in.
+    /// Trace context of the submitter.
     pub traceparent: Option<String>,
     /// When it was stored.
     pub created: Timestamp,
-    /// When nobody wants it any more.
+    /// Give up after this time.
     pub deadline: Option<Timestamp>,
-    /// When it may next run, or did.
+    /// Earliest time of the next attempt; of an ended job, of its last one.
     pub due: Timestamp,
-    /// Why then.
+    /// Why the job is due at this time.
     pub because: Because,
-    /// What it is doing.
+    /// State, with the data of that state.
     pub status: Status,
-    /// Grows at every lease write.
+    /// Increases with every lease write.
     pub fence: Fence,
-    /// Grows at every visible change.
+    /// Increases with every visible change.
     pub version: Version,
-    /// The attempts it has used up. One that runs is the next, and is used up when it is settled:
-    /// giving a job back or taking it over has nothing to undo.
+    /// Number of used attempts. A running attempt counts only when it is settled, so giving a job back or taking it over has
+    /// nothing to undo.
     pub attempt: u32,
-    /// Of those, how many were used up before a person last put it back to work. They are history,
-    /// and do not count against `attempts_max`.
+    /// Number of attempts used before the job was last redriven. They do not count against `attempts_max`.
     pub attempts_before: u32,
-    /// How often it was taken over from a holder that died or forgot it.
+    /// Number of takeovers from a holder that died or forgot the job.
     pub takeovers: u32,
-    /// Of those, how often it had certainly been running: these count against the kind's cap.
+    /// Number of takeovers while the job was certainly running; these count against the kind's limit.
     pub takeovers_counted: u32,
-    /// What last went wrong.
+    /// The latest failure.
     pub failure: Option<Failure>,
 }
 
 impl Job {
-    /// Returns the state without what belongs to it.
+    /// Returns the state without its data.
     pub const fn state(&self) -> State {
         self.status.state()
     }
 
-    /// Returns whether it was ever taken over: its starts are recorded from then on.
+    /// Returns whether the job was ever taken over. From then on its starts are recorded.
     pub const fn is_suspect(&self) -> bool {
         self.takeovers > 0
     }
 }
 
-/// What a job is doing, and what belongs to that.
+/// State of a job, with the data of that state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Waits for its time, and for a holder.
+    /// Waits until it is due and a holder claims it.
     Scheduled,
-    /// One holder may act on it.
+    /// Leased to one holder.
     Leased {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// Until when, even if that holder lives: it may have forgotten the job.
+        /// When the job can be taken from a live holder, which may have forgotten it.
         overdue: Timestamp,
-        /// What a person wants of it.
+        /// What a user requested for the job.
         wanted: Option<Wanted>,
     },
-    /// Waits for a person.
+    /// Paused until an operator resumes it.
     Paused,
-    /// Done.
+    /// Succeeded at this time.
     Succeeded(Timestamp),
-    /// Given up, and nobody is waiting.
+    /// Given up at this time; no operator action is needed.
     Failed(Timestamp),
-    /// Given up, and asks for a person.
+    /// Dead letter since this time; an operator must handle it.
     Dead(Timestamp),
-    /// Stopped: nobody wants it.
+    /// Cancelled at this time.
     Cancelled(Timestamp),
 }
 
 impl Status {
-    /// Returns the state without what belongs to it.
+    /// Returns the state without its data.
     pub const fn state(&self) -> State {
         match self {
             Status::Scheduled => State::Scheduled,
@@ -264,7 +263,7 @@ impl Status {
         }
     }
 
-    /// Returns what a person wants of it, while a holder has it.
+    /// Returns what a user requested for a leased job.
     pub const fn wanted(&self) -> Option<Wanted> {
         match self {
             Status::Leased { wanted, .. } => *wanted,
@@ -277,7 +276,7 @@ impl Status {
         }
     }
 
-    /// Returns when it ended.
+    /// Returns when the job ended.
     pub const fn finished(&self) -> Option<Timestamp> {
         match self {
             Status::Scheduled | Status::Leased { .. } | Status::Paused => None,
@@ -289,13 +288,13 @@ impl Status {
     }
 }
 
-/// What a person wants of a job that a holder has. The holder reads it with its heartbeat; whatever
-/// frees the job obeys it.
+/// What a user requested for a leased job. The holder reads it with its heartbeat; every operation that releases the job applies
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
-    /// That it waits for a person.
+    /// Pause the job.
     Pause,
-    /// That it stops.
+    /// Cancel the job.
     Cancel,
 }
 
@@ -308,7 +307,7 @@ impl Wanted {
         }
     }
 
-    /// Returns what a job that is let go of becomes.
+    /// Returns the state of the job once it is released.
     pub const fn state(self) -> State {
         match self {
             Wanted::Pause => State::Paused,
@@ -317,12 +316,12 @@ impl Wanted {
     }
 }
 
-/// How long what is left of a job that ended is kept.
+/// Retention of an ended job and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// The job. Zero: it is not kept.
+    /// Retention of the job. Zero: the job is not kept.
     pub job: Duration,
-    /// Its key: how long submitting it again stays harmless.
+    /// Retention of its key: how long submitting it again has no effect.
     pub key: Duration,
 }
 

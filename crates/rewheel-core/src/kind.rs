@@ -1,4 +1,4 @@
-//! A kind of work, as the fleet shares it.
+//! A kind of job, with the settings and state that all nodes share.
 
 use crate::audit::Facts;
 use crate::id::{HolderId, Version};
@@ -6,57 +6,57 @@ use crate::name::KindName;
 use crate::redact::without_proofs;
 use crate::timestamp::Timestamp;
 
-/// A kind as it is written by config, a person or an engine that has its handler.
+/// A kind as written by a config file, a user or an engine that has its handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKind {
-    /// What it is called.
+    /// Name of the kind.
     pub name: KindName,
-    /// Its settings, in a form that only their readers understand.
+    /// Settings, as text that the store does not interpret.
     pub settings: String,
-    /// How many processes a job of it may take with it. Stored apart, since the sweep obeys it for
+    /// Maximum number of takeovers of a job before it becomes a dead letter. Stored separately, because a sweep applies it to
     /// kinds that the sweeping node does not know.
     pub takeovers_max: u32,
 }
 
-/// A kind as the store knows it.
+/// A kind as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// What it is called.
+    /// Name of the kind.
     pub name: KindName,
-    /// Its settings, as they were written.
+    /// Settings, as written.
     pub settings: String,
-    /// How many processes a job of it may take with it.
+    /// Maximum number of takeovers of a job before it becomes a dead letter.
     pub takeovers_max: u32,
-    /// Whether a person paused it: nobody claims it.
+    /// Whether an operator paused the kind: no holder claims its jobs.
     pub paused: bool,
-    /// Set while its dependency is taken to be down: nobody claims it but the prober.
+    /// Set while the dependency is considered down: only the prober claims jobs.
     pub parked: Option<Parked>,
-    /// Holders whose own attempts say that its dependency is down, while those are too few to park it.
+    /// Holders whose own attempts say that the dependency is down, while there are too few of them to park the kind.
     pub suspects: Vec<HolderId>,
-    /// Whether a person decided that it is parked, or that it is not: evidence changes nothing then.
+    /// Whether an operator decided that the kind is parked or not parked. Evidence changes nothing then.
     pub forced: bool,
-    /// Grows at every change of `parked`, so that two holders never act on the same one.
+    /// Increases with every change of `parked`, so that two holders never act on the same one.
     pub generation: u64,
-    /// Grows at every change that a person makes: of the settings, of `paused` and of `forced`. What the engine finds out by
-    /// itself leaves it alone. Starts at the time of its creation in milliseconds, so that a kind that was deleted and
-    /// created again has another one.
+    /// Increases with every change by a user: of the settings, `paused` or `forced`. Changes by the engine do not affect it.
+    /// Starts at the creation time in milliseconds, so that a kind that was deleted and created again has a different version.
     pub version: Version,
 }
 
 impl NewKind {
-    /// Returns whether a kind has these settings already. The audit log cannot tell: it does not know the secrets.
+    /// Returns whether the stored kind has these settings already. The audit log cannot tell, because it does not contain
+    /// secrets.
     pub fn is_stored_as(&self, kind: &Kind) -> bool {
         self.settings == kind.settings && self.takeovers_max == kind.takeovers_max
     }
 
-    /// Returns what the audit log says of its settings.
+    /// Returns the settings for the audit log.
     pub fn facts(&self) -> Facts {
         settings(&self.settings, self.takeovers_max)
     }
 }
 
 impl Kind {
-    /// Returns what the audit log says of its settings.
+    /// Returns the settings for the audit log.
     pub fn facts(&self) -> Facts {
         settings(&self.settings, self.takeovers_max)
     }
@@ -74,7 +74,7 @@ impl Kind {
         self.generation += 1;
     }
 
-    /// Returns what the audit log says of what it is doing.
+    /// Returns the runtime state for the audit log.
     pub fn doings(&self) -> Facts {
         let parked = self.parked.as_ref();
         Facts::default()
@@ -92,73 +92,73 @@ fn settings(settings: &str, takeovers_max: u32) -> Facts {
     Facts::default().with("settings", Some(settings)).with("takeovers_max", Some(takeovers_max))
 }
 
-/// Why nobody claims a kind, and who may try.
+/// Why a kind is parked, and which holder may probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
-    /// Since when. Time alone never unparks.
+    /// When it was parked. Time alone never unparks a kind.
     pub since: Timestamp,
-    /// What people are told.
+    /// The reason shown to users.
     pub reason: String,
-    /// Who may claim one job to see whether the dependency is back.
+    /// The holder that may claim one job to test whether the dependency is back.
     pub prober: Option<HolderId>,
 }
 
 /// A change of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KindChange {
-    /// A person pauses it.
+    /// An operator pauses the kind.
     Pause,
-    /// A person lets it go on.
+    /// An operator resumes the kind.
     Resume,
-    /// Its dependency is taken to be down. A prober that failed parks it again, which frees the
-    /// right to probe.
+    /// The dependency is considered down. After a failed probe the prober parks the kind again, which releases the right to
+    /// probe.
     Park {
-        /// What the caller saw.
+        /// The generation that the caller read.
         generation: u64,
-        /// What people are told.
+        /// The reason shown to users.
         reason: String,
     },
     /// A holder takes the right to probe.
     Probe {
-        /// What the caller saw.
+        /// The generation that the caller read.
         generation: u64,
-        /// Who.
+        /// The holder.
         holder: HolderId,
     },
-    /// Its dependency is back.
+    /// The dependency is back.
     Unpark {
-        /// What the caller saw.
+        /// The generation that the caller read.
         generation: u64,
     },
-    /// A holder's own attempts say that its dependency is down. It parks once two holders say so, or
-    /// the only one that lives: one whose network is broken must not stop the others.
+    /// A holder's own attempts say that the dependency is down. The kind is parked once two holders say so, or the only live one:
+    /// a single holder with a broken network must not stop the others.
     Suspect {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// What people are told if it parks.
+        /// The reason shown to users if the kind is parked.
         reason: String,
     },
-    /// A holder that suspected it has seen it work.
+    /// A holder that suspected the kind has seen it work.
     Trust {
-        /// Who.
+        /// The holder.
         holder: HolderId,
     },
-    /// A person parks it: nobody probes, whatever anybody sees, until a person says otherwise.
+    /// An operator parks the kind. It stays parked without probes, whatever holders observe, until an operator decides otherwise.
     Open {
-        /// What people are told.
+        /// The reason shown to users.
         reason: String,
     },
-    /// A person unparks it: whatever anybody sees, it is not parked again, until a person says otherwise.
+    /// An operator unparks the kind. It is not parked again, whatever holders observe, until an operator decides otherwise.
     Close,
-    /// A person leaves it to the evidence again.
+    /// An operator lets evidence decide again.
     Reset,
 }
 
-/// So many holders must suspect a kind to park it, where more than one lives.
+/// Number of holders that must suspect a kind to park it, if more than one is alive.
 const SUSPECTS_MIN: usize = 2;
 
 impl KindChange {
-    /// Returns the holder that wants to probe, which may be a worker.
+    /// Returns the holder that wants to probe; it may be a worker.
     pub fn prober(&self) -> Option<HolderId> {
         match self {
             KindChange::Probe { holder, .. } => Some(*holder),
@@ -174,8 +174,8 @@ impl KindChange {
         }
     }
 
-    /// Returns the kind as it is after the change; `None` where another was first, or has the last word. Pure, the same for
-    /// every store; `living` are all engines that are alive, and of the workers at least those that may probe or want to.
+    /// Returns the kind after the change; `None` if another change came first or an operator's decision prevents it. Pure, and
+    /// the same for every store. `living` contains all live engines, and at least those live workers that may probe or want to.
     pub fn apply(&self, before: &Kind, now: Timestamp, living: &[HolderId]) -> Option<Kind> {
         let mut after = before.clone();
         let is_current = |generation: &u64| *generation == before.generation && !before.forced;
@@ -187,7 +187,7 @@ impl KindChange {
                 after.park(reason, now);
             }
             (KindChange::Probe { generation, holder }, Some(parked)) if is_current(generation) => {
-                // The right lapses with the life of who has it.
+                // The right to probe ends when its holder dies.
                 if parked.prober.as_ref().is_some_and(lives) || !lives(holder) {
                     return None;
                 }
@@ -221,7 +221,7 @@ impl KindChange {
                 after.forced = false;
             }
             (KindChange::Reset, _) => after.suspects.clear(),
-            // As wanted already.
+            // Already in the requested state.
             (KindChange::Open { .. } | KindChange::Close, _) => {}
             (
                 KindChange::Park { .. } | KindChange::Probe { .. } | KindChange::Unpark { .. },
@@ -234,7 +234,7 @@ impl KindChange {
         Some(after)
     }
 
-    /// Returns whether a person orders it, and not the engine.
+    /// Returns whether an operator makes this change, not the engine.
     pub const fn is_of_person(&self) -> bool {
         match self {
             KindChange::Pause
@@ -267,64 +267,64 @@ impl KindChange {
     }
 }
 
-/// What became of a [`KindChange`].
+/// Result of a [`KindChange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KindChanged {
-    /// It is as wanted.
+    /// The kind is in the requested state.
     Applied(Kind),
-    /// Another was first: here is what they left.
+    /// Another change came first. Contains the current kind.
     Refused(Kind),
-    /// There is no such kind.
+    /// The kind does not exist.
     NotFound,
 }
 
-/// An order of a person to change or delete a kind, perhaps only as they saw it.
+/// A user's request to change or delete a kind, optionally only at a given version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindEdit {
-    /// Which kind.
+    /// The kind.
     pub name: KindName,
-    /// What to do.
+    /// The change.
     pub what: KindEditWhat,
-    /// Only if the kind exists and this is still its version.
+    /// Apply only if the kind exists and still has this version.
     pub if_version: Option<Version>,
 }
 
-/// What a person does to a kind.
+/// A user's change of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KindEditWhat {
-    /// Writes its settings; a kind that is new begins to exist.
+    /// Writes the settings; creates the kind if it is new.
     Put {
         /// See [`NewKind::settings`].
         settings: String,
         /// See [`NewKind::takeovers_max`].
         takeovers_max: u32,
     },
-    /// Pauses it, resumes it, or has the last word on its breaker.
+    /// Pauses or resumes the kind, or overrides its breaker.
     Change(KindChange),
-    /// Deletes it. Refused while it has jobs that are not finished.
+    /// Deletes the kind. Refused while it has unfinished jobs.
     Delete,
 }
 
-/// What became of a [`KindEdit`].
+/// Result of a [`KindEdit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KindEdited {
-    /// It is done. This is the kind as it is now, or as it was before it was deleted.
+    /// Done. Contains the current kind, or the last one before a deletion.
     Done(Kind),
-    /// It has another version: here it is.
+    /// The kind has another version. Contains the current kind.
     VersionChanged(Kind),
-    /// It still has jobs that are not finished.
+    /// The kind still has unfinished jobs.
     HasJobs(Kind),
-    /// There is no such kind.
+    /// The kind does not exist.
     NotFound,
 }
 
 impl KindEdit {
-    /// Edits a kind whatever its version.
+    /// Edits a kind at any version.
     pub const fn new(name: KindName, what: KindEditWhat) -> KindEdit {
         KindEdit { name, what, if_version: None }
     }
 
-    /// Returns the answer where the kind, as it is, does not allow it. Pure, the same for every store.
+    /// Returns the refusal if the current kind does not allow the edit. Pure, and the same for every store.
     pub fn refusal(&self, before: Option<&Kind>) -> Option<KindEdited> {
         let is_put = matches!(self.what, KindEditWhat::Put { .. });
         match (before, self.if_version) {

@@ -1,4 +1,4 @@
-//! Who may act on jobs, and who no longer may.
+//! Leases, holders and their roles.
 
 use crate::id::{Fence, HolderId, JobId};
 use crate::timestamp::Timestamp;
@@ -7,25 +7,24 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// One job in the hands of one holder. Every write by a holder names both.
+/// The lease of one job. Every write by a holder names both values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// The number that its holder got with it.
+    /// The fence that the holder received with the lease.
     pub fence: Fence,
 }
 
-/// What a holder is.
+/// The type of a holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// An engine. What the fleet shares, it shares among engines: rates, and whether a dependency is
-    /// down.
+    /// An engine. Engines share fleet-wide rates, and evidence that a dependency is down.
     #[default]
     Engine,
-    /// A worker in another process, to which a server hands jobs.
+    /// A worker in another process that receives jobs from a server.
     Worker {
-        /// Who created it. Only the same caller may act for it.
+        /// The caller that created it. Only the same caller may act for it.
         owner: WorkerOwner,
     },
 }
@@ -47,7 +46,7 @@ impl Role {
         }
     }
 
-    /// Reads what [`Role::as_str`] and [`WorkerOwner`]'s `Display` wrote; an unknown role is taken for an engine, for which
+    /// Parses the output of [`Role::as_str`] and of [`WorkerOwner`]'s `Display`. An unknown role is read as an engine, for which
     /// no caller may act.
     pub fn of(role: &str, owner: Option<&str>) -> Role {
         if role != "worker" {
@@ -57,7 +56,7 @@ impl Role {
     }
 }
 
-/// Who created a worker: the credentials of the request. A worker's later requests must have the same ones.
+/// The credentials that created a worker. Later requests of the worker must use the same ones.
 ///
 /// ```
 /// use rewheel_core::{TokenId, WorkerOwner};
@@ -68,18 +67,18 @@ impl Role {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorkerOwner {
-    /// A server without tokens, which only its own machine can reach.
+    /// A server without tokens, which is reachable only from its own machine.
     NoToken,
     /// The token of the config file.
     Config,
-    /// A token of the store.
+    /// A token stored in the store.
     Token(TokenId),
-    /// A worker that an older or newer version created. No caller may act for it.
+    /// A worker created by an older or newer version. No caller may act for it.
     Unknown,
 }
 
 impl WorkerOwner {
-    /// Reads what `Display` wrote.
+    /// Parses the output of `Display`.
     pub fn parse(text: &str) -> WorkerOwner {
         match text {
             "no_token" => WorkerOwner::NoToken,
@@ -108,49 +107,49 @@ impl fmt::Display for WorkerOwner {
     }
 }
 
-/// A holder about to join.
+/// A holder to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewHolder {
-    /// Fresh at each start.
+    /// New at each start.
     pub id: HolderId,
-    /// What people call it; need not be unique.
+    /// Display name; need not be unique.
     pub name: String,
-    /// What it is.
+    /// Engine or worker.
     pub role: Role,
-    /// How long it may be silent.
+    /// Lease duration: the holder must renew within this time.
     pub lease_ttl: Duration,
 }
 
-/// A holder as the store knows it.
+/// A holder as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Fresh at each start.
+    /// New at each start.
     pub id: HolderId,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// What it is.
+    /// Engine or worker.
     pub role: Role,
-    /// How long it may be silent.
+    /// Lease duration: the holder must renew within this time.
     pub lease_ttl: Duration,
-    /// Grows at every renewal.
+    /// Increases with every renewal.
     pub renewals: u64,
-    /// When it joined.
+    /// When it registered.
     pub joined: Timestamp,
-    /// When it was last heard of.
+    /// When it last renewed.
     pub renewed: Timestamp,
-    /// Whether it has been silent for longer than its lease. That alone takes nothing from it.
+    /// Whether its lease has expired. That alone takes no jobs from it.
     pub expired: bool,
-    /// When it died, by leaving or by being buried. The dead never renew.
+    /// When it died, by deregistration or because another holder expired it. A dead holder never renews.
     pub died: Option<Timestamp>,
 }
 
-/// Finds the holders that may be buried.
+/// Finds the holders that may be expired.
 ///
-/// A lease that has run out is no proof: the store may have been away, or its clock may have
-/// jumped. A holder may be buried once whoever buries it has itself renewed without failure for one
-/// lease life while that holder's counter stood still.
+/// A lease that has run out is not sufficient evidence: the store may have been unavailable, or its clock may have jumped. A
+/// holder may be expired only after the observer has itself renewed without failure for one lease duration while the other
+/// holder's renewal counter did not change.
 ///
-/// Times are those of a monotonic clock of the one who looks, from any origin.
+/// Times are from the observer's monotonic clock, with any origin.
 ///
 /// ```
 /// use rewheel::Random;
@@ -182,7 +181,7 @@ pub struct Vigil {
     still: HashMap<HolderId, Still>,
 }
 
-/// A counter, with the time until which it may stand where it was seen.
+/// A renewal counter, with the time until which it may stay unchanged.
 #[derive(Clone, Copy, Debug)]
 struct Still {
     renewals: u64,
@@ -190,22 +189,20 @@ struct Still {
 }
 
 impl Vigil {
-    /// Starts with nothing seen; `lease_ttl` is that of the one who looks.
+    /// Starts without observations; `lease_ttl` is the observer's own lease duration.
     pub fn new(lease_ttl: Duration) -> Vigil {
         Vigil { lease_ttl, renewed: None, still: HashMap::new() }
     }
 
-    /// Notes a renewal that succeeded at `now`, and the holders that were seen with it. Returns
-    /// those that may be buried.
+    /// Records a successful renewal at `now`, and the holders read with it. Returns the holders that may be expired.
     pub fn renewed(&mut self, now: Duration, holders: &[Holder]) -> Vec<Holder> {
-        // A process that was stopped for longer than its lease has not seen what others did
-        // meanwhile: it starts over.
+        // A process that was suspended for longer than its lease has not observed the others meanwhile, so it starts over.
         if self.renewed.is_some_and(|last| now.saturating_sub(last) >= self.lease_ttl) {
             self.still.clear();
         }
         self.renewed = Some(now);
-        // From the first sight on, not only from the end of its lease: a life of silence is enough,
-        // and a takeover should not wait for two.
+        // Count from the first observation, not from the end of the lease: one lease duration without a renewal is enough, and a
+        // takeover must not wait for two.
         let living = holders.iter().filter(|holder| holder.died.is_none());
         let still = living.map(|holder| {
             let known = self.still.get(&holder.id).filter(|old| old.renewals == holder.renewals);
@@ -220,8 +217,7 @@ impl Vigil {
         holders.iter().filter(gone).cloned().collect()
     }
 
-    /// Returns how long after `now` a holder may have to be buried, if none of those seen last
-    /// renews until then.
+    /// Returns how long after `now` the next holder may have to be expired, if none of those seen last renews until then.
     ///
     /// ```
     /// use rewheel_core::Vigil;
@@ -235,7 +231,7 @@ impl Vigil {
         self.still.values().map(|still| still.until.saturating_sub(now)).min()
     }
 
-    /// Notes a renewal that failed: whatever stood still may have done so for want of a store.
+    /// Records a failed renewal: counters may not have changed because the store was unavailable.
     pub fn failed(&mut self) {
         self.renewed = None;
         self.still.clear();

@@ -1,8 +1,8 @@
-//! The words of the Rewheel engine, without I/O.
+//! Types, rules and the store interface of the Rewheel engine, without I/O.
 //!
-//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time, held by one
-//! [holder](HolderId) while it is leased, and every write by a holder names the [`Fence`] that it
-//! got with the lease. What follows an attempt is decided purely, by [`decide`].
+//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time. While it is
+//! leased, one [holder](HolderId) holds it, and every write by that holder names the [`Fence`] that
+//! it received with the lease. [`decide`], a pure function, decides what happens after an attempt.
 
 #![warn(missing_docs)]
 

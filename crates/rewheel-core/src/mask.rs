@@ -1,13 +1,13 @@
-//! Masks the secrets in settings of a kind before others read them.
+//! Masks secrets in the settings of a kind before they are shown.
 
-/// Stands for a secret in everything that is shown. A client that sends it back has not seen the secret.
+/// Replaces a secret in everything that is shown. A client that sends it back has not seen the secret.
 pub const MASKED: &str = "***";
 
-/// Words that may stand beside a variable: they name how a secret is sent, and are none.
+/// Words that may stand beside a variable: they name an authentication scheme and are not secrets.
 const SCHEMES: [&str; 6] = ["apikey", "basic", "bearer", "digest", "key", "token"];
 
-/// Returns the value of a header or a signing secret as others may see it: as it is where it only names variables of
-/// the environment, else masked.
+/// Returns the displayable value of a header or a signing secret: unchanged if it only names environment variables, otherwise
+/// masked.
 ///
 /// ```
 /// use rewheel_core::masked_secret;
@@ -20,8 +20,8 @@ pub fn masked_secret(text: &str) -> &str {
     if has_variables && words_of(text).all(|word| is_scheme(&word)) { text } else { MASKED }
 }
 
-/// Returns a URL as others may see it: user, password, fragment and the values of its query are masked unless they only
-/// name variables of the environment or values of jobs. The URL may be a template.
+/// Returns the displayable form of a URL: user, password, fragment and query values are masked unless they only name environment
+/// variables or job values. The URL may be a template.
 ///
 /// ```
 /// use rewheel_core::masked_url;
@@ -50,7 +50,7 @@ pub fn masked_url(url: &str) -> String {
     }
 }
 
-/// Whether each value of a query is a name: `${VARIABLE}` or `{place}`.
+/// Returns whether each value of a query is a name: `${VARIABLE}` or `{place}`.
 fn is_names_only(query: &str) -> bool {
     query.split('&').all(|pair| {
         let (_, value) = pair.split_once('=').unwrap_or(("", pair));
@@ -58,7 +58,7 @@ fn is_names_only(query: &str) -> bool {
     })
 }
 
-/// Returns the words of a text besides `${NAME}` and `{name}`.
+/// Returns the words of a text other than `${NAME}` and `{name}`.
 fn words_of(text: &str) -> impl Iterator<Item = String> {
     let mut literal = String::new();
     let mut rest = text;

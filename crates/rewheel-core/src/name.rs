@@ -1,20 +1,20 @@
-//! The names by which people refer to work.
+//! Validated names: kinds, tenants, keys and others.
 
 use crate::limits::Limits;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The text cannot be a name.
+/// Error: the text is not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// For a kind, or a token.
+    /// Not a valid kind or token name.
     #[error("must be 1 to 64 of a-z, 0-9, `.`, `_` and `-`, and start with a letter or a digit")]
     Kind,
-    /// For a tenant.
+    /// Not a valid tenant.
     #[error("must be 1 to 128 bytes without control characters")]
     Tenant,
-    /// For a key, or a shard key.
+    /// Not a valid key or shard key.
     #[error("must be 1 to 255 bytes without control characters")]
     Key,
 }
@@ -26,10 +26,10 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Takes a text that follows the rules.
+            /// Parses a name.
             ///
             /// # Errors
-            /// Says what the rules are.
+            /// Fails with the naming rules if the text breaks them.
             pub fn parse(text: &str) -> Result<$name, NameError> {
                 if $check(text) { Ok($name(Arc::from(text))) } else { Err($error) }
             }
@@ -63,7 +63,7 @@ macro_rules! name {
 }
 
 name! {
-    /// What sort of work a job is; names its runner and its settings.
+    /// Name of a kind of job; selects its runner and its settings.
     ///
     /// ```
     /// use rewheel_core::KindName;
@@ -76,27 +76,27 @@ name! {
 }
 
 name! {
-    /// What people call a token. The audit log says it.
+    /// Name of a token, as shown in the audit log.
     TokenName, is_kind, NameError::Kind
 }
 
 name! {
-    /// On whose behalf a job runs. Jobs of one tenant do not delay those of another.
+    /// The tenant that a job belongs to. Jobs of one tenant do not delay those of another.
     Tenant, is_tenant, NameError::Tenant
 }
 
 name! {
-    /// What makes submitting a job twice harmless: unique per tenant and kind.
+    /// Deduplication key of a job, unique per tenant and kind: submitting the same key again has no effect.
     Key, is_key, NameError::Key
 }
 
 name! {
-    /// Keeps jobs together that should share a shard.
+    /// Groups jobs that should share a shard.
     ShardKey, is_key, NameError::Key
 }
 
 impl KindName {
-    /// Returns whether the name is kept for jobs of the engine itself: nobody else submits or runs them.
+    /// Returns whether the name is reserved for the engine's own jobs; users cannot submit or run these.
     ///
     /// ```
     /// use rewheel_core::KindName;
@@ -125,7 +125,7 @@ fn is_key(text: &str) -> bool {
     is_text(text, Limits::KEY_BYTES_MAX)
 }
 
-/// A NUL or a line break in a name is a mistake, and some databases refuse the first.
+/// A NUL or a line break in a name is a mistake, and some databases reject NUL.
 fn is_text(text: &str, bytes_max: usize) -> bool {
     !text.is_empty() && text.len() <= bytes_max && !text.chars().any(char::is_control)
 }

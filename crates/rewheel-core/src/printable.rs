@@ -1,12 +1,12 @@
-//! Makes text that others wrote safe to print: one line, without control characters.
+//! Makes untrusted text safe to print: one line, without control characters.
 
 use std::borrow::Cow;
 
-/// Returns the text with an escape such as `\n` or `\u{1b}` in place of each character that would change how a terminal,
-/// a log or a chat shows the rest: control characters (C0, DEL, C1), line and paragraph separators, characters that
-/// change the direction of text, and characters that are invisible.
+/// Returns the text with an escape such as `\n` or `\u{1b}` in place of each character that would change how a terminal, a log or
+/// a chat shows the rest: control characters (C0, DEL, C1), line and paragraph separators, characters that change the direction
+/// of text, and invisible characters.
 ///
-/// Everything that a callee, a worker or a client wrote passes through this before a person sees it. JSON needs it not.
+/// Everything written by a callee, a worker or a client passes through this function before it is shown. JSON does not need it.
 ///
 /// ```
 /// use rewheel_core::printable;
@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Whether [`printable`] escapes this character.
+/// Returns whether [`printable`] escapes this character.
 ///
 /// ```
 /// assert!(rewheel_core::is_unprintable('\u{202e}'));

@@ -1,23 +1,23 @@
-//! Which jobs of a kind run first.
+//! Job priority.
 
 use crate::limits::Limits;
 
-/// From 0 to 9; 9 runs first, 5 unless set.
+/// Priority from 0 to 9. 9 runs first; the default is 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u8);
 
 impl Priority {
-    /// The lowest.
+    /// The lowest priority.
     pub const MIN: Priority = Priority(0);
-    /// What a job has that does not say otherwise.
+    /// The default priority.
     pub const DEFAULT: Priority = Priority(5);
-    /// The highest.
+    /// The highest priority.
     pub const MAX: Priority = Priority(Limits::PRIORITY_MAX);
 
-    /// Takes a number from 0 to 9.
+    /// Creates a priority from a number from 0 to 9.
     ///
     /// # Errors
-    /// Refuses any other.
+    /// Fails for any other number.
     ///
     /// ```
     /// use rewheel_core::Priority;
@@ -35,7 +35,7 @@ impl Priority {
         self.0
     }
 
-    /// Returns every priority, the one that runs first at the front.
+    /// Returns every priority, the highest first.
     pub fn all() -> impl Iterator<Item = Priority> {
         (0..=Limits::PRIORITY_MAX).rev().map(Priority)
     }
@@ -47,7 +47,7 @@ impl Default for Priority {
     }
 }
 
-/// The number is not a priority.
+/// Error: the number is not a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 0..9")]
 pub struct PriorityError;

@@ -1,7 +1,7 @@
-//! Takes secrets out of texts that others wrote.
+//! Removes secrets from untrusted text.
 //!
-//! Errors quote what failed: a URL with its password, a header with its token. What looks like one
-//! of these is hidden. It is a net, not a wall: who logs secrets in a form of their own must not.
+//! Error messages often quote secrets: a URL with its password, a header with its token. Text that looks like a secret is hidden.
+//! This is a safety net, not a guarantee: it does not find secrets in an unknown format.
 
 mod url;
 
@@ -9,7 +9,7 @@ pub use self::url::{SecretUrl, redact_setting, redact_urls};
 
 use crate::mask::{MASKED as HIDDEN, masked_secret, masked_url};
 
-/// Names of values that nobody else should read, wherever they are part of a longer name.
+/// Parts of names whose values are secrets.
 const NAMES: [&str; 15] = [
     "password",
     "passwd",
@@ -28,7 +28,7 @@ const NAMES: [&str; 15] = [
     "signature",
 ];
 
-/// What the tokens of well-known services begin with.
+/// Prefixes of the tokens of well-known services.
 const PREFIXES: [&str; 16] = [
     "rw_",
     "whsec_",
@@ -48,17 +48,17 @@ const PREFIXES: [&str; 16] = [
     "eyJ",
 ];
 
-/// Headers whose whole line is a secret.
+/// Headers whose whole value is a secret.
 const WHOLE: [&str; 5] =
     ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
 
-/// A token is no shorter than this; a word that begins like one may be.
+/// The minimum length of a token; shorter words with such a prefix are not tokens.
 const TOKEN_CHARS_MIN: usize = 12;
 
-/// A credential is longer than the words that people write behind `basic`.
+/// The minimum length of a credential after a scheme such as `basic`; shorter words are ordinary text.
 const SCHEMED_CHARS_MIN: usize = 8;
 
-/// Returns the text with `***` in place of what looks like a secret.
+/// Returns the text with `***` in place of everything that looks like a secret.
 ///
 /// ```
 /// use rewheel_core::redact;
@@ -86,7 +86,7 @@ pub fn redact(text: &str) -> String {
     kept
 }
 
-/// A secret in front of the reader: how much comes before it, how long it is, in bytes.
+/// A secret in the remaining text: the number of bytes before it, and its length in bytes.
 struct Found {
     before: usize,
     hidden: usize,
@@ -109,14 +109,14 @@ fn secret(rest: &str) -> Option<Found> {
     (is_token && length >= TOKEN_CHARS_MIN).then_some(Found { before: 0, hidden: length })
 }
 
-/// `Bearer abc`: the word behind it, if that could be one.
+/// Finds the credential in `Bearer abc`, if the word could be one.
 fn after_scheme(rest: &str, word: usize) -> Option<Found> {
     let before = word + span(&rest[word..], |c| c == ' ');
     let hidden = span(&rest[before..], |c| is_word(c) || "+/=.~".contains(c));
     (before > word && hidden >= SCHEMED_CHARS_MIN).then_some(Found { before, hidden })
 }
 
-/// `name=value`, `"name": "value"`, `name: value`.
+/// Finds the value in `name=value`, `"name": "value"` and `name: value`.
 fn named(rest: &str, word: usize) -> Option<Found> {
     let mut at = word + span(&rest[word..], |c| "\"'\\ ".contains(c));
     let separator = rest[at..].chars().next().filter(|c| "=:".contains(*c))?;
@@ -125,26 +125,26 @@ fn named(rest: &str, word: usize) -> Option<Found> {
     at += span(&rest[at..], |c| c == '\\');
     let quote = rest[at..].chars().next().filter(|c| "\"'".contains(*c));
     at += quote.map_or(0, char::len_utf8);
-    // `Authorization: Bearer abc` has two words, of which the first says nothing.
+    // `Authorization: Bearer abc` has two words; the first is not secret.
     let scheme = ["bearer ", "basic ", "token "].into_iter().find(|scheme| {
         rest[at..].get(..scheme.len()).is_some_and(|text| text.eq_ignore_ascii_case(scheme))
     });
     at += scheme.map_or(0, str::len);
     let is_whole = WHOLE.iter().any(|name| rest[..word].eq_ignore_ascii_case(name));
     let hidden = match quote {
-        // What is quoted inside of a quoted text ends with a backslash before its quote; only there is it an end.
+        // A quote inside a quoted text is escaped, so there only an escaped quote ends the value.
         Some(quote) if rest[..at].ends_with(&format!("\\{quote}")) => {
             span(&rest[at..], |c| c != quote && c != '\\' && c != '\n')
         }
         Some(quote) => quoted(&rest[at..], quote),
-        // All of such a line is the secret, whatever is in it.
+        // The whole line is the secret.
         None if is_whole => span(&rest[at..], |c| c != '\n'),
         None => span(&rest[at..], |c| !c.is_whitespace() && !",;&\"'<>()[]{}".contains(c)),
     };
     (hidden > 0).then_some(Found { before: at, hidden })
 }
 
-/// How long a quoted text is, what is escaped in it included.
+/// Returns the length of a quoted text, including escapes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     let end = text.find(|c| {
@@ -155,7 +155,7 @@ fn quoted(text: &str, quote: char) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// `scheme://user:password@host`.
+/// Finds the password in `scheme://user:password@host`.
 fn userinfo(rest: &str) -> Option<Found> {
     let inside = rest.strip_prefix("://")?;
     let authority = span(inside, |c| !c.is_whitespace() && !"/?#\"'<>".contains(c));
@@ -167,13 +167,13 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 
-/// How many bytes at the beginning are all like this.
+/// Returns the number of bytes at the start whose characters all match.
 fn span(text: &str, like: impl Fn(char) -> bool) -> usize {
     text.find(|c| !like(c)).unwrap_or(text.len())
 }
 
-/// Returns the settings of a kind, as JSON, without what proves who sends: the values of `headers` and `secrets`, and the
-/// queries of URLs, unless they only name variables of the environment.
+/// Returns the settings of a kind, as JSON, without credentials: the values of `headers` and `secrets` and the queries of URLs
+/// are masked unless they only name environment variables.
 pub(crate) fn without_proofs(settings: &str) -> String {
     without_queries(&without_headers(settings))
 }
@@ -205,7 +205,7 @@ fn without_headers(settings: &str) -> String {
         kept.push_str(&rest[..at]);
         rest = &rest[at..];
         let mut is_value = close == ']';
-        // A list has values only, an object a name before each.
+        // A list contains only values; an object has a name before each value.
         while let Some(next) = rest.find(['"', close]) {
             kept.push_str(&rest[..next]);
             rest = &rest[next..];
@@ -228,7 +228,7 @@ fn without_headers(settings: &str) -> String {
     kept
 }
 
-/// Finds what proves who sends: where it begins, what ends it.
+/// Finds a field that holds credentials: where its value begins, and the character that ends it.
 fn proofs(text: &str) -> Option<(usize, char)> {
     let find = |name: &str, close| text.find(name).map(|at| (at + name.len(), close));
     let found = [find("\"headers\":{", '}'), find("\"secrets\":[", ']')];

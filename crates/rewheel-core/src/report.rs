@@ -1,4 +1,4 @@
-//! Lets a handler say outright what became of an attempt.
+//! The result that a handler reports for an attempt.
 
 use crate::decision::Report;
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use rewheel::{Classify, Verdict};
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Ways to say it, for handlers that return `Result<(), Report>`:
+/// Constructors for handlers that return `Result<(), Report>`:
 ///
 /// ```
 /// use rewheel::{minutes, seconds};
@@ -28,42 +28,42 @@ use std::time::Duration;
 /// assert!(matches!(charge(3), Err(Report::Failed { .. })));
 /// ```
 impl Report {
-    /// It failed, and another attempt may help: by the rules and the policy of its kind.
+    /// Failed; another attempt may help. The rules and the policy of the kind decide.
     pub fn retry(failure: impl Into<Failure>) -> Report {
         Report::Failed { verdict: Verdict::Retry, failure: failure.into() }
     }
 
-    /// It failed, and another attempt may help after this time, which the policy bounds. As for
-    /// every failure, a rule of its kind may say otherwise.
+    /// Failed; another attempt may help after this delay, which the policy limits. As for every
+    /// failure, a rule of the kind may decide otherwise.
     pub fn retry_after(after: Duration, failure: impl Into<Failure>) -> Report {
         Report::Failed { verdict: Verdict::RetryAfter(after), failure: failure.into() }
     }
 
-    /// It failed, and no attempt can help: it is given up as its kind says, unless a rule of its
-    /// kind knows better.
+    /// Failed; another attempt cannot help. The job is given up according to its kind, unless a
+    /// rule of the kind decides otherwise.
     pub fn stop(failure: impl Into<Failure>) -> Report {
         Report::Failed { verdict: Verdict::Stop, failure: failure.into() }
     }
 
-    /// A person must look at it, whatever its kind says.
+    /// The job becomes a dead letter, whatever its kind says.
     pub fn dead(failure: impl Into<Failure>) -> Report {
         Report::Dead(failure.into())
     }
 
-    /// It is given up, and nobody needs to know, whatever its kind says.
+    /// The job ends as failed without a dead letter, whatever its kind says.
     pub fn fail(failure: impl Into<Failure>) -> Report {
         Report::Fail(failure.into())
     }
 
-    /// Not yet: run it again after this time, as if this attempt had not been. Only its deadline
-    /// bounds how often.
+    /// Run the job again after this time; the attempt does not count. Only the deadline limits how
+    /// often.
     pub const fn snooze(after: Duration) -> Report {
         Report::Snooze(after)
     }
 }
 
-/// What an error that says what its failures mean is reported as. A crate may write the same for an
-/// error of its own that does not: `impl From<BankError> for Report`.
+/// Converts an error that implements `Classify`. A crate can write the same conversion for its own
+/// error type: `impl From<BankError> for Report`.
 impl<E: Classify + Display> From<E> for Report {
     fn from(error: E) -> Report {
         let class = error.classify();
@@ -78,7 +78,7 @@ mod tests {
     use rewheel::{Category, Class, Classify, seconds};
     use std::fmt;
 
-    /// An error that says what its failures mean.
+    /// An error that implements `Classify`.
     struct Busy;
 
     impl fmt::Display for Busy {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// One that does not, and is routed by its type.
+    /// An error that does not; it is routed by its type.
     enum BankError {
         Locked,
         Stolen,

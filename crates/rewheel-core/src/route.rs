@@ -1,4 +1,4 @@
-//! Maps failures to what is done about them, by an ordered list of rules.
+//! Maps failures to actions by an ordered list of rules.
 
 mod action;
 
@@ -10,22 +10,22 @@ use crate::limits::Limits;
 use rewheel::{Backoff, Category, Random, StatusSet, Verdict, duration};
 use std::borrow::Cow;
 
-/// Whether a retry stays with its holder while it waits.
+/// Whether a job stays with its holder while it waits for a retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sticky {
-    /// If the wait is short: up to the policy's `sticky_max`.
+    /// If the delay is at most the policy's `sticky_max`.
     #[default]
     ByWait,
-    /// However long it waits.
+    /// With any delay.
     Yes,
-    /// Never: any holder may take it.
+    /// Never: any holder may claim it.
     No,
 }
 
-/// What is done about some failures.
+/// An action for some failures.
 ///
-/// A rule names what it looks at, and everything that it names must fit; one that names nothing
-/// fits every failure. Of several categories, codes or statuses one is enough.
+/// A rule matches a failure if all of its conditions match; a rule without conditions matches every failure. Of several
+/// categories, codes or statuses, one match is enough.
 ///
 /// ```
 /// use rewheel::{Category, minutes};
@@ -37,23 +37,22 @@ pub enum Sticky {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The categories that it looks for; any if there is none.
+    /// Categories to match; empty matches any.
     pub categories: Vec<Category>,
-    /// The codes that it looks for, where a `*` at the end stands for anything; any if there is none.
+    /// Codes to match, where a `*` at the end matches any rest; empty matches any.
     pub codes: Vec<String>,
-    /// The HTTP statuses that it looks for, which callbacks and HTTP clients have as their code; any
-    /// if there is none.
+    /// HTTP statuses to match, which callbacks and HTTP clients report as their code; empty matches any.
     pub statuses: StatusSet,
-    /// A part of the message, in small or capital letters.
+    /// Part of the message to match, ignoring case.
     pub message: Option<String>,
-    /// What is done.
+    /// The action.
     pub action: Action,
     /// Whether a retry stays with its holder.
     pub sticky: Sticky,
 }
 
 impl Rule {
-    /// Does something about every failure, until it is told what to look at.
+    /// Creates a rule without conditions, which matches every failure.
     pub const fn new(action: Action) -> Rule {
         Rule {
             categories: Vec::new(),
@@ -65,42 +64,42 @@ impl Rule {
         }
     }
 
-    /// Looks for a category, beside those named before.
+    /// Adds a category to match.
     #[must_use]
     pub fn on_category(mut self, category: Category) -> Rule {
         self.categories.push(category);
         self
     }
 
-    /// Looks for a code, or for all that begin with what is before a `*`, beside those named before.
+    /// Adds a code to match; a `*` at the end matches any rest.
     #[must_use]
     pub fn on_code(mut self, code: &str) -> Rule {
         self.codes.push(code.to_owned());
         self
     }
 
-    /// Looks for HTTP statuses, beside those named before.
+    /// Adds HTTP statuses to match.
     #[must_use]
     pub fn on_status(mut self, statuses: StatusSet) -> Rule {
         self.statuses = self.statuses.union(statuses);
         self
     }
 
-    /// Looks for a part of the message, in small or capital letters.
+    /// Sets the part of the message to match, ignoring case.
     #[must_use]
     pub fn on_message(mut self, part: &str) -> Rule {
         self.message = Some(part.to_owned());
         self
     }
 
-    /// Says whether a retry stays with its holder.
+    /// Sets whether a retry stays with its holder.
     #[must_use]
     pub const fn sticky(mut self, sticky: Sticky) -> Rule {
         self.sticky = sticky;
         self
     }
 
-    /// Returns whether it is about this failure.
+    /// Returns whether the rule matches this failure.
     pub fn fits(&self, failure: &Failure) -> bool {
         let code = failure.code();
         let fits_category =
@@ -122,7 +121,7 @@ impl Rule {
             && self.message.is_none()
     }
 
-    /// Says which part of it makes no sense, and why.
+    /// Returns the first invalid part of the rule, and the reason.
     fn check(&self) -> Result<(), (&'static str, String)> {
         for code in &self.codes {
             let before = code.strip_suffix('*').unwrap_or(code);
@@ -147,7 +146,7 @@ impl Rule {
     }
 }
 
-/// A code as the statuses know them.
+/// Reads a code as an HTTP status.
 fn status(code: Option<&str>) -> Option<u16> {
     code.filter(|code| code.len() == 3)?.parse().ok()
 }
@@ -163,14 +162,13 @@ fn has(message: &str, part: &str) -> bool {
     message.to_lowercase().contains(&part.to_lowercase())
 }
 
-/// Decides by rules what is done about failures; the first rule that fits is obeyed. A failure that
-/// no rule fits is retried by its kind's policy, then given up.
+/// Decides by an ordered list of rules how failures are handled; the first matching rule applies. A failure without a matching
+/// rule is retried by the policy of its kind, then given up.
 ///
-/// Rules are about failures that were judged. What a handler says outright (dead, fail, pause,
-/// cancel, snooze) stands, whatever a rule says. Rules do not lift limits either: attempts run out
-/// after every kind of retry, no rule makes a retry wait longer than the policy's `retry_after_max`
-/// unless its backoff does, and a deadline that comes before the end of a wait ends the job at once.
-/// A snooze uses up no attempt: only the deadline bounds how often it is repeated.
+/// Rules apply to classified failures. A report in which the handler itself decides (dead, fail, pause, cancel, snooze) overrides
+/// every rule. Rules do not lift limits: attempts still run out, no rule makes a retry wait longer than the policy's
+/// `retry_after_max` unless its backoff does, and a deadline before the end of a delay ends the job at once. A snooze uses no
+/// attempt: only the deadline limits how often it repeats.
 ///
 /// ```
 /// use rewheel::{Category, Random, StatusSet, Verdict, minutes};
@@ -192,12 +190,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts without a rule.
+    /// Creates a router without rules.
     pub const fn new() -> Router {
         Router { rules: Vec::new() }
     }
 
-    /// Adds a rule, for what none before it fits.
+    /// Adds a rule, which applies if no earlier rule matches.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Router {
         self.rules.push(rule);
@@ -214,7 +212,7 @@ impl Router {
         self.rules.is_empty()
     }
 
-    /// Says what follows from the rules: a report and a policy to decide by.
+    /// Applies the rules. Returns the report and the policy to decide by.
     pub fn route<'a>(&self, report: &'a Report, policy: &Policy) -> Routed<'a> {
         let as_it_is = Routed { report: Cow::Borrowed(report), policy: *policy, rule: None };
         let Report::Failed { verdict, failure } = report else { return as_it_is };
@@ -241,10 +239,10 @@ impl Router {
         Routed { report: Cow::Owned(report), policy, rule: Some(index) }
     }
 
-    /// Says which rule makes no sense, and why.
+    /// Checks every rule.
     ///
     /// # Errors
-    /// The first rule that cannot work, or is never reached.
+    /// Fails with the first rule that cannot work or is never reached.
     pub fn check(&self) -> Result<(), RuleError> {
         if self.rules.len() > Limits::ROUTES_MAX {
             let why =
@@ -262,10 +260,10 @@ impl Router {
         Ok(())
     }
 
-    /// Returns the first rule that would make a job wait longer than its policy lets anybody.
+    /// Checks that no rule makes a job wait longer than its policy allows.
     ///
     /// # Errors
-    /// Names the rule.
+    /// Fails with the first such rule.
     pub fn check_waits(&self, policy: &Policy) -> Result<(), RuleError> {
         for (number, rule) in (1..).zip(&self.rules) {
             if let Action::RetryAfter(after) = rule.action
@@ -280,8 +278,7 @@ impl Router {
     }
 }
 
-/// A failure that a rule wants retried. When the callee said how long it wants to be left alone,
-/// that still holds.
+/// A failure that a rule retries. A delay that the callee asked for still applies.
 fn again(verdict: Verdict, failure: &Failure) -> Report {
     let verdict = match verdict {
         asked @ Verdict::RetryAfter(_) => asked,
@@ -290,32 +287,32 @@ fn again(verdict: Verdict, failure: &Failure) -> Report {
     Report::Failed { verdict, failure: failure.clone() }
 }
 
-/// What rules made of a report: what to decide by.
+/// The result of applying rules to a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routed<'a> {
-    /// The report, or what a rule put in its place.
+    /// The report, or its replacement by a rule.
     pub report: Cow<'a, Report>,
-    /// The policy, as a rule changed it.
+    /// The policy, with the changes of the rule.
     pub policy: Policy,
-    /// The rule that was obeyed, counted from 0.
+    /// The rule that was applied, counted from 0.
     pub rule: Option<usize>,
 }
 
 impl Routed<'_> {
-    /// Decides what follows; see [`decide`].
+    /// Decides what happens next; see [`decide`].
     pub fn decide(&self, history: &History, random: &Random) -> Decision {
         decide(&self.report, &self.policy, history, random)
     }
 }
 
-/// A rule that cannot work.
+/// Error: a rule cannot work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
-    /// Which, counted from 1.
+    /// The rule, counted from 1.
     pub rule: usize,
-    /// Which part of it, as the config calls it.
+    /// The invalid part of the rule, by its name in the config.
     pub key: Option<&'static str>,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 

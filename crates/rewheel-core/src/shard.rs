@@ -1,9 +1,9 @@
-//! Which part of the work a job belongs to.
+//! Shards: assigns each job to a part of the work.
 
 use crate::id::{HolderId, hash};
 use crate::name::{ShardKey, Tenant};
 
-/// A part of the work: jobs of one shard go to the same holder as long as it keeps up.
+/// A part of the work. Jobs of one shard go to the same holder as long as it keeps up.
 ///
 /// ```
 /// use rewheel_core::{Shard, ShardKey, Tenant};
@@ -19,14 +19,14 @@ use crate::name::{ShardKey, Tenant};
 pub struct Shard(u8);
 
 impl Shard {
-    /// Of a job that has neither tenant nor shard key: everybody's.
+    /// The shard of a job that has neither tenant nor shard key; it belongs to all holders.
     pub const NONE: Shard = Shard(0);
 
-    /// Shards that tenants and shard keys are spread over. Each lane in use costs every claim a look, so that
-    /// there are no more of them than balance a fleet of a dozen holders or two.
+    /// Number of shards that tenants and shard keys are spread over. Each lane in use adds to the cost of every claim, so there
+    /// are only as many as balance a fleet of about twenty holders.
     pub const SPREAD: u8 = 64;
 
-    /// Takes a number; 0 is [`Shard::NONE`].
+    /// Creates a shard from a number; 0 is [`Shard::NONE`].
     pub const fn new(number: u8) -> Shard {
         Shard(number)
     }
@@ -43,13 +43,13 @@ impl Shard {
         }
         let tenant = tenant.map_or("", Tenant::as_str).bytes();
         let key = key.map_or("", ShardKey::as_str).bytes();
-        // No name has a control character: what is between them keeps (ab, c) and (a, bc) apart.
+        // Names contain no control characters, so the separator keeps (ab, c) and (a, bc) apart.
         let sum = hash(tenant.chain([0]).chain(key));
         Shard((sum % u64::from(Shard::SPREAD)) as u8 + 1)
     }
 
-    /// Returns whose it is among holders: the same one for all who know of the same holders, and where one comes or goes,
-    /// only its own shards move. Nobody's where there are no holders.
+    /// Returns the owner of the shard among the holders. All nodes that know the same holders agree, and when a holder joins or
+    /// leaves, only its own shards move. `None` if there are no holders.
     pub fn owner(self, holders: &[HolderId]) -> Option<HolderId> {
         holders.iter().copied().max_by_key(|holder| (holder.score(&[self.0]), *holder))
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_shard_is_where_it_always_was() {
-        // Another number would send what is stored, and what is submitted later, to different lanes.
+        // A different number would send stored jobs and later submits to different lanes.
         let tenant = Tenant::parse("acme").unwrap();
         let key = ShardKey::parse("order 17").unwrap();
         let numbers = [

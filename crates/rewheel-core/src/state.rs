@@ -1,9 +1,9 @@
-//! The states of a job, and every way from one to another.
+//! Job states and every allowed transition between them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a job is doing.
+/// State of a job.
 ///
 /// ```text
 ///             ┌────────────────── retry, give back, takeover ──────────────────┐
@@ -15,44 +15,44 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Waits for its time, and for a holder.
+    /// Waits until it is due and a holder claims it.
     Scheduled,
-    /// One holder may act on it.
+    /// Leased to one holder.
     Leased,
-    /// Waits for a person.
+    /// Paused until an operator resumes it.
     Paused,
-    /// Done.
+    /// Succeeded.
     Succeeded,
-    /// Given up, and nobody is waiting for it.
+    /// Given up; no operator action is needed.
     Failed,
-    /// Given up, and asks for a person.
+    /// Dead letter: given up, and an operator must handle it.
     Dead,
-    /// Stopped: nobody wants it.
+    /// Cancelled.
     Cancelled,
 }
 
 /// What moves a job from one state to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A holder takes it.
+    /// A holder claims it.
     Claim,
-    /// A holder writes what became of an attempt, and keeps it or lets go of it.
+    /// A holder writes the result of an attempt, and keeps or releases the job.
     Settle,
-    /// A holder returns it unstarted.
+    /// A holder returns it without starting it.
     GiveBack,
-    /// Another holder's death frees it.
+    /// Its holder died or forgot it.
     Takeover,
     /// Its deadline has passed.
     Deadline,
-    /// A person pauses it.
+    /// An operator pauses it.
     Pause,
-    /// A person lets it go on.
+    /// An operator resumes it.
     Resume,
-    /// A person stops it.
+    /// An operator cancels it.
     Cancel,
-    /// A person wants it tried now.
+    /// An operator retries it now.
     Retry,
-    /// A person puts a dead letter back to work.
+    /// An operator redrives a dead letter.
     Redrive,
 }
 
@@ -81,8 +81,7 @@ impl State {
         }
     }
 
-    /// Returns whether something is still to happen to the job by itself or by a holder: it is in
-    /// the hot table.
+    /// Returns whether the job is live: it can still run or wait, and it is in the hot table.
     pub const fn is_live(self) -> bool {
         match self {
             State::Scheduled | State::Leased | State::Paused => true,
@@ -90,7 +89,7 @@ impl State {
         }
     }
 
-    /// Returns whether the job never leaves this state. A dead letter may.
+    /// Returns whether a job never leaves this state. A dead letter can be redriven.
     pub const fn is_final(self) -> bool {
         match self {
             State::Succeeded | State::Failed | State::Cancelled => true,
@@ -98,8 +97,7 @@ impl State {
         }
     }
 
-    /// Returns whether `cause` may move a job from this state to another. The one table of legal
-    /// transitions.
+    /// Returns whether `cause` may move a job from this state to another. This is the only table of legal transitions.
     ///
     /// ```
     /// use rewheel_core::{Cause, State};
@@ -111,11 +109,11 @@ impl State {
         use State::{Cancelled, Dead, Failed, Leased, Paused, Scheduled, Succeeded};
         match (cause, self) {
             (Cause::Claim, Scheduled) => matches!(to, Leased),
-            // Kept for a sticky retry, let go for a stored one, or ended. What a person wanted
-            // meanwhile (pause, cancel) is obeyed here.
+            // Kept for a sticky retry, released for a stored one, or ended. A pause or cancel requested meanwhile is applied
+            // here.
             (Cause::Settle, Leased) => true,
             (Cause::GiveBack, Leased) => matches!(to, Scheduled | Paused | Cancelled),
-            // Dead, when it has taken too many holders with it.
+            // Dead after too many takeovers.
             (Cause::Takeover, Leased) => matches!(to, Scheduled | Paused | Cancelled | Dead),
             (Cause::Deadline, Scheduled | Leased | Paused) => matches!(to, Dead),
             (Cause::Pause, Scheduled) => matches!(to, Paused),
@@ -123,7 +121,7 @@ impl State {
             (Cause::Cancel, Scheduled | Paused | Dead) => matches!(to, Cancelled),
             (Cause::Retry, Scheduled | Paused) => matches!(to, Scheduled),
             (Cause::Retry | Cause::Redrive, Dead) => matches!(to, Scheduled),
-            // A leased job is only wanted to be paused or cancelled: its holder obeys.
+            // A pause or cancel of a leased job is only requested: its holder applies it.
             (
                 Cause::Claim
                 | Cause::Settle
@@ -158,7 +156,7 @@ impl FromStr for State {
     }
 }
 
-/// The text is not the name of a [`State`].
+/// Error: the text is not the name of a [`State`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a state: use scheduled, leased, paused, succeeded, failed, dead or cancelled"

@@ -1,17 +1,16 @@
-//! What the engine asks of whatever stores jobs.
+//! The interface that every job store implements.
 //!
-//! The traits are small and their verbs take batches. No verb takes the time: a store has a clock
-//! of its own, the only one that all holders agree on; verbs take durations, and answer with
-//! instants of that clock and with what is left until them. A store is whatever passes the
-//! conformance suite of `rewheel-testkit`.
+//! The traits are small and their methods take batches. No method takes the current time: a store has its own clock, the only one
+//! that all holders agree on. Methods take durations, and return times of that clock together with the time left until then. A
+//! store is correct if it passes the conformance suite of `rewheel-testkit`.
 //!
-//! A verb that fails says what to do next, see [`StoreError`]. Every verb that writes may be
-//! repeated when its answer was lost, [`KindStore::grant`] excepted.
+//! The error of a method says what to do next, see [`StoreError`]. Every method that writes may be repeated when its response was
+//! lost, except [`KindStore::grant`].
 //!
 //! # Cancel safety
 //!
-//! A future of a verb that is dropped may or may not have written: the caller then knows as much as
-//! after a lost answer, and may repeat it.
+//! A dropped future of a method may or may not have written. The caller then knows as much as after a lost response, and may
+//! repeat the call.
 
 mod error;
 mod clock;
@@ -64,28 +63,26 @@ use async_trait::async_trait;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// What a verb answers.
+/// The result of a store method.
 pub type Answer<T> = Result<T, StoreError>;
 
-/// Takes jobs in.
+/// Stores new jobs.
 #[async_trait]
 pub trait SubmitStore: Send + Sync {
-    /// Stores new jobs, and answers once they are durable: one answer for each, in order. A job
-    /// that is refused changes nothing.
+    /// Stores new jobs, and returns once they are durable: one result for each, in order. A job that is refused changes nothing.
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>>;
 
-    /// Sets room aside among the live jobs that a tenant may have, in place of what the holder had
-    /// set aside before. Returns how much, see [`Reserve::granted`]. What the dead had set aside is
-    /// free. Two who ask for one tenant at once are served one after the other.
+    /// Reserves part of a tenant's cap on live jobs, in place of the holder's previous reservation. Returns the reserved number,
+    /// see [`Reserve::granted`]. Reservations of dead holders are released. Concurrent requests for one tenant run one after the
+    /// other.
     async fn reserve(&self, reserve: &Reserve) -> Answer<u64>;
 }
 
-/// Hands jobs out, and takes back what became of them.
+/// Hands out jobs, and receives their results.
 #[async_trait]
 pub trait WorkStore: Send + Sync {
-    /// Returns lanes of these kinds that have scheduled jobs, in their order from the one behind
-    /// `after` on, at most `limit`. The earliest due of each is a hint: a transaction that
-    /// commits late may bring an earlier one.
+    /// Returns lanes of these kinds that have scheduled jobs, in order, starting after `after`, at most `limit`. The earliest due
+    /// time of each lane is a hint: a transaction that commits late may add an earlier one.
     async fn lanes(
         &self,
         kinds: &[KindName],
@@ -93,46 +90,43 @@ pub trait WorkStore: Send + Sync {
         limit: usize,
     ) -> Answer<Vec<LaneHead>>;
 
-    /// Leases jobs that are due within the horizon to a live holder, within a lane those due first.
-    /// Each goes to one holder only, with a larger fence. Costs as much as the lanes visited and
-    /// the jobs returned. A kind that is paused or parked gives nothing; its prober gets one job
-    /// for each time that it won the right to probe.
+    /// Leases jobs that are due within the horizon to a live holder, the earliest due first within a lane. Each job goes to only
+    /// one holder, with a larger fence. The cost depends on the visited lanes and the returned jobs. A paused or parked kind
+    /// returns no jobs; its prober gets one job each time it wins the right to probe.
     async fn claim(&self, claim: &Claim<'_>) -> Answer<Vec<Leased>>;
 
-    /// Claims as [`WorkStore::claim`] does with horizon zero, and keeps limits that hold for the whole fleet.
+    /// Claims like [`WorkStore::claim`] with horizon zero, and enforces fleet-wide limits.
     ///
-    /// A lease is what counts against [`concurrency_max`](FleetLimit::concurrency_max): every leased job of the kind or tenant
-    /// counts, whatever claim leased it, also of a dead holder until it is swept. So a slot is free again when its job is
-    /// settled, given back or taken over, and none is ever lost. Limited claims of one limit are served one after the other.
+    /// Leases count against [`concurrency_max`](FleetLimit::concurrency_max): every leased job of the kind or tenant counts,
+    /// whichever claim leased it, including jobs of a dead holder until they are swept. So a slot becomes free when its job is
+    /// settled, given back or taken over, and no slot is ever lost. Limited claims of one limit run one after the other.
     ///
-    /// With an [`interval`](field@FleetLimit::interval) a claim leases at most one job under that limit, and only if the last start is
-    /// so long ago by the store's clock. Time without starts does not add up: no two starts are closer than the interval,
-    /// whatever holders join, die or restart. A changed interval counts from the last start. A claim that leases nothing
-    /// takes nothing.
+    /// With an [`interval`](field@FleetLimit::interval), a claim leases at most one job under that limit, and only if the last
+    /// start is at least that long ago by the store's clock. Time without starts does not add up: no two starts are closer than
+    /// the interval, whatever holders join, die or restart. A changed interval counts from the last start. A claim that leases
+    /// nothing uses nothing.
     ///
-    /// Leases made by [`WorkStore::claim`] and by [`Direct`] inserts count, but do not ask: a kind with a limit is claimed by this
-    /// verb only.
+    /// Leases made by [`WorkStore::claim`] and by [`Direct`] inserts count but are not checked: a kind with a limit is claimed
+    /// only by this method.
     async fn claim_limited(&self, claim: &LimitedClaim<'_>) -> Answer<LimitedClaimed>;
 
-    /// Records that these jobs start now: a takeover counts against them from here on. Meant for
-    /// suspects only. Answers for each whether the holder still has it.
+    /// Records that these jobs start now: from here on, a takeover counts against them. Meant only for jobs that were taken over
+    /// before. Returns for each whether the holder still has it.
     async fn start(&self, holder: HolderId, leases: &[Lease]) -> Answer<Vec<bool>>;
 
-    /// Replaces the payload of a job that the holder has: the next attempt goes on from there, whoever
-    /// makes it. The key remembers the payload that was submitted. Answers whether the holder still
-    /// has the job.
+    /// Replaces the payload of a job that the holder has: the next attempt continues from there, on any holder. The key still
+    /// refers to the submitted payload. Returns whether the holder still has the job.
     async fn checkpoint(&self, holder: HolderId, lease: Lease, payload: &[u8]) -> Answer<bool>;
 
-    /// Writes what became of attempts, each item with its record or not at all. One answer for
-    /// each, in order. What a person wanted meanwhile is obeyed, see [`Decision::state`]. The
-    /// guard is (job, holder, fence): a holder that died may still settle what nobody has swept
-    /// yet, but its sticky retries are let go.
+    /// Writes the results of attempts, each atomically with its record. Returns one result for each, in order. Applies a pause or
+    /// cancel requested meanwhile, see [`Decision::state`]. A write is guarded by (job, holder, fence): a dead holder may still
+    /// settle jobs that have not been swept yet, but its sticky retries are released.
     ///
     /// [`Decision::state`]: crate::Decision::state
     async fn settle(&self, holder: HolderId, settlements: &[Settlement]) -> Answer<Vec<Settled>>;
 
-    /// Returns jobs that were not started: due unchanged, no attempt used. What a person wanted
-    /// meanwhile is obeyed. One answer for each, in order.
+    /// Returns jobs that were not started: the due time stays, no attempt is used. Applies a pause or cancel requested meanwhile.
+    /// Returns one result for each, in order.
     async fn give_back(
         &self,
         holder: HolderId,
@@ -140,13 +134,13 @@ pub trait WorkStore: Send + Sync {
         keep: Keep,
     ) -> Answer<Vec<Settled>>;
 
-    /// Gives a running attempt more time before it is overdue. The fence stays the same. Answers when the attempt is overdue
-    /// now; `None` if the holder does not have the job any more.
+    /// Gives a running attempt more time before it is overdue. The fence stays the same. Returns when the attempt is overdue now;
+    /// `None` if the holder no longer has the job.
     async fn extend(&self, holder: HolderId, extension: &Extension) -> Answer<Option<Timestamp>>;
 
-    /// Returns what the holder has, by job from the one behind `after` on, at most `limit`. Leases
-    /// younger than `older_than` are left out: their claim may still be on its way. With zero none is, also where the clock was
-    /// set back since.
+    /// Returns the jobs that the holder has, ordered by job, starting after `after`, at most `limit`. Leaves out leases younger
+    /// than `older_than`, whose claim may still be in progress. With zero it leaves out none, even if the clock was set back
+    /// since.
     async fn held(
         &self,
         holder: HolderId,
@@ -156,50 +150,48 @@ pub trait WorkStore: Send + Sync {
     ) -> Answer<Vec<Lease>>;
 }
 
-/// Knows who is alive.
+/// Registers holders, renews leases and expires dead holders.
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
-    /// Brings a holder to life. Repeating it changes nothing.
+    /// Registers a holder. Repeating it changes nothing.
     async fn join(&self, holder: &NewHolder) -> Answer<Timestamp>;
 
-    /// Keeps a holder alive, and tells what people want of its jobs. Writes one row, however many
-    /// jobs it holds.
+    /// Renews a holder's lease, and returns what users requested for its jobs. Writes one row, however many jobs it holds.
     async fn renew(&self, holder: HolderId) -> Answer<Renewed>;
 
-    /// Ends a holder's life. What it still has is swept by others. Repeating it changes nothing.
+    /// Deregisters a holder. Other holders sweep the jobs that it still has. Repeating it changes nothing.
     async fn leave(&self, holder: HolderId) -> Answer<()>;
 
-    /// Returns every holder that lives or died of late.
+    /// Returns every holder that is alive or died recently.
     async fn holders(&self) -> Answer<Vec<Holder>>;
 
-    /// Returns one holder, if it lives or died recently.
+    /// Returns one holder, if it is alive or died recently.
     async fn holder(&self, id: HolderId) -> Answer<Option<Holder>>;
 
-    /// Ends the life of another holder, provided that its lease has run out and that it has not
-    /// renewed since its `renewals` were seen. Who may be buried is for [`Vigil`](crate::Vigil) to
-    /// say.
+    /// Expires another holder, if its lease has run out and it has not renewed since `renewals` was read. [`Vigil`](crate::Vigil)
+    /// decides which holders may be expired.
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial>;
 
-    /// Frees jobs whose holder is not alive, known or unknown, and jobs that are overdue as far as
-    /// the sweeper [`Watched`] the clock: at most `limit`. Due and attempts stay as they are. What a person wanted meanwhile is obeyed; a job
-    /// whose recorded starts ended in as many takeovers as its kind allows becomes a dead letter.
+    /// Frees jobs whose holder is dead or unknown, and jobs that are overdue as far as the sweeper [`Watched`] the clock; at most
+    /// `limit`. Due times and attempts stay unchanged. Applies a pause or cancel requested meanwhile. A job with as many counted
+    /// takeovers as its kind allows becomes a dead letter.
     async fn sweep(&self, sweep: &Sweep) -> Answer<Vec<JobEvent>>;
 }
 
-/// Knows the kinds.
+/// Stores kinds and their settings.
 #[async_trait]
 pub trait KindStore: Send + Sync {
-    /// Writes settings; a kind that is new begins to exist. Pause and park are left as they are.
+    /// Writes settings; creates kinds that are new. Does not change whether a kind is paused or parked.
     async fn put_kinds(&self, kinds: &[NewKind], by: &Actor) -> Answer<()>;
 
-    /// Returns every kind, by name.
+    /// Returns every kind, ordered by name.
     async fn kinds(&self) -> Answer<Vec<Kind>>;
 
-    /// Returns the kinds that changed since an earlier reading, which said `since`; all of them for zero, and after a kind was
-    /// deleted. Misses no change that commits late. Costs as much as the changed kinds, however many there are.
+    /// Returns the kinds that changed since an earlier read, which returned `since`; all of them for zero, and after a kind was
+    /// deleted. Misses no change that commits late. The cost depends on the number of changed kinds only.
     async fn kinds_since(&self, since: u64) -> Answer<KindsSince>;
 
-    /// Pauses, parks or probes a kind.
+    /// Pauses, resumes, parks, unparks or probes a kind.
     async fn change_kind(
         &self,
         kind: &KindName,
@@ -207,58 +199,56 @@ pub trait KindStore: Send + Sync {
         by: &Actor,
     ) -> Answer<KindChanged>;
 
-    /// Writes, changes or deletes a kind on behalf of a person, with an entry in the audit log. The version is compared in the
-    /// same transaction. A kind is deleted only while it has no job that is scheduled, leased, paused or dead; its retry
-    /// budget goes with it.
+    /// Writes, changes or deletes a kind for a user, with an audit log entry. Compares the version in the same transaction.
+    /// Deletes a kind only if it has no job that is scheduled, leased, paused or dead; its retry budget is deleted with it.
     async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited>;
 
-    /// Takes in what a holder's attempts have earned for retries of these kinds, and hands out what it
-    /// wants as far as there is so much: see [`RetryPool::grant`]. Answers how many retries of each are
-    /// granted, in order; each kind is asked for once. Not to be repeated when its answer was lost,
-    /// which would earn twice: what was said is forgotten, and less is granted, never more.
+    /// Adds what a holder's attempts have earned for retries of these kinds, and grants what it wants as far as the balance
+    /// allows: see [`RetryPool::grant`]. Returns the number of granted retries for each kind, in order; each kind may appear
+    /// once. Do not repeat the call when its response was lost, because that would earn twice. Without the repetition the grant
+    /// is lost: fewer retries, never more.
     ///
     /// [`RetryPool::grant`]: crate::RetryPool::grant
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>>;
 }
 
-/// Knows who may do what over the wire.
+/// Stores API tokens.
 #[async_trait]
 pub trait TokenStore: Send + Sync {
-    /// Stores a token, with an entry in the audit log. Forgets those that ended long ago, see
+    /// Stores a token, with an audit log entry. Deletes tokens that ended long ago, see
     /// [`Limits::ENDED_TOKENS_KEPT`](crate::Limits::ENDED_TOKENS_KEPT).
     async fn put_token(&self, token: &NewToken, by: &Actor) -> Answer<TokenPut>;
 
-    /// Returns every token, by name, those that ended included.
+    /// Returns every token, ordered by name, including ended ones.
     async fn tokens(&self) -> Answer<Vec<Token>>;
 
-    /// Takes a token back, with an entry in the audit log. It is never of use again.
+    /// Revokes a token, with an audit log entry. It is never valid again.
     async fn revoke_token(&self, id: TokenId, by: &Actor) -> Answer<TokenRevoked>;
 }
 
-/// Does what people and time ask for.
+/// Changes jobs for users, and does periodic maintenance.
 #[async_trait]
 pub trait OperateStore: Send + Sync {
-    /// Changes jobs on behalf of a person, with an entry in the audit log for each that was changed
-    /// or wanted. One answer for each, in order. Doing again what is done already changes nothing.
-    /// What each does to a job in which state is said by [`What::leads_to`].
+    /// Changes jobs for a user, with an audit log entry for each job that was changed or has a requested change. Returns one
+    /// result for each, in order. Repeating a change has no effect. [`What::leads_to`] defines the effect of each change in each
+    /// state.
     async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>>;
 
-    /// Ends live jobs whose deadline has passed, at most `limit`, whatever they are doing. Those
-    /// that a holder has get `grace` to be settled with what they did in time.
+    /// Ends live jobs whose deadline has passed, in any live state, at most `limit`. Leased jobs get `grace` to settle results
+    /// that were in time.
     async fn deadlines(&self, grace: Duration, limit: usize) -> Answer<Vec<JobEvent>>;
 
-    /// Returns dead letters that nobody has been told of, the oldest first.
+    /// Returns dead letters that have not been announced, the oldest first.
     async fn unannounced(&self, limit: usize) -> Answer<Vec<DeadLetter>>;
 
-    /// Notes that somebody was told of these dead letters.
+    /// Marks these dead letters as announced.
     async fn announce(&self, dead: &[DeadLetter]) -> Answer<()>;
 
-    /// Deletes what need not be kept any longer, at most as much as asked. Zero of everything means
-    /// that nothing is left to do.
+    /// Deletes expired data, at most as much as requested. Zero of everything means that nothing is left to delete.
     async fn prune(&self, prune: &Prune) -> Answer<Pruned>;
 }
 
-/// Answers questions, without disturbing the work.
+/// Reads jobs and statistics, without disturbing the work.
 #[async_trait]
 pub trait ReadStore: Send + Sync {
     /// Returns the store's time.
@@ -267,23 +257,23 @@ pub trait ReadStore: Send + Sync {
     /// Returns one job, with its payload.
     async fn get(&self, job: JobId) -> Answer<Option<Job>>;
 
-    /// Returns those of these jobs that exist, in whatever state, without payloads, each once, in any order: a few statements
-    /// for a batch.
+    /// Returns the existing ones of these jobs, in any state, without payloads, each once, in any order. Uses a few statements
+    /// per batch.
     async fn find(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
 
-    /// Returns those of these jobs that are live (scheduled, leased or paused), without payloads, each once, in any order: one statement
-    /// for a batch.
+    /// Returns the live ones of these jobs (scheduled, leased or paused), without payloads, each once, in any order. Uses one
+    /// statement per batch.
     async fn live(&self, jobs: &[JobId]) -> Answer<Vec<Job>>;
 
-    /// Returns jobs that the filter lets through, the newest id first, without payloads. A page may
-    /// be short and still have a next one. Its cursor names no job that the filter keeps back.
+    /// Returns jobs that match the filter, the newest id first, without payloads. A page may be short and still have a next one.
+    /// Its cursor names no job that the filter excludes.
     async fn list(&self, filter: &Filter, page: &PageRequest) -> Answer<Page<Job>>;
 
-    /// Counts jobs that the filter lets through, looking at no more than `scan_max` of them.
+    /// Counts jobs that match the filter, scanning at most `scan_max` of them.
     async fn count(&self, filter: &Filter, scan_max: usize) -> Answer<Count>;
 
-    /// Returns live jobs and dead letters whose latest attempt failed, the newest of each. Reads a bounded number of rows,
-    /// and of each only what tells one failure from another.
+    /// Returns live jobs and dead letters whose latest attempt failed, the newest of each. Reads a bounded number of rows, and
+    /// only the columns that describe the failure.
     async fn failures(&self, scan: &FailureScan) -> Answer<Failures>;
 
     /// Returns the failed attempts of a job, in the order they were settled: the first
@@ -291,7 +281,7 @@ pub trait ReadStore: Send + Sync {
     /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT). Stores keep no more than those.
     async fn attempts(&self, job: JobId) -> Answer<Vec<AttemptRecord>>;
 
-    /// Returns the audit log, the latest first, of one job or of all, from before `before` on.
+    /// Returns the audit log of one job or of all jobs, the latest entry first, starting before `before`.
     async fn audit(
         &self,
         job: Option<JobId>,
@@ -299,18 +289,18 @@ pub trait ReadStore: Send + Sync {
         limit: usize,
     ) -> Answer<Vec<AuditEntry>>;
 
-    /// Counts the jobs of each kind by state, and finds the earliest due of those scheduled.
+    /// Counts the jobs of each kind by state, and finds the earliest due time of the scheduled ones.
     async fn tally(&self) -> Answer<Vec<Tally>>;
 
-    /// Returns why jobs under these limits would wait now, one answer for each, in order: what
-    /// [`WorkStore::claim_limited`] answers for lanes that have jobs. Takes nothing and waits for no lock.
+    /// Returns why jobs under these limits would wait now, one result for each, in order; the same as
+    /// [`WorkStore::claim_limited`] returns for lanes that have jobs. Takes no slot and waits for no lock.
     async fn limit_waits(&self, limits: &[FleetLimit]) -> Answer<Vec<Option<LimitWait>>>;
 
-    /// Reads the books in one snapshot.
+    /// Reads the job accounting in one snapshot.
     async fn books(&self) -> Answer<Books>;
 }
 
-/// A place that keeps jobs: every trait above, and what it can do.
+/// A job store: all traits above, and its capabilities.
 #[async_trait]
 pub trait Store:
     SubmitStore
@@ -323,67 +313,65 @@ pub trait Store:
     + SampleStore
     + Debug
 {
-    /// Returns what it can do.
+    /// Returns the capabilities of the store.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns what makes its promises weaker than they should be: settings of its own, of its server or of its file. None is
-    /// what a doctor wants to hear.
+    /// Returns the risks: settings of the store, its server or its file that weaken its guarantees. An empty list is good.
     async fn risks(&self) -> Answer<Vec<Risk>>;
 
-    /// Returns whether jobs are paused because their rows cannot be read. One of the risks, cheap enough to be asked for often.
+    /// Returns whether jobs are paused because their rows cannot be read. This is one of the risks, cheap enough to check often.
     async fn unreadable(&self) -> Answer<Option<Risk>>;
 
-    /// Returns something that waits for changes from now on.
+    /// Returns a watch that reports changes from now on.
     fn watch(&self) -> Box<dyn Watch>;
 
-    /// Finishes what was begun and lets go of the files or connections. Verbs that come later
-    /// answer [`StoreError::Closed`].
+    /// Finishes pending work and closes files or connections. Later calls return [`StoreError::Closed`].
     async fn close(&self) -> Answer<()>;
 }
 
-/// Waits for a reason to look into the store before the next poll is due.
+/// Waits for a change in the store, to act before the next poll.
 #[async_trait]
 pub trait Watch: Send {
-    /// Returns once a job may have become claimable, a kind was changed or something is wanted of
-    /// a holder. Several reasons may be answered by one return, and a return may be for nothing.
-    /// Never returns where the store cannot tell, see [`Capabilities::wakes`].
+    /// Returns once a job may have become claimable, a kind was changed or a user requested something of a holder. One return may
+    /// stand for several changes, and a return may be spurious. Never returns if the store cannot report changes, see
+    /// [`Capabilities::wakes`].
     async fn changed(&mut self);
 }
 
-/// What a store can do.
+/// Capabilities of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What it is called: `memory`, `sqlite`, …
+    /// Name of the store: `memory`, `sqlite`, …
     pub name: &'static str,
-    /// Whether what it acknowledged outlives its process.
+    /// Whether acknowledged data outlives the process.
     pub durable: bool,
-    /// Whether several processes may share it.
+    /// Whether several processes may share the store.
     pub shared: bool,
-    /// Whether these may be on several machines.
+    /// Whether these processes may run on several machines.
     pub remote: bool,
-    /// Who hears of a change.
+    /// Which watchers are notified of a change.
     pub wakes: Wakes,
-    /// Whether it makes one commit of what is asked of it at the same time; otherwise whoever uses it gathers.
+    /// Whether it groups concurrent requests into one commit; otherwise the caller has to group them.
     pub groups: bool,
-    /// The longest payload it takes.
+    /// The largest payload that it accepts.
     pub payload_bytes_max: usize,
 }
 
-/// Something that makes a promise weaker.
+/// A setting that weakens a guarantee of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Risk {
     /// The setting: `synchronous`, `fsync`, …
     pub name: &'static str,
-    /// What may be lost by it, and what to do.
+    /// What may be lost, and what to do.
     pub message: String,
 }
 
-/// Who hears of a change at once; all others find it at their next poll.
+/// Which watchers are notified of a change at once; all others find it at their next poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakes {
-    /// Nobody.
+    /// None.
     Nobody,
-    /// Watchers in the process that made it.
+    /// Watchers in the process that made the change.
     Process,
     /// Watchers in every process.
     Fleet,

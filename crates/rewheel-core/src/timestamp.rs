@@ -1,24 +1,24 @@
-//! An instant of the store's clock.
+//! A point in time of the store's clock.
 
 use std::time::Duration;
 
-/// Milliseconds since 1970 by the clock of the store, the only one that all holders agree on.
+/// Milliseconds since 1970 by the store's clock, the only clock that all holders agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Takes the number that a store keeps.
+    /// Creates a timestamp from the number that a store holds.
     pub const fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis)
     }
 
-    /// Returns the number that a store keeps.
+    /// Returns the number that a store holds.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Returns the instant so much later. What is not a whole millisecond is rounded up: nothing
-    /// runs early. Further than can be represented is the end of time.
+    /// Returns the time this much later. Rounds up to a whole millisecond, so that nothing runs
+    /// early. Saturates at the latest time that can be represented.
     ///
     /// ```
     /// use rewheel_core::Timestamp;
@@ -34,7 +34,7 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
     }
 
-    /// Returns the time from `earlier` to this instant, zero if it is not earlier.
+    /// Returns the time from `earlier` to this time, or zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! Who may do what over the wire.
+//! API tokens and their roles.
 
 use crate::audit::Facts;
 use crate::job::When;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What whoever has a token may do.
+/// What a token permits.
 ///
 /// ```
 /// use rewheel_core::TokenRole;
@@ -18,25 +18,25 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TokenRole {
-    /// Hands jobs in, and sees nothing else.
+    /// Submits jobs; no other access.
     Submit,
-    /// Looks.
+    /// Reads everything.
     Read,
     /// Runs jobs: claims, heartbeats, settles.
     Work,
-    /// Reads, and changes jobs and kinds as a person does: cancel, pause, redrive. Does not include [`TokenRole::Work`]: a
-    /// person's token must not be able to report results.
+    /// Reads, and changes jobs and kinds as an operator: cancel, pause, redrive. Does not include [`TokenRole::Work`]: an
+    /// operator's token must not be able to report results.
     Operate,
-    /// Everything: also says what kinds are, and who has tokens.
+    /// Everything, including settings of kinds and tokens.
     Admin,
 }
 
 impl TokenRole {
-    /// Every one of them.
+    /// Every role.
     pub const ALL: [TokenRole; 5] =
         [TokenRole::Submit, TokenRole::Read, TokenRole::Work, TokenRole::Operate, TokenRole::Admin];
 
-    /// Returns its name on the wire.
+    /// Returns the name used in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             TokenRole::Submit => "submit",
@@ -47,7 +47,7 @@ impl TokenRole {
         }
     }
 
-    /// Returns whether who has it may also do what the other is for.
+    /// Returns whether this role includes the permissions of the other.
     pub fn includes(self, other: TokenRole) -> bool {
         match self {
             TokenRole::Submit | TokenRole::Read | TokenRole::Work => self == other,
@@ -63,7 +63,7 @@ impl fmt::Display for TokenRole {
     }
 }
 
-/// The text is no role.
+/// Error: the text is not a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a role: use submit, read, work, operate or admin")]
 pub struct UnknownRole(String);
@@ -77,7 +77,7 @@ impl FromStr for TokenRole {
     }
 }
 
-/// The roles of one token, each once.
+/// The roles of one token, each at most once.
 ///
 /// ```
 /// use rewheel_core::{TokenRole, TokenRoles};
@@ -91,17 +91,17 @@ impl FromStr for TokenRole {
 pub struct TokenRoles(Vec<TokenRole>);
 
 impl TokenRoles {
-    /// Returns whether one of them is for what `role` is for.
+    /// Returns whether one of the roles includes `role`.
     pub fn allow(&self, role: TokenRole) -> bool {
         self.0.iter().any(|own| own.includes(role))
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no roles.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns them in their order.
+    /// Returns the roles in order.
     pub fn iter(&self) -> impl Iterator<Item = TokenRole> {
         self.0.iter().copied()
     }
@@ -134,7 +134,7 @@ impl FromStr for TokenRoles {
     }
 }
 
-/// What a token is known by where its secret must not be seen.
+/// Public identifier of a token, which does not reveal its secret.
 ///
 /// ```
 /// use rewheel_core::TokenId;
@@ -147,7 +147,7 @@ impl FromStr for TokenRoles {
 pub struct TokenId(u64);
 
 impl TokenId {
-    /// Takes a number that chance made.
+    /// Creates an id from a random number.
     pub const fn new(number: u64) -> TokenId {
         TokenId(number)
     }
@@ -159,7 +159,7 @@ impl fmt::Display for TokenId {
     }
 }
 
-/// The text is no id of a token.
+/// Error: the text is not a token id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not a token id: it must have 16 characters of 0-9 and a-f")]
 pub struct TokenIdError;
@@ -173,7 +173,7 @@ impl FromStr for TokenId {
     }
 }
 
-/// A digest of a token: all that a store knows of its secret.
+/// Digest of a token: the only part of the secret that a store holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 
@@ -183,25 +183,25 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// A token to be stored.
+/// A token to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
-    /// What it is known by.
+    /// Public identifier.
     pub id: TokenId,
-    /// What people call it; no two that are not revoked have the same.
+    /// Display name; unique among tokens that are not revoked.
     pub name: TokenName,
-    /// What it is for.
+    /// Its roles.
     pub roles: TokenRoles,
-    /// The only tenant whose jobs it is for.
+    /// If set, the token is valid only for jobs of this tenant.
     pub tenant: Option<Tenant>,
-    /// The digest of its secret.
+    /// Digest of the secret.
     pub hash: TokenHash,
-    /// When it is of no use any more.
+    /// Expiry time.
     pub expires: Option<When>,
 }
 
 impl NewToken {
-    /// Returns it as it is once stored, where the store's clock says `now`.
+    /// Returns the token as stored, where the store's clock shows `now`.
     pub fn stored(&self, now: Timestamp) -> Token {
         let expires = self.expires.map(|expires| expires.resolve(now));
         Token {
@@ -218,31 +218,31 @@ impl NewToken {
     }
 }
 
-/// A token as a store knows it.
+/// A token as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What it is known by.
+    /// Public identifier.
     pub id: TokenId,
-    /// What people call it.
+    /// Display name.
     pub name: TokenName,
-    /// What it is for.
+    /// Its roles.
     pub roles: TokenRoles,
-    /// The only tenant whose jobs it is for.
+    /// If set, the token is valid only for jobs of this tenant.
     pub tenant: Option<Tenant>,
-    /// The digest of its secret.
+    /// Digest of the secret.
     pub hash: TokenHash,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
-    /// When it is of no use any more.
+    /// Expiry time.
     pub expires: Option<Timestamp>,
-    /// How long that was away when the store answered; zero if it has passed.
+    /// Time left until it expires when the store answered; zero if it has expired.
     pub expires_in: Option<Duration>,
-    /// When somebody took it back.
+    /// When it was revoked.
     pub revoked: Option<Timestamp>,
 }
 
 impl Token {
-    /// Returns what the audit log says of it.
+    /// Returns the values for the audit log.
     pub fn facts(&self) -> Facts {
         Facts::default()
             .with("id", Some(self.id))
@@ -253,22 +253,22 @@ impl Token {
     }
 }
 
-/// What became of a token that was to be stored.
+/// Result of storing a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenPut {
-    /// It is stored: now, or by an earlier call whose answer was lost.
+    /// Stored, now or by an earlier call whose response was lost.
     Stored(Token),
-    /// Another that is not revoked has its name.
+    /// Another token that is not revoked has the same name.
     NameTaken,
-    /// There are as many as a store keeps.
+    /// The store has reached its limit of tokens.
     Full,
 }
 
-/// What became of a token that was to be revoked.
+/// Result of revoking a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenRevoked {
-    /// It is revoked: now, or since before.
+    /// Revoked, now or earlier.
     Revoked(Token),
-    /// There is no such token.
+    /// The token does not exist.
     NotFound,
 }

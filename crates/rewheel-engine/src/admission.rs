@@ -1,13 +1,15 @@
-//! Decides whether a job may run now. Nothing else does: claims, dispatch, direct submits and remote workers all ask here.
+//! Decides whether a job may run now. Claims, dispatch, direct submits and remote workers all ask here.
 //!
-//! [`Machine`](machine::Machine) is a state machine without I/O. It owns what is known of kinds and tenants, the slots of the
-//! engine, rates, retry budgets, breakers, parking, ramps and probes. It is told facts and asked three questions:
+//! [`Machine`](machine::Machine) is a state machine without I/O. It owns the admission state of kinds and tenants, the slots of
+//! the engine, rates, retry budgets, breakers, parking, ramps and probes. It receives facts and answers three questions:
 //!
-//! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves room, so that two claims never count on the same room.
+//! - [`plan`](Admission::plan): how many jobs of which lanes to claim. Reserves capacity, so that two claims never use the same
+//!   capacity.
 //! - [`admit`](Admission::admit): may this job run now? Run with a [`Ticket`], wait, return or put off, each with a reason.
-//! - [`why`](Admission::why): the same, for a person who asks why a job waits. Takes nothing.
+//! - [`why`](Admission::why): the same, for a user who asks why a job waits. Takes nothing.
 //!
-//! Everything is checked before anything is taken: what is refused has nothing to undo. A ticket has two ends, see [`Ticket`].
+//! Everything is checked before anything is taken, so a refusal has nothing to undo. A ticket can end in two ways, see
+//! [`Ticket`].
 
 mod answer;
 mod bucket;
@@ -42,22 +44,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What an engine decides with.
+/// The admission of one engine.
 #[derive(Debug)]
 pub(crate) struct Admission {
     machine: Mutex<Machine>,
     clock: Clock,
-    /// Wakes the loop that parks: an attempt said something that the fleet should hear.
+    /// Wakes the parking loop: an attempt reported something that the fleet should know.
     pub(crate) parking: Notify,
-    /// Kinds that were said in the store to be down, by which of the holders that this engine was. Kept here, so that a parking
-    /// loop that is restarted takes back what the one before it said.
+    /// Kinds that this engine reported as down in the store, with the holder id it had then. Kept here, so that a restarted
+    /// parking loop can withdraw the reports of the previous one.
     said: Mutex<BTreeSet<(HolderId, KindName)>>,
 }
 
-/// What admission begins with.
+/// The initial settings of admission.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// How many attempts may run at the same time.
+    /// Maximum number of concurrent attempts.
     pub(crate) slots: usize,
     pub(crate) holder: HolderId,
     pub(crate) tenants: TenantBook,
@@ -67,26 +69,26 @@ pub(crate) struct Setup {
     pub(crate) beat: Duration,
 }
 
-/// Something that happened, and that changes what may run.
+/// An event that changes what may run.
 #[derive(Debug)]
 pub(crate) enum Fact {
-    /// The engine is this holder now.
+    /// The engine has this holder id now.
     Holder(HolderId),
-    /// So many engines live.
+    /// Number of live engines.
     Fleet { living: usize },
     /// Whether jobs of more than one tenant are due.
     TenantsDue { are_several: bool },
     /// A kind was deleted.
     KindGone { kind: KindName },
-    /// A parked kind that workers run has been left alone for long enough: the next worker that asks may probe it.
+    /// A parked kind that workers run has been closed for long enough: the next worker that claims may probe it.
     ProbeDue { kind: KindName, generation: u64 },
-    /// Jobs of a kind waited too long for a slot and went back.
+    /// Jobs of a kind waited too long for a slot and were returned.
     ReturnedLate { kind: KindName, until: Moment },
     /// The store granted retries.
     Granted { kind: KindName, retries: u32 },
 }
 
-/// Suspects that were refused in one round of [`Admission::admit`]: those that come later in it wait behind them.
+/// Suspect jobs that were refused in one round of [`Admission::admit`]: later suspects of the round wait behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     suspects_wait: bool,
@@ -100,7 +102,7 @@ impl Admission {
     }
 
     fn machine(&self) -> MutexGuard<'_, Machine> {
-        // A panic under this lock leaves counters that are wrong by one attempt at most.
+        // A panic under this lock leaves counters that are wrong by at most one attempt.
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,30 +110,30 @@ impl Admission {
         self.clock.now()
     }
 
-    /// Takes note of something that happened.
+    /// Records an event.
     pub(crate) fn apply(&self, fact: Fact) {
         let now = self.now();
         self.machine().apply(fact, now);
     }
 
-    /// Takes a kind as the store has it.
+    /// Takes over a kind as stored.
     pub(crate) fn learn(&self, fact: &KindFact<'_>) -> KindNews {
         self.machine().learn(fact)
     }
 
-    /// Says of each lane whether it is worth a visit.
+    /// Returns for each lane whether it is worth a visit.
     pub(crate) fn rooms(&self, lanes: &[&Lane]) -> Vec<Room> {
         let now = self.now();
         self.machine().rooms(lanes, now)
     }
 
-    /// Begins to reserve room for what a claim is to bring.
+    /// Starts to reserve capacity for the jobs that a claim will return.
     pub(crate) fn plan(self: &Arc<Admission>) -> Reservation {
         Reservation::new(Arc::clone(self))
     }
 
-    /// Lets a job that has come due wait here for a slot. Nothing where so many wait that it is better off in the store: jobs
-    /// may come due at once, however few were claimed, and must not take the room to claim others.
+    /// Lets a job that has become due wait here for a slot. Returns `None` if so many wait that the job should go back to the
+    /// store: many jobs may become due at once, and must not take the capacity to claim others.
     pub(crate) fn hold(
         self: &Arc<Admission>,
         kind: &KindName,
@@ -147,7 +149,7 @@ impl Admission {
         Some(InHand::new(self, id, tenant))
     }
 
-    /// Says whether a job may run now.
+    /// Decides whether a job may run now.
     pub(crate) fn admit(self: &Arc<Admission>, ask: &Ask<'_>, round: &mut Round) -> Admit {
         if round.suspects_wait && ask.suspect != Suspect::No {
             return Admit::Wait(Held::by(HeldBecause::Concurrency));
@@ -168,7 +170,7 @@ impl Admission {
         }
     }
 
-    /// Returns the right to run a new job that is leased by its own insert, if it may run at once.
+    /// Returns a ticket for a new job that is leased by its own insert, if it may run at once.
     pub(crate) fn admit_direct(
         self: &Arc<Admission>,
         kind: &KindName,
@@ -185,13 +187,13 @@ impl Admission {
         Some(Ticket::new(self, admitted?, tenant, suspect))
     }
 
-    /// Says why a job that is due would not run here now, and until when. Takes nothing.
+    /// Returns why a due job would not run here now, and until when. Takes nothing.
     pub(crate) fn why(&self, ask: &Ask<'_>) -> Option<Held> {
         let now = self.now();
         self.machine().refuses(ask, now).map(|refused| refused.held())
     }
 
-    /// Returns how many attempts have a slot.
+    /// Returns the number of attempts with a slot.
     pub(crate) fn running(&self) -> usize {
         self.machine().running()
     }
@@ -201,28 +203,28 @@ impl Admission {
         self.machine().may_start()
     }
 
-    /// Returns how many attempts of a kind have ended here.
+    /// Returns the number of attempts of a kind that have ended here.
     pub(crate) fn ended(&self, kind: &KindName) -> u64 {
         self.machine().find(kind).map_or(0, |kind| kind.ended)
     }
 
-    /// Returns how many attempts of a tenant have ended here.
+    /// Returns the number of attempts of a tenant that have ended here.
     pub(crate) fn ended_of(&self, tenant: &Tenant) -> u64 {
         self.machine().tenants.known(Some(tenant)).map_or(0, |tenant| tenant.ended)
     }
 
-    /// Returns how many slots are free.
+    /// Returns the number of free slots.
     pub(crate) fn free(&self) -> usize {
         let machine = self.machine();
         machine.slots().saturating_sub(machine.running())
     }
 
-    /// Returns how many engines live, as far as this one has heard.
+    /// Returns the number of live engines, as far as this engine knows.
     pub(crate) fn living(&self) -> usize {
         self.machine().living()
     }
 
-    /// Returns whether this engine should leave a kind to others, or every engine should.
+    /// Returns whether this engine, or every engine, should not run a kind.
     pub(crate) fn is_down(&self, kind: &KindName) -> bool {
         let machine = self.machine();
         let me = machine.me();
@@ -230,19 +232,19 @@ impl Admission {
         matches!(condition, None | Some(Condition::Closed(HeldBecause::Parked, _)))
     }
 
-    /// Returns what the breaker of a kind says, and why, unless a person has decided or it has none.
+    /// Returns the state of a kind's breaker, and the reason; `None` if an operator has decided or the kind has no breaker.
     pub(crate) fn suspicion(&self, kind: &KindName) -> Option<(BreakerState, String)> {
         let machine = self.machine();
         let health = machine.find(kind)?.judged()?;
         Some((health.state().0, health.why()))
     }
 
-    /// Returns whether nothing of a kind runs or waits but what is from before an outage.
+    /// Returns whether all running and waiting attempts of a kind are from before an outage.
     pub(crate) fn is_clear(&self, kind: &KindName) -> bool {
         self.machine().find(kind).is_none_or(|kind| kind.load.fresh() == 0)
     }
 
-    /// Returns the limits over the fleet that hold for jobs of a lane: of its kind and of its tenant.
+    /// Returns the fleet-wide limits of a lane: of its kind and of its tenant.
     pub(crate) fn fleet_rules(&self, lane: &Lane) -> [FleetRule; 2] {
         let now = self.now();
         let mut machine = self.machine();
@@ -250,7 +252,7 @@ impl Admission {
         [of_kind, machine.tenants.of(lane.tenant.as_ref(), now).fleet]
     }
 
-    /// Returns the share of a kind's attempts that failed of late.
+    /// Returns the recent failure ratio of a kind's attempts.
     pub(crate) fn failure_ratio(&self, kind: &KindName) -> f64 {
         self.machine().find(kind).map_or(0.0, |kind| kind.failure_ratio())
     }
@@ -259,17 +261,17 @@ impl Admission {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the store has heard that a holder suspects a kind.
+    /// Records that the store knows that a holder suspects a kind.
     pub(crate) fn suspected(&self, holder: HolderId, kind: &KindName) {
         self.said().insert((holder, kind.clone()));
     }
 
-    /// Returns whether the store has heard that a holder suspects a kind.
+    /// Returns whether the store knows that a holder suspects a kind.
     pub(crate) fn suspects(&self, holder: HolderId, kind: &KindName) -> bool {
         self.said().contains(&(holder, kind.clone()))
     }
 
-    /// Returns whether any of the holders that this engine was suspects a kind.
+    /// Returns whether any of this engine's holder ids suspects a kind.
     pub(crate) fn is_suspected(&self, kind: &KindName) -> bool {
         self.said().iter().any(|(_, suspected)| suspected == kind)
     }
@@ -278,22 +280,22 @@ impl Admission {
         !self.said().is_empty()
     }
 
-    /// Forgets that a kind was suspected.
+    /// Removes the suspicion of a kind.
     pub(crate) fn trusts(&self, kind: &KindName) {
         self.said().retain(|(_, suspected)| suspected != kind);
     }
 
-    /// Returns what the first probe found that the store has not heard of.
+    /// Returns the first probe result that is not stored yet.
     pub(crate) fn first_probed(&self) -> Option<Probed> {
         self.machine().first_probed()
     }
 
-    /// The store has heard of it.
+    /// Removes that result after it was stored.
     pub(crate) fn forget_first_probed(&self) {
         self.machine().forget_first_probed();
     }
 
-    /// Says for each kind with a budget what it has earned, and what it wants until the next heartbeat.
+    /// Returns for each kind with a budget what it has earned, and what it wants until the next heartbeat.
     pub(crate) fn retry_asks(&self) -> Vec<RetryAsk> {
         let now = self.now();
         let mut machine = self.machine();
@@ -305,7 +307,7 @@ impl Admission {
         with_budget.collect()
     }
 
-    /// The store has certainly not heard what was said: it is said again.
+    /// Restores reports that certainly did not reach the store, so that they are repeated.
     pub(crate) fn unsay(&self, asks: &[RetryAsk]) {
         let mut machine = self.machine();
         for ask in asks {
@@ -316,7 +318,7 @@ impl Admission {
         }
     }
 
-    /// Returns how long a retry waits that cannot be paid for, at least `after`; nothing where it can be, or needs not.
+    /// Returns how long a retry without a grant waits, at least `after`; `None` if it has a grant or needs none.
     pub(crate) fn put_off(
         &self,
         kind: &KindName,

@@ -1,4 +1,4 @@
-//! Runs one attempt of a job, from its start to what is to be settled.
+//! Runs one attempt of a job, from its start to the result to settle.
 
 use crate::admission::{FleetRule, Ticket};
 use crate::checkpoint::Checkpoints;
@@ -17,10 +17,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Instrument as _;
 
-/// How long a handler that was told to stop may go on: enough to roll back a transaction.
+/// How long a cancelled handler may continue: enough to roll back a transaction.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a job that was admitted, and hands what became of it to the loop that settles.
+/// Runs an admitted job, and passes its result to the settle loop.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut waiting: Waiting,
@@ -50,13 +50,13 @@ pub(crate) async fn run(
     };
     ticket.begins(waiting.job.attempt == waiting.job.attempts_before);
     if target.is_some() {
-        // It says nothing about the others.
+        // It says nothing about the other targets.
         ticket.is_of_one_target();
     }
     let started = shared.clock.now();
     kind.meters.starts(waiting.job.attempt);
     kind.meters.is_late(waiting.overdue + started.since(waiting.due), started);
-    // What the engine itself keeps there is not what people submit.
+    // Payloads of the engine's own jobs are not limited like submitted ones.
     let is_own = waiting.job.lane.kind.is_reserved();
     let bytes_max = if is_own { usize::MAX } else { shared.settings.payload_bytes_max };
     let checkpoints = Checkpoints::new(&shared.store, waiting.holder, lease, bytes_max);
@@ -65,7 +65,7 @@ pub(crate) async fn run(
     let report = report(&shared, &waiting, &kind, &cancel, (&checkpoints, place));
     let report = report.instrument(span.clone()).await;
     if let Some(payload) = checkpoints.take() {
-        // A retry that stays here goes on from there.
+        // A retry that stays here continues from there.
         Arc::make_mut(&mut waiting.job).payload = Some(payload);
     }
     let took = shared.clock.now().since(started);
@@ -84,12 +84,12 @@ pub(crate) async fn run(
     let mut settlement = settlement(&shared, &waiting.job, &kind, decision, failure);
     settlement.ran = Ran { started_ago: took, duration: took };
     unsettled.settles();
-    // The other side ends only with the engine.
+    // The receiver ends only with the engine.
     let _ = shared.signals.to_settle.send(Finished { waiting, settlement, slot: Some(slot) });
 }
 
-/// An attempt that has not handed in its result. Dropped by a panic in the engine's own code, it lets go of the job, which is
-/// then given back by the search for lost leases.
+/// An attempt without a result yet. If it is dropped by a panic in the engine's own code, it releases the job, and the search for
+/// lost leases gives the job back.
 struct Unsettled {
     shared: Arc<Shared>,
     lease: Option<Lease>,
@@ -111,7 +111,7 @@ impl Drop for Unsettled {
     }
 }
 
-/// Begins the call of an attempt, or says what follows instead: a wait where its target is down, a failure where the code of the
+/// Begins the call of an attempt, or returns what follows instead: a delay if its target is down, a failure if the code of the
 /// runner panicked.
 fn begin(
     shared: &Shared,
@@ -130,7 +130,7 @@ fn begin(
     }
 }
 
-/// Begins the call of an attempt whose kind calls different ones, or says why it is not made.
+/// Begins the call of an attempt whose kind has several targets, or returns why it is not made.
 fn call(
     waiting: &Waiting,
     kind: &KindEntry,
@@ -145,7 +145,7 @@ fn call(
     kind.targets.begin(&targets).map(Some).map_err(refused)
 }
 
-/// What is to be settled of an attempt that a worker made elsewhere.
+/// Builds the settlement of an attempt that a worker made elsewhere.
 pub(crate) fn settlement_of(
     shared: &Shared,
     kind: &KindEntry,
@@ -156,7 +156,7 @@ pub(crate) fn settlement_of(
 ) -> Settlement {
     let mut decision = decide(shared, kind, job, (None, deadline_in), &report);
     if let Decision::Retry { sticky, .. } = &mut decision {
-        // It has no wheel to wait in.
+        // A remote worker has no timing wheel to wait in.
         *sticky = false;
     }
     let mut settlement = settlement(shared, job, kind, decision, failure(report));
@@ -191,8 +191,8 @@ fn settlement(
     }
 }
 
-/// A takeover counts against a suspect only from here on, so this must be durable first. A store
-/// that cannot say so costs the attempt nothing: the job is found overdue, or given back.
+/// A takeover counts against a suspect job only from here on, so this must be durable first. If the store cannot confirm it, no
+/// attempt is used: the job is found overdue, or given back.
 async fn record_start(shared: &Shared, waiting: &Waiting) -> bool {
     let lease = waiting.lease();
     match shared.store.start(waiting.holder, &[lease]).await {
@@ -240,7 +240,7 @@ async fn report(
     }
 }
 
-/// Ends some time after the handler was told to stop.
+/// Completes some time after the handler was cancelled.
 async fn told_to_stop(shared: &Shared, cancel: &CancelToken) {
     cancel.cancelled().await;
     shared.clock.sleep(CANCEL_GRACE).await;
@@ -265,7 +265,7 @@ fn cut_short(
     Report::Failed { verdict: Verdict::Retry, failure }
 }
 
-/// Runs a handler whose panic is a failure of its job, and of nothing else.
+/// Runs a handler; a panic becomes a failure of its job and affects nothing else.
 async fn guarded(runner: &dyn Runner, context: JobContext) -> Report {
     let made = catch_unwind(AssertUnwindSafe(|| runner.run(context)));
     let mut running = match made {
@@ -275,7 +275,7 @@ async fn guarded(runner: &dyn Runner, context: JobContext) -> Report {
     poll_fn(move |cx| running.poll(cx)).await
 }
 
-/// A handler at work, whose panic ends nothing else: not when it runs, not when it is cut.
+/// A running handler whose panic affects nothing else, neither while it runs nor when it is dropped.
 struct Guarded(Option<Reporting>);
 
 impl Guarded {
@@ -302,8 +302,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
     Report::Failed { verdict: Verdict::Retry, failure }
 }
 
-/// Who failed because it was told to stop is not charged: it was not its fault. Where a person wanted
-/// it, the store obeys.
+/// A failure caused by the cancellation uses no attempt. If a user requested the cancellation, the store applies it.
 fn stopped(report: &Report) -> &Report {
     match report {
         Report::Failed { .. } => &Report::Snooze(Duration::ZERO),
@@ -322,7 +321,7 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
     let mut decision = decide(shared, kind, &waiting.job, (waiting.previous, deadline_in), report);
     shared.afford(&mut decision, waiting);
     if let Decision::Retry { sticky, .. } = &mut decision {
-        // An engine that stops, or is in doubt, keeps nothing. Limits over the fleet are kept by claims.
+        // An engine that stops, or whose lease has expired, keeps no retries. Claims enforce fleet-wide limits.
         let (admission, lane) = (&shared.admission, &waiting.job.lane);
         *sticky = *sticky
             && !shared.is_stopping()
@@ -333,7 +332,7 @@ fn decide_next(shared: &Shared, waiting: &Waiting, kind: &KindEntry, report: &Re
     decision
 }
 
-/// Decides by the rules and the policy of a kind, after the wait before it and with what is left until the deadline.
+/// Decides by the rules and the policy of a kind, given the previous delay and the time left until the deadline.
 fn decide(
     shared: &Shared,
     kind: &KindEntry,
@@ -357,7 +356,7 @@ fn decide(
     decision
 }
 
-/// What is kept of an attempt in the job's history.
+/// Returns the failure for the job's history.
 fn failure(report: Report) -> Option<Failure> {
     match report {
         Report::Failed { failure, .. } | Report::Fail(failure) | Report::Dead(failure) => {

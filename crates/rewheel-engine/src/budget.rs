@@ -1,7 +1,7 @@
-//! Keeps the retries of a kind a small share of its first attempts, in the whole fleet.
+//! Retry budget of a kind: limits retries to a small share of first attempts in the whole fleet.
 //!
-//! What one engine has of the budget is kept by [`admission`](crate::admission); here are its settings, the heartbeat's call that
-//! asks for grants, and what becomes of a retry that cannot be paid for.
+//! [`admission`](crate::admission) keeps one engine's share of the budget. This module contains the settings, the heartbeat's
+//! request for grants, and the handling of a retry without a grant.
 
 use crate::admission::Fact;
 use crate::rate::Rate;
@@ -12,7 +12,7 @@ use rewheel_core::{Because, Decision, Floor, Job, RetryPool};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How many retries a kind may make, in the whole fleet.
+/// Retry budget of a kind for the whole fleet.
 ///
 /// ```
 /// use rewheel_engine::BudgetSettings;
@@ -24,9 +24,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetSettings {
-    /// How many retries each first attempt earns, 0 to 1.
+    /// Number of retries that each first attempt earns, 0 to 1.
     pub ratio: f64,
-    /// How many retries there are however little is tried.
+    /// Number of retries that are always allowed, independent of traffic.
     pub floor: Rate,
 }
 
@@ -50,7 +50,7 @@ impl BudgetSettings {
             return wrong("retry_budget.floor", "must be 1000000 or fewer");
         }
         if period > Duration::from_secs(60) * retries {
-            // With none at all, a retry could wait for ever.
+            // With none at all, a retry could wait forever.
             return wrong("retry_budget.floor", "must be `1/m` or more");
         }
         Ok(())
@@ -61,20 +61,21 @@ impl BudgetSettings {
         Floor { retries, period }
     }
 
-    /// What a first attempt earns, in parts of a retry.
+    /// Returns what a first attempt earns, in units of a retry.
     pub(crate) fn earns(&self) -> u64 {
         (self.ratio.clamp(0.0, 1.0) * RetryPool::RETRY as f64).round() as u64
     }
 }
 
-/// Whether an attempt was made before that a person has not judged since: what a person wants to run now runs now.
+/// Returns whether an earlier attempt was made since an operator last changed the job: a job that an operator runs now is no
+/// retry.
 pub(crate) fn is_retry(job: &Job) -> bool {
     job.attempt > job.attempts_before && job.because != Because::Person
 }
 
 impl Shared {
-    /// Says in the store what was earned, and takes what it grants: one call for all kinds that have a budget, none where no kind
-    /// has one. A store that does not answer grants nothing.
+    /// Reports to the store what was earned, and takes its grants: one call for all kinds with a budget, none without such kinds.
+    /// If the store does not answer, nothing is granted.
     pub(crate) async fn ask_for_grants(&self) {
         let asks = self.admission.retry_asks();
         if asks.is_empty() {
@@ -90,19 +91,19 @@ impl Shared {
                 tracing::debug!(%error, "failed to read the retry budget: no retries granted");
                 self.admission.unsay(&asks);
             }
-            // What was earned may have been heard: it must not count twice.
+            // The store may have received the report: it must not count twice.
             Err(error) => {
                 tracing::debug!(%error, "failed to read the retry budget: no retries granted")
             }
         }
     }
 
-    /// Sends a job that is due back to the store, unstarted, to come back when its retry may be paid for.
+    /// Returns a due job to the store without starting it, to come back when its retry may be granted.
     pub(crate) fn put_off(&self, mut waiting: Waiting) {
         let now = self.clock.now();
         let deadline = waiting.deadline.map(|deadline| deadline.since(now));
         let (kind, chance) = (&waiting.job.lane.kind, self.random.next());
-        // A grant that came meanwhile pays for it at once.
+        // A grant that arrived meanwhile is used at once.
         let after = self.admission.put_off(kind, Duration::ZERO, deadline, chance);
         let after = after.unwrap_or(Duration::ZERO);
         waiting.in_hand = None;
@@ -114,11 +115,11 @@ impl Shared {
             hold: Duration::ZERO,
             keep: self.keep_ended(),
         };
-        // The other side ends only with the engine.
+        // The receiver ends only with the engine.
         let _ = self.signals.to_settle.send(Finished { waiting, settlement, slot: None });
     }
 
-    /// Lets a retry that cannot be paid for wait for longer, in the store: another engine may have a grant for it.
+    /// Lets a retry without a grant wait longer, in the store: another engine may have a grant for it.
     pub(crate) fn afford(&self, decision: &mut Decision, waiting: &Waiting) {
         let Decision::Retry { after, sticky, because } = decision else { return };
         let now = self.clock.now();

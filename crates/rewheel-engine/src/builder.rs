@@ -1,4 +1,4 @@
-//! Describes an engine, then starts it.
+//! Builds and starts an engine.
 
 use crate::claim::Claims;
 use crate::dispatch::Dispatch;
@@ -33,56 +33,56 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// An engine could not start.
+/// Error: the engine could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A name that a handler was given breaks the rules.
+    /// The name of a handler's kind is invalid.
     #[error("kind `{kind}` {why}")]
     Kind {
-        /// What was given.
+        /// The name.
         kind: String,
-        /// The rule.
+        /// The reason.
         why: NameError,
     },
-    /// A setting of a kind cannot work.
+    /// A setting of a kind is invalid.
     #[error("kind `{kind}`: {why}")]
     KindSetting {
-        /// Of which kind.
+        /// The kind.
         kind: String,
-        /// Which, and why.
+        /// The setting, and the reason.
         why: SettingError,
     },
-    /// The name of a kind is one of the engine's own.
+    /// The name of a kind is reserved for the engine.
     #[error("kind `{kind}`: names that begin with `rewheel.` are reserved")]
     Reserved {
         /// The name.
         kind: String,
     },
-    /// A name that settings were given for breaks the rules.
+    /// The name of a tenant is invalid.
     #[error("tenant `{tenant}` {why}")]
     Tenant {
-        /// What was given.
+        /// The name.
         tenant: String,
-        /// The rule.
+        /// The reason.
         why: NameError,
     },
-    /// A setting of a tenant cannot work.
+    /// A setting of a tenant is invalid.
     #[error("tenant `{tenant}`: {why}")]
     TenantSetting {
-        /// Of which tenant.
+        /// The tenant.
         tenant: String,
-        /// Which, and why.
+        /// The setting, and the reason.
         why: SettingError,
     },
-    /// A setting of the engine cannot work.
+    /// A setting of the engine is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The store says why.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Describes an engine.
+/// Builder of an [`Engine`].
 #[must_use = "an engine does nothing until it is started"]
 pub struct EngineBuilder {
     store: Arc<dyn Store>,
@@ -121,27 +121,27 @@ impl EngineBuilder {
         self
     }
 
-    /// Makes chance repeatable, in tests: ids carry no time then.
+    /// Sets the random source, for reproducible tests: ids contain no time then.
     pub fn random(mut self, random: Random) -> EngineBuilder {
         self.random = random;
         self.id_time = IdTime::None;
         self
     }
 
-    /// Leaves out the search for jobs that were leased without an answer, so that a test can show
-    /// that they are found overdue.
+    /// Disables the search for jobs whose lease was lost with a store response, so that a test can
+    /// show that they are found overdue.
     pub fn without_self_audit(mut self) -> EngineBuilder {
         self.self_audit = false;
         self
     }
 
-    /// Names a kind and its settings. Those of a kind that exists are replaced.
+    /// Adds a kind with its settings. Replaces the settings of an existing kind.
     pub fn kind(mut self, name: &str, settings: KindSettings) -> EngineBuilder {
         self.kinds.insert(name.to_owned(), settings);
         self
     }
 
-    /// Sets what a tenant may have and do; `*` stands for every tenant that is not named.
+    /// Sets the limits of a tenant; `*` applies to every tenant that is not named.
     ///
     /// ```
     /// use rewheel_core::Report;
@@ -166,13 +166,13 @@ impl EngineBuilder {
         self
     }
 
-    /// Says on which shard a job lives, where that is not for tenant and shard key to say.
+    /// Sets a router that chooses the shard of a job, instead of its tenant and shard key.
     pub fn shards(mut self, router: impl ShardRouter + 'static) -> EngineBuilder {
         self.router = Some(Box::new(router));
         self
     }
 
-    /// Runs jobs of a type of this program. Their kind begins to exist.
+    /// Adds a handler for jobs of a Rust type. Creates their kind.
     pub fn handler<T, F, Fut>(self, handler: F) -> EngineBuilder
     where
         T: JobKind,
@@ -183,7 +183,7 @@ impl EngineBuilder {
         self.runner(T::NAME, Typed { handler, job: PhantomData })
     }
 
-    /// Runs jobs of a kind whose payload the handler reads itself. The kind begins to exist.
+    /// Adds a handler for jobs of a kind whose payload it reads itself. Creates the kind.
     pub fn raw_handler<F, Fut>(self, kind: &str, handler: F) -> EngineBuilder
     where
         F: Fn(JobContext) -> Fut + Send + Sync + 'static,
@@ -198,7 +198,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Finds runners for kinds without a handler, whenever kinds change.
+    /// Sets a function that returns runners for kinds without a handler, called whenever kinds
+    /// change.
     pub fn runners(
         mut self,
         source: impl Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + Send + Sync + 'static,
@@ -207,10 +208,10 @@ impl EngineBuilder {
         self
     }
 
-    /// Joins the store's holders, and begins to work.
+    /// Registers as a holder in the store, and starts to work.
     ///
     /// # Errors
-    /// Says which setting or kind makes no sense, or what the store says.
+    /// Fails with the invalid setting or kind, or with the error of the store.
     pub async fn start(self) -> Result<Engine, StartError> {
         self.settings.check()?;
         let telling = self.notifying.open()?;
@@ -245,7 +246,7 @@ impl EngineBuilder {
             store.put_kinds(part, &Actor::engine()).await?;
         }
         let events = Arc::<Log>::default();
-        // Their kind begins to exist with the first of them.
+        // Their kind is created with the first of them.
         let keep = Keep { job: self.settings.keep_ended, key: self.settings.keep_keys };
         handlers
             .insert(parse_kind(operation::KIND)?, Arc::new(Operator::new(&store, keep, &events)));
@@ -312,7 +313,7 @@ async fn start(parts: Parts, telling: Option<Telling>) -> Result<Engine, StartEr
     Ok(Engine::of(shared, loops, stop))
 }
 
-/// The one place that starts what runs beside; whoever has the handle ends it.
+/// The only place that spawns tasks; the owner of the handle ends it.
 #[expect(clippy::disallowed_methods, reason = "every loop is owned and ended by its engine")]
 fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(work)

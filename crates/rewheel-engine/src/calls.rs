@@ -1,16 +1,16 @@
-//! Knows which calls are on their way that may bring leases.
+//! Tracks store calls in progress that may return leases.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Calls that may bring leases: claims, direct inserts, sticky settles. What the store says is leased
-/// to us, and we have never heard of, is lost once every such call has ended that was on its way.
+/// Calls that may return leases: claims, direct inserts, sticky settles. A lease that is in the store but unknown to this engine
+/// is lost only after every such call that was in progress has ended.
 #[derive(Debug)]
 pub(crate) struct Calls {
     numbers: Mutex<Numbers>,
     ended: Notify,
-    /// Told of each call of which nobody knows what it did.
+    /// Notified of each call whose outcome is unknown.
     unsure: Arc<Notify>,
 }
 
@@ -20,7 +20,7 @@ struct Numbers {
     on_the_way: BTreeSet<u64>,
 }
 
-/// A call on its way. Dropped before its end, nobody knows what it did.
+/// A call in progress. If it is dropped before its end, its outcome is unknown.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Call<'c> {
@@ -35,7 +35,7 @@ impl Calls {
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        // Nothing that can panic happens under this lock.
+        // No code under this lock can panic.
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,12 +47,12 @@ impl Calls {
         Call { calls: self, number, has_ended: false }
     }
 
-    /// Waits until somebody made a call of which nobody knows what it did.
+    /// Waits for a call whose outcome is unknown.
     pub(crate) async fn unsure(&self) {
         self.unsure.notified().await;
     }
 
-    /// Waits until every call has ended that is on its way now. Others may begin meanwhile.
+    /// Waits until every call that is now in progress has ended. Others may begin meanwhile.
     pub(crate) async fn ended(&self) {
         let next = self.numbers().next;
         loop {
@@ -67,7 +67,7 @@ impl Calls {
 }
 
 impl Call<'_> {
-    /// Ends it: its leases are known by now, or the store said that it failed.
+    /// Ends the call: its leases are known by now, or the store reported a failure.
     pub(crate) fn end(mut self) {
         self.has_ended = true;
     }

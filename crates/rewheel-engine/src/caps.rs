@@ -1,4 +1,4 @@
-//! Keeps tenants within the live jobs that they may have.
+//! Enforces the cap on live jobs of a tenant.
 
 mod room;
 mod fit;
@@ -12,10 +12,10 @@ use rewheel_core::{NewJob, Tenant};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tenants whose room is remembered before those that have none are forgotten.
+/// Number of tenants to keep before those without a reservation are removed.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The room that this engine has for jobs of tenants with a cap.
+/// This engine's reservations for tenants with a cap.
 #[derive(Debug)]
 pub(crate) struct Caps {
     tenants: TenantBook,
@@ -30,18 +30,18 @@ impl Caps {
         Caps { tenants, are_any, rooms: Mutex::default() }
     }
 
-    /// Returns whether any tenant has a limit on how many of its jobs run at the same time.
+    /// Returns whether any tenant has a concurrency limit.
     pub(crate) fn limit_concurrency(&self) -> bool {
         self.tenants.says(|settings| settings.concurrency_max.is_some())
     }
 
-    /// Returns how many live jobs a tenant may have.
+    /// Returns a tenant's cap on live jobs.
     pub(crate) fn jobs_max(&self, tenant: &Tenant) -> Option<u64> {
         self.tenants.of(tenant).jobs_max
     }
 
     fn room(&self, tenant: &Tenant) -> Arc<Room> {
-        // Nothing that can panic happens under this lock.
+        // No code under this lock can panic.
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(room) = rooms.get(tenant) {
             return Arc::clone(room);
@@ -58,7 +58,7 @@ impl Caps {
     }
 }
 
-/// Inserts jobs, as far as their tenants may have them.
+/// Inserts jobs, within the caps of their tenants.
 pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
     let needs = needs(shared, insert.jobs);
     if needs.is_empty() {
@@ -77,7 +77,7 @@ pub(crate) async fn insert(shared: &Arc<Shared>, insert: &Insert<'_>) -> Answer<
     Ok(answers)
 }
 
-/// Gives back the room that was not used for a while: others may need it.
+/// Releases reservations that were not used for a while: other engines may need them.
 pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
     for (tenant, room) in shared.intake.caps.all() {
         room::give_back_unused(shared, &room, &tenant).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn give_back_unused(shared: &Shared) -> Answer<()> {
     Ok(())
 }
 
-/// How much room a batch needs of each tenant that has a cap.
+/// Returns how much of each tenant's cap a batch needs.
 fn needs<'j>(shared: &Shared, jobs: &'j [NewJob]) -> BTreeMap<&'j Tenant, u64> {
     let mut needs = BTreeMap::new();
     if shared.intake.caps.are_any {
@@ -97,7 +97,7 @@ fn needs<'j>(shared: &Shared, jobs: &'j [NewJob]) -> BTreeMap<&'j Tenant, u64> {
     needs
 }
 
-/// Notes what became of jobs that room was taken for.
+/// Records the results of jobs for which part of a reservation was taken.
 fn note(taken: &mut BTreeMap<Tenant, Taken>, jobs: &[NewJob], answers: &[Inserted]) {
     for (job, answer) in jobs.iter().zip(answers) {
         if let Some(taken) = job.tenant.as_ref().and_then(|tenant| taken.get_mut(tenant)) {
@@ -106,7 +106,7 @@ fn note(taken: &mut BTreeMap<Tenant, Taken>, jobs: &[NewJob], answers: &[Inserte
     }
 }
 
-/// Whether a job is there that was not. One that was sent again is a duplicate of itself.
+/// Returns whether a new job now exists. A job that was sent again is a duplicate of itself.
 fn lives(job: &NewJob, answer: &Inserted) -> bool {
     match answer {
         Inserted::Created { .. } => true,

@@ -1,11 +1,11 @@
-//! What one job may ask for: the limits that its kind sets for submits.
+//! Limits that a kind sets on the settings of a submitted job.
 
 use crate::settings::{KindSettings, SettingError};
 use rewheel::{Backoff, duration};
 use rewheel_core::{Decision, Limits, NewJob};
 use std::time::Duration;
 
-/// The limits of a kind for the settings of its jobs. What the kind itself says is always allowed.
+/// The limits of a kind for the settings of its jobs. The kind's own settings are always allowed.
 ///
 /// ```
 /// use rewheel_core::{JobId, KindName, NewJob, Timestamp};
@@ -26,23 +26,23 @@ pub struct Ceilings {
     delay_floor: Duration,
 }
 
-/// A job asks for more than its kind allows.
+/// Error: a job asks for more than its kind allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {why}")]
 pub struct OverCeiling {
     /// The field of the job.
     pub field: &'static str,
-    /// What the field must be.
+    /// The allowed value.
     pub why: String,
-    /// The setting of the kind that allows more.
+    /// The setting of the kind that raises the limit.
     pub setting: &'static str,
 }
 
 impl Ceilings {
-    /// Checks what a job asks for.
+    /// Checks the settings of a job.
     ///
     /// # Errors
-    /// Names the first field that asks for too much.
+    /// Fails with the first field that exceeds its limit.
     pub fn check(&self, job: &NewJob) -> Result<(), OverCeiling> {
         if let Some(attempts) = job.attempts_max {
             self.check_attempts(attempts)?;
@@ -64,10 +64,10 @@ impl Ceilings {
         Ok(())
     }
 
-    /// Checks the attempts that a job asks for.
+    /// Checks the number of attempts of a job.
     ///
     /// # Errors
-    /// Says how many there may be.
+    /// Fails with the allowed number.
     pub fn check_attempts(&self, attempts: u32) -> Result<(), OverCeiling> {
         if attempts <= self.attempts {
             return Ok(());
@@ -79,7 +79,7 @@ impl Ceilings {
         })
     }
 
-    /// Returns how long an attempt, and everything it asks for later, may take in total.
+    /// Returns the maximum total time of an attempt, including all extensions.
     pub fn attempt_timeout(&self) -> Duration {
         self.attempt_timeout
     }
@@ -92,8 +92,8 @@ impl Ceilings {
         timeout.min(self.attempt_timeout)
     }
 
-    /// Makes a decision wait as long as it must, and not for ever: jitter, handlers, callees and workers may ask for anything.
-    /// A retry that becomes longer than `sticky_max` by this goes back to the store.
+    /// Limits the delay of a decision to the minimum and maximum: jitter, handlers, callees and workers may ask for any delay. A
+    /// retry that becomes longer than `sticky_max` goes back to the store.
     pub(crate) fn clamp_delay(&self, decision: &mut Decision, sticky_max: Duration) {
         match decision {
             Decision::Retry { after, sticky, .. } => {
@@ -119,7 +119,7 @@ impl Ceilings {
 }
 
 impl KindSettings {
-    /// Returns what one job of this kind may ask for.
+    /// Returns the limits for jobs of this kind.
     pub fn ceilings(&self) -> Ceilings {
         let attempts = self
             .attempts_ceiling
@@ -132,7 +132,7 @@ impl KindSettings {
         Ceilings { attempts, attempt_timeout, delay_floor }
     }
 
-    /// Checks that a kind keeps its own limits.
+    /// Checks that the kind's own settings are within its limits.
     pub(crate) fn check_ceilings(&self) -> Result<(), SettingError> {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         let Ceilings { attempts, attempt_timeout, delay_floor } = self.ceilings();
@@ -149,7 +149,7 @@ impl KindSettings {
     }
 }
 
-/// The first wait, as long as jitter can make it: later ones are longer.
+/// Returns the first delay with the longest jitter: later ones are longer.
 fn longest_first_delay(backoff: &Backoff) -> Duration {
     *backoff.delay_range(1).end()
 }

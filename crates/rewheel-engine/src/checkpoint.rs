@@ -1,4 +1,4 @@
-//! Lets an attempt leave to the next one how far it came.
+//! Checkpoints: progress that an attempt saves for the next one.
 
 use crate::runner::{JobContext, JobKind};
 use rewheel::{Category, Class, Classify};
@@ -7,16 +7,17 @@ use rewheel_core::{HolderId, Lease};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A checkpoint was not taken. Handlers pass it on with `?`.
+/// Error: a checkpoint was not stored. Handlers can return it with `?`.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The job is another holder's by now, or has ended: whatever this attempt does is for nothing.
+    /// Another holder has the job now, or the job has ended: further work of this attempt is
+    /// wasted.
     #[error("this attempt no longer holds the job: stop")]
     Lost,
-    /// It cannot be written.
+    /// The payload cannot be written.
     #[error("failed to write the checkpoint: {0}")]
     Unfit(String),
-    /// The store says why.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -31,14 +32,14 @@ impl Classify for CheckpointError {
     }
 }
 
-/// Where the checkpoints of one attempt go.
+/// Stores the checkpoints of one attempt.
 #[derive(Clone)]
 pub(crate) struct Checkpoints {
     store: Arc<dyn Store>,
     holder: HolderId,
     lease: Lease,
     bytes_max: usize,
-    /// The latest, for an attempt that this engine makes itself.
+    /// The latest checkpoint, for an attempt that this engine runs itself.
     latest: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
@@ -59,7 +60,7 @@ impl Checkpoints {
         Checkpoints { store, holder, lease, bytes_max, latest: Arc::default() }
     }
 
-    /// Takes what was saved last.
+    /// Returns the latest checkpoint.
     pub(crate) fn take(&self) -> Option<Vec<u8>> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -79,13 +80,12 @@ impl Checkpoints {
 }
 
 impl JobContext {
-    /// Replaces the job's payload, durably: should this attempt not end, or end with a retry or a
-    /// snooze, the next one gets it, on whichever node that is. A long job that is interrupted goes
-    /// on where it was.
+    /// Replaces the job's payload durably: if this attempt does not end, or ends with a retry or a
+    /// snooze, the next attempt gets it, on any node. So an interrupted long job continues where it
+    /// stopped.
     ///
     /// # Errors
-    /// A job that is not this attempt's any more takes no checkpoint, and neither does a store that
-    /// is away.
+    /// Fails if this attempt no longer has the job, or if the store is unavailable.
     ///
     /// ```
     /// use rewheel_core::Report;
@@ -121,10 +121,10 @@ impl JobContext {
         self.checkpoint_raw(payload).await
     }
 
-    /// As [`JobContext::checkpoint`], for a payload that only its handler understands.
+    /// Like [`JobContext::checkpoint`], for a payload of opaque bytes.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for `checkpoint`.
     pub async fn checkpoint_raw(&self, payload: Vec<u8>) -> Result<(), CheckpointError> {
         self.checkpoints().save(payload).await
     }

@@ -1,4 +1,4 @@
-//! The loop that fetches jobs: as many as there is room for, lane by lane.
+//! The claim loop: claims as many jobs as the engine has capacity for, lane by lane.
 
 pub(crate) mod limited;
 mod turns;
@@ -19,38 +19,38 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Lanes that are read at once. More are read in turns.
+/// Number of lanes that are read at once. More are read in turns.
 const LANES_READ: usize = 1_000;
 
-/// From so many jobs on, more of them are fetched while they are on their way.
+/// From this many jobs on, another claim starts while they are being claimed.
 const MANY: usize = 256;
 
 pub(crate) struct Claims {
     shared: Arc<Shared>,
     watch: Box<dyn Watch>,
     batch: Batch,
-    /// Where the last reading of lanes ended.
+    /// Where the last read of lanes ended.
     after: Option<Lane>,
     turns: Turns,
     limited: Limited,
     on_the_way: JoinSet<Claimed>,
-    /// How many jobs those may bring.
+    /// Number of jobs that those may return.
     asked: usize,
-    /// How many claims may be on their way at once, beside one of lanes with limits over the fleet.
+    /// Number of concurrent claims, besides one from lanes with fleet-wide limits.
     hands: usize,
     is_limited_on_the_way: bool,
 }
 
-/// What a claim brought.
+/// Result of a claim.
 struct Claimed {
     asked: usize,
     count: usize,
-    /// Whether there is more where that came from.
+    /// Whether the lanes have more jobs.
     has_more: bool,
     has_failed: bool,
-    /// By lanes.
+    /// By lane.
     given: Vec<Given>,
-    /// What was found out about limits over the fleet; nothing for a claim of lanes without them.
+    /// What the claim found out about fleet-wide limits; `None` for a claim from lanes without them.
     found: Option<Vec<Found>>,
 }
 
@@ -73,7 +73,7 @@ impl Claims {
     pub(crate) async fn run(mut self) {
         let mut rest = Duration::ZERO;
         while !self.shared.is_stopping() {
-            // A limited claim may wait for other engines: it keeps no other claim waiting.
+            // A limited claim may wait for other engines, but must not delay other claims.
             let plain = self.on_the_way.len() - usize::from(self.is_limited_on_the_way);
             let has_hand = plain < self.hands;
             if has_hand && rest.is_zero() {
@@ -92,11 +92,11 @@ impl Claims {
                 () = self.shared.clock.sleep(rest), if has_hand => rest = Duration::ZERO,
             }
         }
-        // What they bring is given back, not forgotten.
+        // Jobs that they return are given back, not lost.
         while self.on_the_way.join_next().await.is_some() {}
     }
 
-    /// Takes note of what a claim brought. Returns how long to rest, if that says something about it.
+    /// Records the result of a claim. Returns how long to rest, if the result determines it.
     fn note(&mut self, claimed: Option<Claimed>) -> Option<Duration> {
         let claimed = claimed?;
         self.asked -= claimed.asked;
@@ -117,7 +117,7 @@ impl Claims {
         }
     }
 
-    /// Begins a claim. Returns how long to rest unless something happens, or it brings all it asked for.
+    /// Begins a claim. Returns how long to rest unless an event occurs, or the claim returns everything it asked for.
     async fn tick(&mut self) -> Duration {
         let poll = self.shared.settings.poll;
         let room = self.room();
@@ -133,8 +133,8 @@ impl Claims {
         }
     }
 
-    /// How many more jobs this engine wants in its hands: one for each free place, and as many again
-    /// so that no place waits for a round trip.
+    /// Returns how many more jobs this engine wants: one for each free slot, and as many again so that no slot waits for a round
+    /// trip.
     fn room(&self) -> usize {
         let places = self.shared.settings.places;
         let running = self.shared.admission.running();
@@ -153,7 +153,7 @@ impl Claims {
         let horizon = self.shared.settings.horizon;
         let due: Vec<&LaneHead> = heads.iter().filter(|head| head.due_in <= horizon).collect();
         let later = heads.iter().map(|head| head.due_in).filter(|due| *due > horizon).min();
-        // A job that is further away is claimed when it comes near.
+        // A job that is due later is claimed when it is within the horizon.
         let rest = later.map_or(Duration::MAX, |due| due - horizon + Duration::from_millis(1));
         let mut tenants = due.iter().map(|head| head.lane.tenant.as_ref());
         let first = tenants.next();
@@ -161,10 +161,10 @@ impl Claims {
         self.shared.admission.apply(Fact::TenantsDue { are_several });
         let limit = self.batch.next(room.min(Limits::BATCH_MAX));
         let [plain, limited] = self.plan(&due, limit);
-        // The next lanes are read at once: those who wait there have waited as long.
+        // The next lanes are read at once: their jobs have waited as long.
         let rest = if self.after.is_some() { Duration::ZERO } else { rest };
         let rest = self.limited.next(self.shared.clock.now()).unwrap_or(rest).min(rest);
-        // A probe is one more: what others have must not take the room of what unparks a kind.
+        // A probe is added: other jobs must not take the capacity of the probe that can unpark a kind.
         let limit = limit + plain.probe_count();
         self.send(plain, limit);
         let limit = limited.visits.iter().map(|visit| visit.limit).sum::<usize>();
@@ -190,8 +190,8 @@ impl Claims {
         Ok(heads)
     }
 
-    /// Which lanes to visit, and for how many jobs each: as [`Turns`] has it, as far as admission has room. Lanes with limits over
-    /// the fleet are claimed apart, since such a claim waits for others.
+    /// Chooses the lanes to visit, and the number of jobs for each: in the order of [`Turns`], as far as admission has capacity.
+    /// Lanes with fleet-wide limits are claimed separately, since such a claim waits for others.
     fn plan(&mut self, due: &[&LaneHead], limit: usize) -> [Plan; 2] {
         let shared = &self.shared;
         let now = shared.clock.now();
@@ -205,7 +205,7 @@ impl Claims {
             if room.is_limited {
                 limited_lanes.insert(lane);
                 if !head.due_in.is_zero() {
-                    // A lease is a slot of the fleet: none is taken before a job is due.
+                    // A lease takes a slot of the fleet: none is taken before a job is due.
                     self.limited.awaits(now.plus(head.due_in));
                     continue;
                 }
@@ -245,12 +245,12 @@ impl Claims {
     }
 }
 
-/// What one claim is to bring.
+/// The plan of one claim.
 struct Plan {
     visits: Vec<Visit>,
-    /// Lanes that could give something, including those that other lanes leave no room for.
+    /// Lanes that could return jobs, including those for which other lanes leave no capacity.
     turns: Vec<Given>,
-    /// Limits over the fleet that hold for the lanes.
+    /// Fleet-wide limits that apply to the lanes.
     limits: Vec<FleetLimit>,
     /// Which of the visits are probes of parked kinds.
     probes: Vec<bool>,
@@ -267,7 +267,7 @@ impl Plan {
         self.probes.iter().filter(|is_probe| **is_probe).count()
     }
 
-    /// Where a probe is asked for, the other visits together get no more than the limit: what is above it is for the probe.
+    /// If there is a probe, the other visits together get at most the limit: the rest is for the probe.
     fn leave_room_for_probes(&mut self, limit: usize) {
         if self.probe_count() == 0 {
             return;
@@ -283,7 +283,7 @@ impl Plan {
     }
 }
 
-/// Claims once, and hands what it gets to the loop that dispatches.
+/// Claims once, and passes the jobs to the dispatch loop.
 async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
     let Plan { visits, turns, limits, reservation, .. } = plan;
     let call = shared.leases.calls.begin();
@@ -297,7 +297,7 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
         Ok(brought) => brought,
         Err(error) => {
             if let StoreError::HolderDead(_) = error {
-                // The heartbeat finds out too, and joins again.
+                // The heartbeat notices it too, and registers again.
                 tracing::warn!(%holder, "claim rejected: this holder has expired");
             } else {
                 tracing::debug!(%error, "claim failed");
@@ -335,7 +335,7 @@ async fn claim(shared: Arc<Shared>, plan: Plan, limit: usize) -> Claimed {
     Claimed { asked: limit, count, has_more, has_failed: false, given, found }
 }
 
-/// What a claim brought, and what it found out about limits over the fleet.
+/// Result of a claim, and what it found out about fleet-wide limits.
 type Brought = (Vec<Leased>, Option<Vec<Found>>);
 
 async fn fetch(
@@ -361,7 +361,7 @@ async fn fetch(
     Ok((leased, Some(found)))
 }
 
-/// What each lane gave.
+/// Returns what each lane returned.
 fn given(mut turns: Vec<Given>, leased: &[Leased]) -> Vec<Given> {
     let mut counts: BTreeMap<&Lane, usize> = BTreeMap::new();
     for leased in leased {
@@ -373,9 +373,8 @@ fn given(mut turns: Vec<Given>, leased: &[Leased]) -> Vec<Given> {
     turns
 }
 
-/// Whether a lane gave all that it was asked for, so that there is more. One that gave less is
-/// empty, or closed, which only the store knows. A kind with a limit of its own is asked again
-/// when one of its attempts has ended.
+/// Returns whether a lane returned everything that was asked for, so that there is more. A lane that returned less is empty, or
+/// closed, which only the store knows. A kind with its own limit is claimed again when one of its attempts has ended.
 fn is_deep(shared: &Shared, given: &[Given]) -> bool {
     let has_more = |one: &&Given| one.asked > 0 && one.given == one.asked;
     let is_unlimited = |one: &Given| {
@@ -385,8 +384,8 @@ fn is_deep(shared: &Shared, given: &[Given]) -> bool {
     given.iter().filter(has_more).any(is_unlimited)
 }
 
-/// How many jobs to claim at once. Follows the room: down at once, since a lease that cannot be
-/// served helps nobody; up by half, since a burst of free places is often gone a moment later.
+/// Number of jobs to claim at once. Follows the free capacity: down at once, since a lease without a slot is useless; up by half,
+/// since a burst of free slots is often short.
 #[derive(Debug, Default)]
 struct Batch {
     size: usize,

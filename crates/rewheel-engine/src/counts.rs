@@ -1,4 +1,4 @@
-//! Counts what was decided, for each category of failure.
+//! Counts decisions by failure category.
 
 use rewheel::Category;
 use rewheel_core::store::Settlement;
@@ -10,7 +10,7 @@ const DECISIONS: [&str; 7] = ["succeed", "retry", "snooze", "dead", "fail", "pau
 /// Every category, and none.
 const COLUMNS: usize = Category::ALL.len() + 1;
 
-/// How often something was decided about failures of a category, since the engine started.
+/// Number of decisions about failures of a category, since the engine started.
 ///
 /// ```
 /// use rewheel_engine::Engine;
@@ -34,16 +34,16 @@ const COLUMNS: usize = Category::ALL.len() + 1;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecisionCount {
-    /// What: the name of a [`Decision`](rewheel_core::Decision).
+    /// The name of a [`Decision`](rewheel_core::Decision).
     pub decision: &'static str,
-    /// About what; `None` where nothing failed, or the handler did not say what.
+    /// The category of the failure; `None` if nothing failed, or the handler did not report it.
     pub category: Option<Category>,
-    /// How often.
+    /// The number.
     pub count: u64,
 }
 
 impl DecisionCount {
-    /// Adds up those of several kinds.
+    /// Adds up the counts of several kinds.
     pub(crate) fn together(counts: impl Iterator<Item = DecisionCount>) -> Vec<DecisionCount> {
         let mut sums: Vec<DecisionCount> = Vec::new();
         for one in counts {
@@ -59,14 +59,14 @@ impl DecisionCount {
     }
 }
 
-/// A small table that any number of tasks counts in.
+/// A small table that any number of tasks can update.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     table: [[AtomicU64; COLUMNS]; DECISIONS.len()],
 }
 
 impl Counts {
-    /// Counts what was settled: once for each decision that is durable.
+    /// Counts a settlement: once for each decision that is durable.
     pub(crate) fn count(&self, settlement: &Settlement) {
         let failure = settlement.decision.failure().or(settlement.failure.as_ref());
         let category = failure.map(rewheel_core::Failure::category);
@@ -78,7 +78,7 @@ impl Counts {
         }
     }
 
-    /// Returns what happened at all.
+    /// Returns all counts that are not zero.
     pub(crate) fn read(&self) -> Vec<DecisionCount> {
         let mut counts = Vec::new();
         for (decision, row) in DECISIONS.into_iter().zip(&self.table) {

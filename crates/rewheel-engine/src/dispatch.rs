@@ -1,4 +1,4 @@
-//! The loop that lets jobs wait for their millisecond, then gives them places.
+//! The dispatch loop: holds jobs until they are due, then starts them in free slots.
 
 mod ready;
 
@@ -19,15 +19,15 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// At least so often the loop shows that it is alive, whatever else happens.
+/// Maximum time between two signs of life of the loop.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// What becomes of a job that is due.
+/// What happens to a due job.
 enum Next {
     Start(Box<Ticket>, Arc<KindEntry>),
     /// It may run elsewhere, or later.
     Return,
-    /// No retry is left to pay for it.
+    /// Its retry has no grant.
     PutOff,
 }
 
@@ -36,17 +36,17 @@ pub(crate) struct Dispatch {
     commands: mpsc::UnboundedReceiver<Command>,
     wheel: Wheel<Waiting>,
     timers: BTreeMap<JobId, Timer>,
-    /// Jobs whose tick has come, and whose moment within it has not.
+    /// Jobs whose tick has come, but not their exact time within it.
     soon: BTreeMap<(Moment, u64), Waiting>,
     ready: Ready,
-    /// Jobs that are due, of kinds of which enough wait here.
+    /// Due jobs of kinds that already have enough waiting jobs here.
     surplus: Vec<Waiting>,
     count: u64,
     attempts: JoinSet<()>,
-    /// When the first of the jobs may start that a rate makes wait.
+    /// When the first job that a rate holds back may start.
     next_start: Option<Moment>,
     origin: Moment,
-    /// Jobs that go back to the store unstarted.
+    /// Jobs that go back to the store without being started.
     returning: mpsc::UnboundedSender<Vec<Waiting>>,
 }
 
@@ -112,7 +112,7 @@ impl Dispatch {
         self.give_back_late(now);
         self.shared.signals.ready.store(self.ready.len(), Ordering::Relaxed);
         self.shared.signals.waiting.store(self.wheel.len() + self.soon.len(), Ordering::Relaxed);
-        // More often than the heartbeat looks whether it does.
+        // More often than the heartbeat checks it.
         let rest_max = REST_MAX.min(self.shared.settings.lease_ttl / 6);
         let next = self.wheel.next_expiry().map(|tick| self.moment_of(tick));
         let soonest = self.soon.first_key_value().map(|((due, _), _)| *due);
@@ -181,14 +181,14 @@ impl Dispatch {
         }
     }
 
-    /// Gives slots to jobs that wait, in their turn. A kind without a slot does not hold up the others.
+    /// Gives slots to waiting jobs, in their order. A kind without a slot does not block other kinds.
     fn start_ready(&mut self) {
         self.next_start = None;
         if self.shared.is_doubtful() || self.shared.is_stopping() {
             return;
         }
         let (mut decided, mut round) = (Vec::new(), Round::default());
-        // Most of those who wait are of the kind of the one before.
+        // Most waiting jobs have the same kind as the previous one.
         let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
         let now = self.shared.clock.now();
         let mut order = self.ready.order();
@@ -238,11 +238,11 @@ impl Dispatch {
     fn start(&mut self, mut waiting: Waiting, kind: Arc<KindEntry>, ticket: Box<Ticket>) {
         waiting.in_hand = None;
         if waiting.holder != self.shared.holder() {
-            // Its lease died with the holder that this engine was, though its answer came later.
+            // Its lease ended with the engine's previous holder id, although the response arrived later.
             self.shared.leases.forget(waiting.lease());
             return ticket.unused();
         }
-        // One that was swept and claimed again is here twice: only its newer lease counts.
+        // A job that was swept and claimed again is here twice: only its newer lease counts.
         let Some(cancel) = self.shared.leases.begin(waiting.lease()) else {
             return ticket.unused();
         };
@@ -250,7 +250,7 @@ impl Dispatch {
         self.attempts.spawn(run);
     }
 
-    /// Those who waited for a place so long that their lease is in danger are better off elsewhere.
+    /// Returns jobs that waited so long for a slot that their lease is at risk: they can run elsewhere.
     fn give_back_late(&mut self, now: Moment) {
         let patience = self.shared.settings.grace / 2;
         let late: Vec<Turn> = self
@@ -259,7 +259,7 @@ impl Dispatch {
             .filter(|(_, waiting)| now.since(waiting.due) > patience)
             .map(|(turn, _)| *turn)
             .collect();
-        // A job that was late when it came is not late because of this node.
+        // A job that was already late when it arrived is not late because of this node.
         let jobs: Vec<Waiting> = late.iter().filter_map(|turn| self.ready.remove(turn)).collect();
         let kinds: BTreeSet<&KindName> =
             jobs.iter().map(|waiting| &waiting.job.lane.kind).collect();
@@ -283,10 +283,10 @@ impl Dispatch {
             turn.and_then(|turn| self.ready.remove(&turn))
         });
         match (waiting, wanted) {
-            // Giving it back obeys.
+            // Giving it back applies the request.
             (Some(waiting), _) => drop(self.returning.send(vec![waiting])),
             (None, Wanted::Cancel) => self.shared.leases.cancel(lease),
-            // What runs may finish; it is paused when it is settled.
+            // A running attempt may finish; the job is paused when it is settled.
             (None, Wanted::Pause) => {}
         }
     }
@@ -318,10 +318,10 @@ impl Dispatch {
     }
 }
 
-/// What a job that is due asks for.
+/// Builds the admission request of a due job.
 fn ask<'a>(waiting: &'a Waiting, kind: &KindEntry, now: Moment) -> Ask<'a> {
     let job = &waiting.job;
-    // An attempt whose deadline has passed is not made: it only says so, and needs no budget.
+    // An attempt whose deadline has passed is not made: it only reports that, and needs no budget.
     let is_late = waiting.deadline.is_some_and(|deadline| deadline <= now);
     let is_last = job.takeovers_counted + 1 >= kind.settings.takeovers_max;
     Ask {
@@ -337,8 +337,8 @@ fn ask<'a>(waiting: &'a Waiting, kind: &KindEntry, now: Moment) -> Ask<'a> {
     }
 }
 
-/// How long to sleep for something that is due in `rest`. Timers end up to a millisecond late, and
-/// never early: asking for one less comes closer, and the last of it is slept once more if need be.
+/// Returns how long to sleep for something that is due in `rest`. Timers end up to a millisecond late, and never early: sleeping
+/// one millisecond less is more precise, and the rest is slept afterwards if necessary.
 fn nap(rest: Duration) -> Duration {
     const LATE: Duration = Duration::from_millis(1);
     if rest > 2 * LATE { rest - LATE } else { rest }

@@ -1,4 +1,4 @@
-//! One engine: how it is built, what can be asked of it, how it stops.
+//! The engine: start, queries, shutdown.
 
 use crate::builder::EngineBuilder;
 use crate::caps;
@@ -23,10 +23,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-/// How long handlers that were told to stop may take to do so.
+/// How long cancelled handlers may take to stop.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// How often a shutdown looks whether the last attempt is over.
+/// How often a shutdown checks whether the last attempt has ended.
 const STOP_LOOK: Duration = Duration::from_millis(10);
 
 /// Runs jobs from a store. Clones are handles of the same engine.
@@ -65,39 +65,39 @@ pub struct Engine {
 
 struct Inner {
     shared: Arc<Shared>,
-    /// The one that claims is the last.
+    /// The claim loop is the last.
     loops: Mutex<Vec<JoinHandle<()>>>,
-    /// Ends the loops that outlast the work.
+    /// Stops the loops that run longer than the work.
     stop: CancelToken,
 }
 
-/// What an engine is doing.
+/// State of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// Who it is to others.
+    /// Its current holder id.
     pub holder: HolderId,
-    /// Whether its lease ran out, so that it starts nothing new.
+    /// Whether its lease has expired, so that it starts nothing new.
     pub doubtful: bool,
-    /// Whether it shuts down.
+    /// Whether it is shutting down.
     pub stopping: bool,
     /// The loop whose failure stopped it, see [`Engine::failed`].
     pub failed: Option<&'static str>,
-    /// How many attempts may run.
+    /// Maximum number of concurrent attempts.
     pub places: usize,
-    /// How many more could.
+    /// Number of free slots.
     pub places_free: usize,
-    /// How many jobs wait in it for their time or for a place.
+    /// Number of jobs that wait in it to become due or for a slot.
     pub waiting: usize,
 }
 
-/// What a shutdown did.
+/// Result of a shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Jobs that had not started, and went back.
+    /// Jobs that had not started, and were given back.
     pub given_back: usize,
     /// Attempts that finished in time.
     pub finished: usize,
-    /// Attempts that did not: their jobs run again, and no attempt is charged.
+    /// Attempts that did not finish: their jobs run again, and no attempt is used.
     pub abandoned: usize,
 }
 
@@ -117,26 +117,26 @@ impl Engine {
         Engine { inner: Arc::new(Inner { shared, loops: Mutex::new(loops), stop }) }
     }
 
-    /// Starts to describe an engine on a store.
+    /// Starts building an engine for a store.
     pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
         EngineBuilder::new(store)
     }
 
-    /// Submits a job; await what is returned. Once it answers, the job is durable.
+    /// Submits a job; await the returned value. Once it returns, the job is durable.
     pub fn submit<T: JobKind>(&self, job: T) -> Submit<'_> {
         Submit::typed(self, &job)
     }
 
-    /// Submits a job whose payload is bytes that only its runner understands.
+    /// Submits a job with a payload of opaque bytes.
     pub fn submit_raw(&self, kind: &str, payload: Vec<u8>) -> Submit<'_> {
         Submit::raw(self, kind, payload)
     }
 
-    /// Inserts jobs as the store does, and refuses those whose tenant may have no more. A single one
-    /// that may run at once goes directly to a free place.
+    /// Inserts jobs like the store does, and refuses those that exceed their tenant's cap. A single job that may run at once goes
+    /// directly to a free slot.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
         let (shared, span) = (&self.inner.shared, trace::submit(insert.jobs));
         let jobs = trace::submitted_by(&span, insert.jobs);
@@ -151,13 +151,13 @@ impl Engine {
         answers
     }
 
-    /// Makes an id for a new job.
+    /// Creates an id for a new job.
     pub fn new_id(&self) -> JobId {
         self.inner.shared.new_id()
     }
 
-    /// Returns the store, as the engine sees it: a call answers within the statement timeout, is
-    /// made again where that may help, and is refused at once while the store is away.
+    /// Returns the guarded store: a call returns within the statement timeout, is repeated where that may help, and is refused at
+    /// once while the store is unavailable.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.shared.store
     }
@@ -167,10 +167,10 @@ impl Engine {
         &self.inner.shared.settings
     }
 
-    /// Writes the settings of a kind, which may begin to exist.
+    /// Writes the settings of a kind; creates it if it is new.
     ///
     /// # Errors
-    /// Settings that cannot work are [`StoreError::Rejected`]. Otherwise passes on what the store says.
+    /// Invalid settings are [`StoreError::Rejected`]. Otherwise returns the error of the store.
     pub async fn put_kind(
         &self,
         kind: &KindName,
@@ -184,10 +184,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the settings of a kind as [`Engine::put_kind`] does, provided that it exists and still has this version.
+    /// Writes the settings of a kind like [`Engine::put_kind`], if it exists and still has this version.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for `put_kind`.
     pub async fn put_kind_if(
         &self,
         kind: &KindName,
@@ -200,10 +200,10 @@ impl Engine {
         self.edit_kind(&KindEdit { name, what, if_version }, by).await
     }
 
-    /// Writes, changes or deletes a kind on behalf of a person, perhaps only as they saw it.
+    /// Writes, changes or deletes a kind for a user, optionally only at a given version.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
         let shared = &self.inner.shared;
         let edited = shared.store.edit_kind(edit, by).await?;
@@ -212,15 +212,15 @@ impl Engine {
         Ok(edited)
     }
 
-    /// Returns whether this engine has a handler for a kind. The handler outlives the kind, if that is deleted.
+    /// Returns whether this engine has a handler for a kind. The handler stays if the kind is deleted.
     pub fn has_handler(&self, kind: &KindName) -> bool {
         self.inner.shared.kinds.handlers.contains_key(kind)
     }
 
-    /// Pauses or resumes a kind, or has the last word on whether its dependency is asked.
+    /// Pauses or resumes a kind, or overrides whether its jobs run.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     ///
     /// ```
     /// # use rewheel_core::{Actor, KindChange, KindName, Report};
@@ -251,10 +251,10 @@ impl Engine {
         Ok(changed)
     }
 
-    /// Changes one job on behalf of a person.
+    /// Changes one job for a user.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     ///
     /// ```
     /// # use rewheel_core::{Actor, Report, State};
@@ -274,7 +274,7 @@ impl Engine {
     pub async fn change(&self, change: Change, by: &Actor) -> Answer<Changed> {
         let shared = &self.inner.shared;
         let id = change.job;
-        // Read only for those who listen.
+        // Read only if there are listeners.
         let before =
             if shared.reports.events.is_open() { shared.store.get(id).await? } else { None };
         let answers = shared.store.change(&[change], by, shared.keep_ended()).await?;
@@ -285,7 +285,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// Returns the settings of a kind, as they were last read from the store.
+    /// Returns the settings of a kind, as last read from the store.
     pub fn kind_settings(&self, kind: &KindName) -> Option<KindSettings> {
         self.inner.shared.kind(kind).map(|entry| entry.settings.clone())
     }
@@ -295,7 +295,7 @@ impl Engine {
         self.inner.shared.kind(kind).is_some_and(|entry| entry.runner.is_some())
     }
 
-    /// Returns what the engine is doing.
+    /// Returns the state of the engine.
     pub fn status(&self) -> EngineStatus {
         let shared = &self.inner.shared;
         EngineStatus {
@@ -309,8 +309,8 @@ impl Engine {
         }
     }
 
-    /// Returns once the engine has stopped by itself, because one of its loops panicked and could not be restarted. Its jobs
-    /// were given back by then, and others run them. Such an engine does nothing more: end the process, or start another
+    /// Returns once the engine has stopped by itself, because one of its loops panicked and could not be restarted. By then its
+    /// jobs were given back, and other nodes run them. Such an engine does nothing more: end the process, or start another
     /// engine. Never returns for an engine that works or is shut down.
     ///
     /// # Cancel safety
@@ -319,9 +319,8 @@ impl Engine {
         self.inner.shared.loops.failed().await
     }
 
-    /// Returns how often this engine decided what, for each category of failure, since it started.
-    /// Only what was settled counts: one whose lease was superseded decided nothing. What sweeps end
-    /// (deadlines, takeovers) is the store's.
+    /// Returns the number of this engine's decisions for each category of failure, since it started. Only settled decisions
+    /// count: a decision under a superseded lease does not. Jobs that are ended by deadlines and sweeps are not included.
     pub fn decisions(&self) -> Vec<DecisionCount> {
         let meters = &self.inner.shared.reports.meters;
         DecisionCount::together(meters.kinds().iter().flat_map(|(_, kind)| kind.settled.read()))
@@ -336,14 +335,14 @@ impl Engine {
         &self.inner.shared
     }
 
-    /// Stops: claims nothing more, gives back what has not started, lets what runs finish within
-    /// `grace`, settles it, and leaves. No attempt is charged for what did not finish.
+    /// Stops: claims nothing more, gives back jobs that have not started, lets running attempts finish within `grace`, settles
+    /// them, and deregisters. Attempts that did not finish are not used up.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let shared = &self.inner.shared;
         if shared.is_stopping() {
             return Shutdown::default();
         }
-        // The loops that would settle what still runs are gone.
+        // The loops that would settle running attempts are gone.
         let grace = if shared.loops.failure().is_some() { Duration::ZERO } else { grace };
         let running = shared.admission.running();
         let returned = shared.leases.given_back();
@@ -371,7 +370,7 @@ impl Engine {
         Shutdown { given_back, finished: running.saturating_sub(abandoned), abandoned }
     }
 
-    /// Stops at once, as a crash would: nothing is given back, settled or said. For tests.
+    /// Stops at once, like a crash: gives back, settles and deregisters nothing. For tests.
     pub fn kill(&self) {
         self.inner.shared.signals.stop();
         drop(self.end_loops());
@@ -380,7 +379,7 @@ impl Engine {
     async fn wait_for_attempts(&self, most: Duration) {
         let shared = &self.inner.shared;
         let ends = shared.clock.now().plus(most);
-        // A place without a job is an insert on its way, which may come back with a lease.
+        // A taken slot without a job is an insert in progress, which may return a lease.
         let is_busy = || {
             shared.leases.count() > 0
                 || shared.admission.running() > 0
@@ -396,7 +395,7 @@ impl Engine {
         loops.last().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Returns what to wait for to be sure that they ended.
+    /// Returns the handles to wait for.
     fn end_loops(&self) -> Vec<JoinHandle<()>> {
         let loops =
             std::mem::take(&mut *self.inner.loops.lock().unwrap_or_else(PoisonError::into_inner));

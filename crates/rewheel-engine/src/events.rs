@@ -1,4 +1,4 @@
-//! Tells whoever listens what happens to jobs, after it is durable.
+//! Publishes job events, after the change is durable.
 
 use crate::engine::Engine;
 use crate::submit::IdTime;
@@ -8,30 +8,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// Events that are remembered, for listeners that are slow or come back.
+/// Number of events to keep, for listeners that are slow or reconnect.
 const KEPT_MAX: usize = 10_000;
 
-/// Numbers of one millisecond. An engine that starts again goes on with larger ones.
+/// Sequence numbers per millisecond. A restarted engine continues with larger ones.
 const SEQ_PER_MILLI: u64 = 1_000;
 
-/// A job changed its state by this engine's doing.
+/// A state change of a job by this engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobHappened {
-    /// Grows from one to the next, also over restarts.
+    /// Increases from one event to the next, also over restarts.
     pub seq: u64,
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// Of what kind.
+    /// Its kind.
     pub kind: KindName,
-    /// What it was; `None` where it is new, or nobody looked.
+    /// The state before; `None` if the job is new, or the state was not read.
     pub from: Option<State>,
-    /// What it is.
+    /// The state after.
     pub to: State,
-    /// When, by this machine's clock: it decides nothing.
+    /// When it happened, by this machine's clock; for information only.
     pub at: Timestamp,
 }
 
-/// What happens to jobs, from some moment on. Best effort: whoever is too slow, or comes back too late, misses some and is told so.
+/// Receives job events from some point on. Best effort: a listener that is too slow, or reconnects too late, misses events and is
+/// told so.
 ///
 /// ```
 /// # use rewheel_core::{Report, State};
@@ -56,22 +57,22 @@ pub struct JobHappened {
 #[derive(Debug)]
 pub struct Listener {
     log: Arc<Log>,
-    /// The last one that was told.
+    /// The last event that was returned.
     after: u64,
 }
 
-/// Events were forgotten before they were told.
+/// Error: events were dropped before they were returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("events up to {up_to} were missed")]
 pub struct Missed {
-    /// The last one that is gone.
+    /// The last dropped event.
     pub up_to: u64,
 }
 
 /// The latest events of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Whether anybody ever listened: before that nothing is written down.
+    /// Whether there ever was a listener: before that nothing is recorded.
     is_open: AtomicBool,
     kept: Mutex<Kept>,
     news: Notify,
@@ -86,12 +87,12 @@ struct Kept {
 }
 
 impl Log {
-    /// Returns whether somebody may want to know.
+    /// Returns whether there may be listeners.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Writes down what happened. Nothing is made where nobody ever listened.
+    /// Records events. Does nothing if there never was a listener.
     pub(crate) fn tell<'k>(
         &self,
         events: impl IntoIterator<Item = (JobId, &'k KindName, Option<State>, State)>,
@@ -128,7 +129,7 @@ impl Log {
         kept.last
     }
 
-    /// Returns the first event behind `after`.
+    /// Returns the first event after `after`.
     fn behind(&self, after: u64) -> Result<Option<Arc<JobHappened>>, Missed> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if after < kept.gone {
@@ -149,10 +150,10 @@ impl Listener {
     /// Cancel safe: an event that was not returned is returned next time.
     ///
     /// # Errors
-    /// Says that some were missed, and goes on behind those.
+    /// Fails if events were missed, and continues after those.
     pub async fn next(&mut self) -> Result<Arc<JobHappened>, Missed> {
         loop {
-            // Before looking, so that what comes in between wakes it.
+            // Before the check, so that an event in between wakes it.
             let news = self.log.news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
@@ -172,8 +173,8 @@ impl Listener {
 }
 
 impl Engine {
-    /// Listens to what this engine does to jobs from now on, or from behind an event that was heard
-    /// before. What other engines do is theirs to tell.
+    /// Listens to this engine's job events from now on, or after an event that was received before. Other engines report their
+    /// own events.
     pub fn events(&self, after: Option<u64>) -> Listener {
         let log = Arc::clone(&self.shared().reports.events);
         let last = log.open();

@@ -1,8 +1,8 @@
-//! Lets no call of the store wait for ever, fail for a blip, or run into a store that is away.
+//! Guards every store call with a timeout, retries and a circuit breaker.
 //!
-//! The engine's own policies, around its own dependency: each call has its time, is made again a
-//! few times where that may help, and is refused at once while the store is away. Who waits for a
-//! store to come back is the loop that asked: it keeps what it has, and asks again.
+//! The engine applies its own policies to its store: each call has a time limit, is repeated a few times where that may help, and
+//! is refused at once while the store is unavailable. The calling loop waits for the store to return: it keeps its data, and asks
+//! again.
 
 mod away;
 mod verbs;
@@ -20,61 +20,59 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Four attempts within a fifth of a second: a connection that broke is replaced by then. What
-/// takes longer is an outage.
+/// Four attempts within 200 ms: a broken connection is replaced by then. Anything longer is an outage.
 const BLIP: Retry =
     Retry::new(Backoff::exponential(millis(25)).jitter(Jitter::proportional(0.3))).attempts_max(4);
 
-/// So many failures in a row, not all of the same moment, mean that the store is away.
+/// Number of failures in a row, not all at the same time, after which the store counts as unavailable.
 const FAILURES: u32 = 5;
 
-/// How long the store is left alone before one call may find out whether it is back. Short, and the
-/// same each time: a fleet that asks once a second is no load, and everybody waits for the answer.
+/// How long calls are refused before one call may test whether the store is back. Short and constant: a fleet that asks once per
+/// second is no load, and all callers wait for the result.
 const LEFT_ALONE: Duration = seconds(1);
 
-/// How long that one call may take before another may find out. A store that takes longer is let
-/// off lightly: one call at a time, until it is faster.
+/// How long that call may take before another may test the store. A slower store gets one call at a time, until it is faster.
 const PROBE_MAX: Duration = seconds(2);
 
-/// The store, behind the engine's policies.
+/// The store with the engine's policies.
 #[derive(Debug)]
 pub(crate) struct GuardedStore {
     inner: Arc<dyn Store>,
     clock: Clock,
     away: Away,
-    /// Told of each call of which nobody knows what it did.
+    /// Notified of each call whose outcome is unknown.
     unsure: Arc<Notify>,
     meters: Arc<StoreMeters>,
     usual: Way,
-    /// What cannot be told from its own echo when it is made again.
+    /// For calls that must not be repeated, because the repetition would conflict with the first attempt.
     once: Way,
-    /// As `usual`, also inside somebody's own retry: that one would make a new id each time, where
-    /// this one asks for the same job again.
+    /// Like `usual`, also inside a retry of the caller: that retry would create a new id each time, while this one repeats the
+    /// same job.
     insert: Way,
-    /// What a holder begins and ends its life with. Not refused: a lease must not die of caution.
+    /// For registration and deregistration. Not refused during an outage: a lease must not be lost because of the breaker.
     life: Way,
-    /// What the heartbeat asks for. It has a rhythm of its own, and asks again by itself.
+    /// For calls of the heartbeat. It has its own interval, and repeats calls itself.
     beat: Way,
-    /// What may take minutes on a large store. Its failure says nothing about other calls.
+    /// For calls that may take minutes on a large store. Their failure says nothing about other calls.
     long: Way,
 }
 
-/// The policies for some verbs.
+/// The policies for some methods.
 #[derive(Debug)]
 struct Way {
     pipeline: Pipeline,
-    /// For a call with all its attempts.
+    /// Time limit of a call with all its attempts.
     time_max: Duration,
     speaks: Speaks,
 }
 
-/// What a result says about the way that most calls take.
+/// Which calls a result says something about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
-    /// It went this way.
+    /// All calls.
     ForAll,
-    /// It went its own way: a lease may be renewed on a connection of its own while nobody else gets
-    /// one, or the other way around.
+    /// Only calls of its own type: a lease may be renewed on a separate connection while other calls get none, or the other way
+    /// around.
     ForItself,
 }
 
@@ -86,7 +84,7 @@ impl GuardedStore {
     ) -> GuardedStore {
         let clock = Clock::system();
         let statement = settings.statement_timeout;
-        // Its answer is of no use once the lease is in danger.
+        // Its result is useless once the lease is at risk.
         let beat = statement.min(settings.lease_ttl / 3);
         let breaker = CircuitBreaker::consecutive(FAILURES)
             .open_for(LEFT_ALONE)
@@ -118,18 +116,17 @@ impl GuardedStore {
         }
     }
 
-    /// Returns what is told of each call of which nobody knows what it did, even if the next attempt
-    /// went well.
+    /// Returns the notification for calls whose outcome is unknown, even if the next attempt succeeded.
     pub(crate) fn unsure(&self) -> Arc<Notify> {
         Arc::clone(&self.unsure)
     }
 
-    /// Returns where calls are counted.
+    /// Returns the counters of calls.
     pub(crate) fn meters(&self) -> Arc<StoreMeters> {
         Arc::clone(&self.meters)
     }
 
-    /// Makes a call. It answers within the time of its way, with whatever is certain by then.
+    /// Makes a call. It returns within its time limit, with the certain result so far.
     async fn call<T, Fut>(
         &self,
         verb: &'static str,
@@ -144,11 +141,11 @@ impl GuardedStore {
         let mut is_unsure = false;
         let judge = |answer: &Answer<T>| {
             let class = self.judge(verb, way, answer);
-            // An earlier attempt that still runs may be what this one collides with: the next one sees what it wrote.
+            // An earlier attempt may still run and collide with this one: the next attempt sees what it wrote.
             let collided = is_unsure && matches!(answer, Err(StoreError::Rejected(_)));
             is_unsure |= matches!(answer, Err(StoreError::Ambiguous(_)));
             let class = if collided { Class { verdict: Verdict::Retry, ..class } } else { class };
-            // An attempt that cannot have half of the time would mostly be a lost answer more.
+            // An attempt with less than half of the time would mostly add another lost response.
             let is_late = answer.is_err() && elapsed() > way.time_max / 2;
             if is_late { Class { verdict: Verdict::Stop, ..class } } else { class }
         };
@@ -164,7 +161,7 @@ impl GuardedStore {
         answer.map_err(|error| self.give_up(verb, way, error, is_unsure))
     }
 
-    /// Says what an answer means for the policies, and remembers what it means for people.
+    /// Classifies a result for the policies, and records it for operators.
     fn judge<T>(&self, verb: &'static str, way: &Way, answer: &Answer<T>) -> Class {
         let class = answer.as_ref().err().map_or(Class::DONE, Classify::classify);
         let is_failure = class.verdict != Verdict::Done && class.category.blames_dependency();
@@ -202,7 +199,7 @@ impl GuardedStore {
     }
 }
 
-/// What becomes of an error when an earlier attempt may have written what the last one did not.
+/// Adjusts an error if an earlier attempt may have written what the last one did not.
 fn unsure(error: StoreError) -> StoreError {
     match error {
         StoreError::Unavailable(why) | StoreError::Full(why) | StoreError::Rejected(why) => {
@@ -215,7 +212,7 @@ fn unsure(error: StoreError) -> StoreError {
     }
 }
 
-/// Waits for an answer so long. One that comes later is lost.
+/// Waits for a result up to this time. A later result is lost.
 async fn within<T>(
     left: Duration,
     time_max: Duration,
@@ -224,7 +221,7 @@ async fn within<T>(
     let answer = Timeout::new(left).call(|| call).await;
     answer.map_err(|error| {
         error.into_last().unwrap_or_else(|| {
-            // Nobody reads the nanoseconds of a third.
+            // Whole milliseconds are precise enough for the message.
             let whole = Duration::from_millis(u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX));
             let why = format!(
                 "no answer within {}: see whether it is overloaded, or raise `statement_timeout` of \

@@ -1,4 +1,4 @@
-//! The loop that keeps this holder alive, and buries those that are not.
+//! The heartbeat loop: renews this holder's lease and expires dead holders.
 
 use crate::meters::Renewal;
 use crate::notify::Severity;
@@ -10,19 +10,19 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Renewals in one life at most, where the store has news all the time.
+/// Maximum number of renewals per lease duration, if the store reports changes all the time.
 const HASTE: u32 = 15;
 
 pub(crate) struct Heartbeat {
     shared: Arc<Shared>,
     vigil: Vigil,
     origin: Moment,
-    /// When the last renewal was sent that succeeded.
+    /// When the last successful renewal was sent.
     renewed: Moment,
     ticks: u64,
-    /// When the dispatch loop was last seen to have gone on.
+    /// When the dispatch loop was last seen making progress.
     ticked: Moment,
-    /// Whether the last renewal failed: people are told of the first one only.
+    /// Whether the last renewal failed: only the first failure is reported.
     is_failing: bool,
 }
 
@@ -33,7 +33,7 @@ impl Heartbeat {
         Heartbeat {
             vigil,
             origin: now,
-            // A loop that was restarted goes on from the last renewal.
+            // A restarted loop continues from the last renewal.
             renewed: shared.leases.renewed(),
             ticks: 0,
             ticked: now,
@@ -46,8 +46,8 @@ impl Heartbeat {
         let mut watch = self.shared.store.watch();
         while !stop.is_cancelled() {
             let rest = self.tick().await;
-            // A change may be what a person wants of a job here: that should not wait for a third
-            // of a life. Nor should every change of a busy store be a renewal.
+            // A change may be a user's request for a job here, which should not wait for a third of the lease duration. But not
+            // every change of a busy store should cause a renewal.
             let hasty = rest.min(self.shared.settings.lease_ttl / HASTE);
             let hastened = async {
                 self.shared.clock.sleep(hasty).await;
@@ -62,7 +62,7 @@ impl Heartbeat {
         }
     }
 
-    /// Renews once. Returns how long to rest: a third of a life, less after a failure.
+    /// Renews once. Returns how long to rest: a third of the lease duration, less after a failure.
     async fn tick(&mut self) -> Duration {
         let third = self.shared.settings.lease_ttl / 3;
         if self.shared.loops.failure().is_some() {
@@ -73,8 +73,8 @@ impl Heartbeat {
         if ticks != self.ticks || ticks == 0 {
             (self.ticks, self.ticked) = (ticks, now);
         } else if now.since(self.ticked) >= third {
-            // Not sooner: a renewal that was hastened may come between two ticks of a loop that has nothing to do.
-            // A holder whose dispatch stands still must not keep its jobs from others.
+            // Not earlier: an early renewal may come between two ticks of an idle dispatch loop. A holder whose dispatch loop has
+            // stalled must not keep its jobs from others.
             tracing::error!("lease not renewed: dispatch loop stalled");
             self.note_failure("dispatch_stalled", &"dispatch loop stalled");
             return third / 3;
@@ -97,11 +97,11 @@ impl Heartbeat {
                     let _ = self.shared.signals.to_dispatch.send(command);
                 }
                 let shared = Arc::clone(&self.shared);
-                // At the same time: neither may keep the next renewal waiting.
+                // Concurrently: neither may delay the next renewal.
                 tokio::join!(self.watch_others(holder), shared.ask_for_grants());
                 let now = self.shared.clock.now();
                 let rest = third.saturating_sub(now.since(sent));
-                // Whoever may be buried soon is looked at then: takeovers wait for it.
+                // Check again when the next holder may be expired: takeovers wait for it.
                 let patience = self.vigil.patience(now.since(self.origin)).unwrap_or(rest);
                 rest.min(patience.max(self.shared.settings.lease_ttl / HASTE))
             }
@@ -134,14 +134,14 @@ impl Heartbeat {
         }
     }
 
-    /// Others took this holder for dead. What it holds may be theirs by now: only fences can tell.
+    /// Other holders have expired this one. Its jobs may belong to others by now: only fences can tell.
     async fn join_again(&mut self, dead: HolderId) {
         let _ = self.shared.signals.to_dispatch.send(Command::Drop);
         let fresh = self.shared.new_holder_id();
         let joining = new_holder(fresh, &self.shared);
         match self.shared.store.join(&joining).await {
             Ok(_) if self.shared.loops.failure().is_some() => {
-                // The engine failed meanwhile, and left as the old holder.
+                // The engine failed meanwhile, and deregistered under the old id.
                 let _ = self.shared.store.leave(fresh).await;
             }
             Ok(_) => {
@@ -181,7 +181,7 @@ impl Heartbeat {
             match self.shared.store.bury(by, silent.id, silent.renewals).await {
                 Ok(Burial::Buried) => {
                     tracing::warn!(holder = %silent.id, name = silent.name, "holder has expired");
-                    // What it had may be much: this loop has no time for it.
+                    // The dead holder may have had many jobs, and this loop has no time to sweep them.
                     self.shared.signals.sweep.notify_one();
                 }
                 Ok(Burial::Alive | Burial::Dead) => {}

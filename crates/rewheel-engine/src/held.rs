@@ -1,4 +1,4 @@
-//! Says why a job waits, when it is asked. Nothing of it is stored: what holds a million jobs up is one fact.
+//! Explains why a job waits, computed on request; nothing is stored per job.
 
 use crate::admission::{Ask, HeldBecause, Suspect};
 use crate::budget;
@@ -9,18 +9,18 @@ use rewheel_core::store::{Answer, FleetLimit, LimitOf, LimitWait};
 use rewheel_core::{Because, HolderId, Job, Role, Status, Timestamp};
 use std::time::Duration;
 
-/// Why a job waits that is not over and does not run.
+/// Why a live job does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldJob {
     /// The reason.
     pub because: HeldBecause,
-    /// Until when at the latest, by the store's clock, where that is known.
+    /// Until when at the latest, by the store's clock, if known.
     pub until: Option<Timestamp>,
-    /// The same in words.
+    /// The reason as a sentence.
     pub text: String,
 }
 
-/// What was read once for all jobs that are asked about.
+/// Data that is read once for all requested jobs.
 struct Seen {
     now: Timestamp,
     /// Whether any worker is connected.
@@ -31,11 +31,11 @@ struct Seen {
 }
 
 impl Engine {
-    /// Says of each job why it waits, as far as this engine knows, where the store's clock says `now`. Nothing for jobs that run, have
-    /// ended or will run at once, and for those that only wait for their time.
+    /// Returns for each job why it waits, as far as this engine knows, where the store's clock shows `now`. `None` for jobs that
+    /// run, have ended or will run at once, and for those that only wait until they are due.
     ///
     /// # Errors
-    /// Passes on what the store says: limits over the fleet are counted there.
+    /// Returns the error of the store, which counts the fleet-wide limits.
     ///
     /// ```
     /// # use rewheel_core::{Actor, KindChange, KindName, Report};
@@ -115,7 +115,7 @@ impl Engine {
         self.of_fleet(job, seen).or_else(|| self.of_engine(job, &kind, seen.now))
     }
 
-    /// What limits over the fleet say.
+    /// Returns the reason by fleet-wide limits.
     fn of_fleet(&self, job: &Job, seen: &Seen) -> Option<HeldJob> {
         let limits = seen.limits.iter().filter(|(limit, _)| limit.of.covers(&job.lane));
         let (limit, wait) =
@@ -139,7 +139,7 @@ impl Engine {
         })
     }
 
-    /// What this engine's admission says.
+    /// Returns the reason by this engine's admission.
     fn of_engine(&self, job: &Job, kind: &KindEntry, now: Timestamp) -> Option<HeldJob> {
         let shared = self.shared();
         let ask = Ask {
@@ -172,7 +172,7 @@ impl Engine {
     }
 }
 
-/// What is true of every job of a kind, due or not.
+/// Returns a reason that applies to every job of a kind, due or not.
 fn of_kind(kind: &KindEntry) -> Option<HeldJob> {
     if kind.is_paused() {
         return Some(held(HeldBecause::Paused, None, "an operator paused its kind"));

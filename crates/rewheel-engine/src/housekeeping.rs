@@ -1,4 +1,4 @@
-//! The loop that looks after live jobs: deadlines, leases whose answers were lost, settings that changed.
+//! The housekeeping loop: deadlines, leases lost with a store response, changed settings.
 
 use crate::shared::{Shared, Waiting};
 use crate::{caps, takeover};
@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A look for forgotten jobs can wait: it is taken once in so many rounds.
+/// The search for lost jobs is not urgent: it runs once in this many rounds.
 const RARELY: u32 = 6;
 
-/// How often to look for lost jobs while a call that was given up may still be carried out.
+/// How often to search for lost jobs while a call that was given up may still be executed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Housekeeping {
     shared: Arc<Shared>,
     rounds: u32,
-    /// Whether the last round failed: people are told of the first one only.
+    /// Whether the last round failed: only the first failure is reported.
     is_failing: bool,
-    /// Until when a call that was given up may still be carried out.
+    /// Until when a call that was given up may still be executed.
     unsure_until: Option<Moment>,
 }
 
@@ -74,13 +74,13 @@ impl Housekeeping {
         let is_rare = self.rounds.is_multiple_of(RARELY);
         self.rounds = self.rounds.wrapping_add(1);
         if is_rare && self.shared.leases.are_audited {
-            // Old ones only: the young would be looked at one by one each time.
+            // Old leases only: young ones would have to be checked one by one each time.
             self.audit(self.shared.settings.statement_timeout).await?;
         }
         Ok(())
     }
 
-    /// Looks for jobs that calls have leased whose answers were lost.
+    /// Searches for jobs whose lease was lost with a store response.
     async fn look_for_lost(&mut self) {
         let Some(until) = self.unsure_until else { return };
         if self.shared.is_doubtful() || !self.shared.leases.are_audited {
@@ -93,8 +93,8 @@ impl Housekeeping {
         }
     }
 
-    /// Gives back what the store says is ours and we know nothing of: the answer to its claim was
-    /// lost.
+    /// Gives back jobs that are leased to this holder but unknown here: the response of their claim
+    /// was lost.
     async fn audit(&self, older_than: Duration) -> Result<(), StoreError> {
         let (store, holder) = (&self.shared.store, self.shared.holder());
         let mut after = None;
@@ -103,7 +103,7 @@ impl Housekeeping {
             let mut lost = held.clone();
             lost.retain(|lease| !self.shared.leases.holds(*lease));
             if !lost.is_empty() {
-                // Those that are on their way are known by then.
+                // Calls in progress have ended by then, so their leases are known.
                 tokio::select! {
                     biased;
                     () = self.shared.leases.calls.ended() => {}
@@ -124,14 +124,14 @@ impl Housekeeping {
 }
 
 async fn deadlines(shared: &Shared) -> Result<usize, StoreError> {
-    // A running attempt is cut at its deadline: what it became is on its way.
+    // A running attempt is cut at its deadline, and its result will be settled.
     let grace = Duration::from_secs(5).min(shared.settings.grace);
     let events = shared.store.deadlines(grace, Limits::BATCH_MAX).await?;
     takeover::report(shared, &events);
     Ok(events.len())
 }
 
-/// Returns jobs to the store that were not started here, until nobody sends any more.
+/// Returns jobs to the store that were not started here, until the channel is closed.
 pub(crate) async fn give_back(
     shared: Arc<Shared>,
     mut returning: mpsc::UnboundedReceiver<Vec<Waiting>>,
@@ -147,8 +147,8 @@ pub(crate) async fn give_back(
     }
 }
 
-/// Gives back all that the store says a holder has, before it leaves: what took too long, and what
-/// was leased without an answer. Left to the sweep, it would count as taken over.
+/// Gives back all jobs of a holder before it deregisters: those that took too long, and those whose
+/// lease was lost with a response. If the sweep freed them, it would count as a takeover.
 pub(crate) async fn give_back_all(shared: &Shared, holder: HolderId) -> Result<(), StoreError> {
     let (store, mut after) = (&shared.store, None);
     loop {
@@ -163,14 +163,14 @@ pub(crate) async fn give_back_all(shared: &Shared, holder: HolderId) -> Result<(
 async fn return_for(shared: &Shared, holder: HolderId, jobs: Vec<Waiting>) {
     let leases: Vec<Lease> = jobs.iter().map(Waiting::lease).collect();
     for part in leases.chunks(Limits::BATCH_MAX) {
-        // What cannot be given back now is found by the audit, or overdue, or swept.
+        // Jobs that cannot be given back now are found by the audit, become overdue, or are swept.
         match shared.store.give_back(holder, part, shared.keep_ended()).await {
             Ok(answers) => shared.leases.note_given_back(&answers),
             Err(error) => tracing::debug!(%error, jobs = part.len(), "failed to give jobs back"),
         }
         part.iter().for_each(|lease| shared.leases.forget(*lease));
     }
-    // What they counted for is free before others are asked for.
+    // Release their counts before others are claimed.
     drop(jobs);
     shared.signals.look.notify_one();
 }

@@ -1,7 +1,7 @@
-//! Job counts for people and monitoring, shared by all requests of a node.
+//! Job counts for users and monitoring, shared by all requests of a node.
 //!
-//! A small store is counted afresh. A large one is counted by one node at a time for the whole
-//! fleet, in the background; requests read that sample and report its age.
+//! A small store is counted for each read. A large one is counted by one node at a time for the whole fleet, in the background;
+//! requests read that sample and report its age.
 
 use crate::engine::Engine;
 use crate::shared::Shared;
@@ -12,25 +12,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Up to so many jobs are counted for each request: no more work than listing a page of them.
+/// Up to this many jobs are counted for each request: no more work than listing a page of them.
 const TINY_MAX: u64 = 1_000;
 
-/// Up to so many jobs are counted afresh, at most once in [`SHARED_FOR`] by each node.
+/// Up to this many jobs are counted directly, at most once per [`SHARED_FOR`] and node.
 const SMALL_MAX: usize = 10_000;
 
-/// How long all requests of a node share one reading.
+/// How long all requests of a node share one result.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
 /// Jobs of each kind by state, and when they were counted.
 #[derive(Clone, Debug)]
 pub struct JobCounts {
-    /// One for each kind, by name.
+    /// One for each kind, ordered by name.
     pub tallies: Vec<Tally>,
     /// When they were counted, by the store's clock.
     pub as_of: Timestamp,
     /// How long ago that was when they were read.
     pub age: Duration,
-    /// Whether jobs may have changed state since then: they come from a sample.
+    /// Whether jobs may have changed state since then, because the counts come from a sample.
     pub approximate: bool,
 }
 
@@ -51,13 +51,13 @@ impl JobCounts {
     }
 }
 
-/// What a node read last.
+/// The latest counts that a node read.
 #[derive(Debug, Default)]
 pub(crate) struct JobCountsCache(Mutex<Option<(Moment, Arc<JobCounts>)>>);
 
 impl JobCountsCache {
     async fn read(&self, shared: &Shared) -> Answer<Arc<JobCounts>> {
-        // Held while the store is asked: requests that come meanwhile share the answer.
+        // Held during the request to the store: concurrent requests share the result.
         let mut cached = self.0.lock().await;
         let now = shared.clock.now();
         let last = cached.as_ref().map(|(_, counts)| Arc::clone(counts));
@@ -74,7 +74,7 @@ impl JobCountsCache {
     }
 }
 
-/// Reads the counts of a store that was large or small when it was last looked at.
+/// Reads the counts of a store that was large or small at the last read.
 async fn read(store: &dyn Store, was_large: bool) -> Answer<JobCounts> {
     let is_large = |sample: &Sample| sample.jobs() > SMALL_MAX as u64;
     if was_large && let Some(sample) = store.sample().await?.filter(is_large) {
@@ -86,7 +86,7 @@ async fn read(store: &dyn Store, was_large: bool) -> Answer<JobCounts> {
     if let Some(sample) = store.sample().await? {
         return Ok(JobCounts::new(sample, true));
     }
-    // Once in the life of a store: nothing was ever counted.
+    // Only once per store: nothing was ever counted.
     store.take_sample().await?;
     let sample = store.sample().await?.ok_or_else(|| {
         let why = "another node is counting the jobs for the first time: try again in a moment";
@@ -96,11 +96,11 @@ async fn read(store: &dyn Store, was_large: bool) -> Answer<JobCounts> {
 }
 
 impl Engine {
-    /// Returns how many jobs there are of each kind in each state. A store of at most ten thousand jobs is counted afresh; the
+    /// Returns the number of jobs of each kind in each state. A store of at most ten thousand jobs is counted directly; the
     /// counts of a larger one are a sample, at most some seconds old, which one node takes for all.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     ///
     /// ```
     /// # use rewheel_core::{Report, State};

@@ -1,4 +1,4 @@
-//! What one engine knows of the kinds.
+//! The kinds that an engine knows, with their settings and runners.
 
 use crate::admission::{Fact, KindFact};
 use crate::ceilings::Ceilings;
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// The kinds, and what runs them.
+/// The kinds with their runners.
 pub(crate) struct Kinds {
-    /// Handlers of this program; they outlast every change of settings.
+    /// Handlers of this program; they stay when settings change.
     pub(crate) handlers: BTreeMap<KindName, Arc<dyn Runner>>,
-    /// Asked for kinds that have no handler.
+    /// Returns runners of kinds without a handler.
     source: Option<Box<RunnerSource>>,
     known: RwLock<BTreeMap<KindName, Arc<KindEntry>>>,
-    /// What the store had when it was last asked.
+    /// The kinds as last read from the store.
     read: KindsRead,
 }
 
@@ -35,40 +35,40 @@ impl Kinds {
     }
 }
 
-/// A kind that this engine knows. What changes with each attempt is in [`admission`](crate::admission).
+/// A kind that this engine knows. State that changes with each attempt is in [`admission`](crate::admission).
 pub(crate) struct KindEntry {
     pub(crate) settings: KindSettings,
     pub(crate) ceilings: Ceilings,
     pub(crate) runner: Option<Arc<dyn Runner>>,
-    /// Whether a person paused it, as far as this engine has heard.
+    /// Whether an operator paused it, as far as this engine knows.
     paused: bool,
     pub(crate) parked: Option<Parked>,
-    /// Whether a person decided that it is parked, or that it is not.
+    /// Whether an operator decided that it is parked or not parked.
     pub(crate) forced: bool,
     pub(crate) generation: u64,
-    /// When this engine heard of this generation.
+    /// When this engine received this generation.
     heard: Moment,
-    /// The breakers of its targets, where its jobs have different ones.
+    /// The breakers of its targets, if its jobs have different ones.
     pub(crate) targets: Arc<Targets>,
     pub(crate) meters: Arc<KindMeters>,
 }
 
 impl KindEntry {
-    /// Returns whether this is what the store has.
+    /// Returns whether this equals the stored kind.
     fn is(&self, kind: &Kind, settings: &KindSettings) -> bool {
         self.settings == *settings
             && (self.paused, &self.parked, self.forced, self.generation)
                 == (kind.paused, &kind.parked, kind.forced, kind.generation)
     }
 
-    /// Returns whether what the store was asked for at a moment is older than this. An answer that was asked for before this
-    /// was heard may be. One that was asked for later is true, also where its generation is smaller: the store was restored
-    /// from a backup, or failed over to a server that lagged behind.
+    /// Returns whether a read of the store that began at a moment is older than this entry. A read that began before this entry
+    /// was received may be. A later read is correct, even if its generation is smaller: the store was restored from a backup, or
+    /// failed over to a server that lagged behind.
     fn is_newer(&self, kind: &Kind, asked: Moment) -> bool {
         self.generation > kind.generation && asked < self.heard
     }
 
-    /// Returns whether a person paused it.
+    /// Returns whether an operator paused it.
     pub(crate) const fn is_paused(&self) -> bool {
         self.paused
     }
@@ -78,7 +78,7 @@ impl KindEntry {
         self.settings.runner == RunnerKind::Worker
     }
 
-    /// Returns how a job is retried: by its own settings, and the kind's where it has none.
+    /// Returns how a job is retried: its own settings, or the kind's as a fallback.
     pub(crate) fn policy(&self, job: &Job) -> Policy {
         let kind = self.settings.policy();
         let attempts_max = job.attempts_max.unwrap_or(kind.attempts_max);
@@ -89,7 +89,7 @@ impl KindEntry {
         }
     }
 
-    /// Returns how long one attempt of a job may take.
+    /// Returns the timeout of one attempt of a job.
     pub(crate) fn attempt_timeout(&self, job: &Job) -> Duration {
         let own = job.attempt_timeout.map(|own| self.ceilings.clamp_timeout(own));
         own.unwrap_or(self.settings.attempt_timeout)
@@ -117,8 +117,8 @@ impl Shared {
         self.kinds.read.refresh(&*self.store, &self.clock, learn).await
     }
 
-    /// Takes the kinds as the store has them, asked at a moment. Settings that this version cannot read leave the kind
-    /// without a runner here: another version may know better.
+    /// Takes over the kinds from a read that began at a moment. A kind whose settings this version cannot read has no runner
+    /// here: another version may be able to run it.
     fn learn(&self, kinds: &[Kind], asked: Moment) {
         let mut known = self.kinds.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut fresh = BTreeMap::new();
@@ -144,7 +144,7 @@ impl Shared {
         *known = fresh;
     }
 
-    /// Takes one kind as the store has it, asked at a moment.
+    /// Takes over one kind from a read that began at a moment.
     pub(crate) fn learn_one(&self, kind: &Kind, asked: Moment) {
         let Ok(settings) = read_settings(kind) else { return };
         let mut known = self.kinds.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +188,7 @@ impl Shared {
         if news.is_parked {
             self.admission.parking.notify_one();
         }
-        // What waits here may have to go, or may start.
+        // Waiting jobs may have to be returned, or may start.
         let _ = self.signals.to_dispatch.send(Command::Place);
         Arc::new(KindEntry {
             ceilings: settings.ceilings(),
@@ -210,7 +210,7 @@ impl Shared {
         kinds.iter().map(|(name, kind)| (name.clone(), Arc::clone(kind))).collect()
     }
 
-    /// Hears which engines live.
+    /// Sets the live engines.
     pub(crate) fn set_living(&self, living: Vec<HolderId>) {
         self.admission.apply(Fact::Fleet { living: living.len() });
         self.intake.shards.heard(self.holder(), living);
@@ -241,7 +241,7 @@ mod tests {
     use rewheel_stores::MemoryStore;
     use std::sync::Arc;
 
-    /// An engine that knows a kind at generation 7, with moments before and after it heard of that.
+    /// An engine that knows a kind at generation 7, with moments before and after it received that.
     async fn engine() -> (Engine, Kind, [Moment; 2]) {
         let store = MemoryStore::new();
         let builder = Engine::builder(Arc::new(store.clone()));

@@ -1,4 +1,4 @@
-//! Who this engine is to others, and which jobs it has.
+//! The engine's own lease, and the jobs it holds.
 
 use crate::calls::Calls;
 use crate::shared::lock;
@@ -14,21 +14,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(crate) struct Leases {
     holder: Mutex<HolderId>,
     held: Mutex<BTreeMap<JobId, Held>>,
-    /// Calls on their way that may bring leases.
+    /// Store calls in progress that may return leases.
     pub(crate) calls: Calls,
-    /// Whether to look for jobs that were leased without an answer.
+    /// Whether to search for jobs whose lease was lost with a store response.
     pub(crate) are_audited: bool,
     given_back: AtomicUsize,
     doubtful: AtomicBool,
-    /// When the last renewal was sent that succeeded.
+    /// When the last successful renewal was sent.
     renewed: Mutex<Moment>,
 }
 
-/// A job in this engine's hands.
+/// A job that this engine holds.
 #[derive(Debug)]
 struct Held {
     fence: Fence,
-    /// Set once it runs: what only waits is not told to stop.
+    /// Set once it runs: a waiting job is not cancelled.
     cancel: Option<CancelToken>,
 }
 
@@ -53,13 +53,13 @@ impl Leases {
         *lock(&self.holder) = holder;
     }
 
-    /// Notes that a job is in this engine's hands.
+    /// Records that this engine holds a job.
     pub(crate) fn hold(&self, lease: Lease) {
         let held = Held { fence: lease.fence, cancel: None };
         lock(&self.held).insert(lease.job, held);
     }
 
-    /// Notes that it no longer is; a newer lease of it stays.
+    /// Records that it no longer holds the job; a newer lease of it stays.
     pub(crate) fn forget(&self, lease: Lease) {
         let mut held = lock(&self.held);
         if held.get(&lease.job).is_some_and(|held| held.fence <= lease.fence) {
@@ -71,15 +71,15 @@ impl Leases {
         lock(&self.held).get(&lease.job).is_some_and(|held| held.fence == lease.fence)
     }
 
-    /// Notes that a job in this engine's hands starts. Returns what tells its handler to stop;
-    /// nothing if the job is not in its hands any more, or by a newer lease.
+    /// Records that a job starts. Returns the cancel token for its handler; `None` if the engine no longer holds the job, or has
+    /// a newer lease.
     pub(crate) fn begin(&self, lease: Lease) -> Option<CancelToken> {
         let mut held = lock(&self.held);
         let held = held.get_mut(&lease.job).filter(|held| held.fence == lease.fence)?;
         Some(held.cancel.insert(CancelToken::new()).clone())
     }
 
-    /// Tells a handler to stop.
+    /// Cancels a handler.
     pub(crate) fn cancel(&self, lease: Lease) {
         if let Some(held) = lock(&self.held).get(&lease.job).filter(|h| h.fence == lease.fence)
             && let Some(cancel) = &held.cancel
@@ -88,40 +88,40 @@ impl Leases {
         }
     }
 
-    /// Tells every handler to stop.
+    /// Cancels every handler.
     pub(crate) fn cancel_all(&self) {
         for cancel in lock(&self.held).values().filter_map(|held| held.cancel.as_ref()) {
             cancel.cancel();
         }
     }
 
-    /// Returns how many jobs are in this engine's hands.
+    /// Returns the number of jobs that this engine holds.
     pub(crate) fn count(&self) -> usize {
         lock(&self.held).len()
     }
 
-    /// Counts what the store took back.
+    /// Counts the jobs that the store took back.
     pub(crate) fn note_given_back(&self, answers: &[Settled]) {
         let applied = answers.iter().filter(|answer| matches!(answer, Settled::Applied(_)));
         self.given_back.fetch_add(applied.count(), Ordering::Relaxed);
     }
 
-    /// Returns how many jobs were given back so far.
+    /// Returns the number of jobs given back so far.
     pub(crate) fn given_back(&self) -> usize {
         self.given_back.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the engine's own lease may have run out.
+    /// Returns whether the engine's own lease may have expired.
     pub(crate) fn are_doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Acquire)
     }
 
-    /// Returns whether that is news.
+    /// Sets it. Returns whether it changed.
     pub(crate) fn set_doubtful(&self, doubtful: bool) -> bool {
         self.doubtful.swap(doubtful, Ordering::AcqRel) != doubtful
     }
 
-    /// Returns when the last renewal was sent that succeeded; when the engine started, if none was yet.
+    /// Returns when the last successful renewal was sent; the start of the engine if there was none yet.
     pub(crate) fn renewed(&self) -> Moment {
         *lock(&self.renewed)
     }

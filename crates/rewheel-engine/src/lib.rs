@@ -1,8 +1,9 @@
-//! The moving parts of a durable retry engine.
+//! The durable retry engine: claims, runs and settles jobs.
 //!
-//! An [`Engine`] takes jobs in, leases those that are due from its store, lets them wait for their
-//! millisecond in a [`wheel`], runs them, decides what follows, and settles it. Several engines
-//! share one store: each is a holder with a lease, and what a dead one had passes to the others.
+//! An [`Engine`] accepts jobs, leases due jobs from its store, holds them in a timing [`wheel`]
+//! until their exact time, runs them, decides what follows, and settles the result. Several engines
+//! share one store: each is a holder with a lease, and the jobs of a dead holder pass to the
+//! others.
 //!
 //! ```text
 //!  submit ─► store ─► claim ─► wheel ─► dispatch ─► decide ─► settle
@@ -84,17 +85,17 @@ pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, Wo
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Runs the examples of limits as tests.
+/// Runs the examples of the limits documentation as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
 
-/// Runs the examples of the retry budget as tests.
+/// Runs the examples of the retry budget documentation as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/retry-budget.md")]
 struct RetryBudget;
 
-/// Runs the examples of what becomes of a failure as tests.
+/// Runs the examples of the failure handling documentation as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/failures.md")]
 struct Failures;

@@ -1,4 +1,4 @@
-//! What an engine measures: one table, from which all that shows it is made.
+//! Metrics of an engine: one table that all exporters read.
 
 mod histogram;
 mod kept;
@@ -21,19 +21,19 @@ use rewheel_core::{Holder, Kind};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a meter does over time.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// It only grows, until the process starts anew.
+    /// Only increases, until the process restarts.
     Counter,
-    /// It goes up and down.
+    /// Increases and decreases.
     Gauge,
-    /// It counts values by their size.
+    /// Counts values by size.
     Histogram,
 }
 
 impl Form {
-    /// Returns its name, as Prometheus has it.
+    /// Returns its name in Prometheus.
     pub fn as_str(self) -> &'static str {
         match self {
             Form::Counter => "counter",
@@ -43,7 +43,7 @@ impl Form {
     }
 }
 
-/// Something that is measured, with everything that is said of it anywhere.
+/// A metric with its complete description.
 ///
 /// ```
 /// use rewheel_engine::meters::{Form, METERS};
@@ -54,21 +54,21 @@ impl Form {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
-    /// What OpenTelemetry calls it.
+    /// The name in OpenTelemetry.
     pub name: &'static str,
-    /// What it does over time.
+    /// The type.
     pub form: Form,
-    /// Its unit, in the words of UCUM: `s`, or what is counted in braces.
+    /// Its unit in UCUM notation: `s`, or the counted thing in braces.
     pub unit: &'static str,
-    /// What tells its values apart. Each has few values: kinds, states, verbs; never tenants or jobs.
+    /// Its labels. Each has few values: kinds, states, verbs; never tenants or jobs.
     pub labels: &'static [&'static str],
-    /// What it says, in a sentence.
+    /// The help text.
     pub help: &'static str,
     read: fn(&Source<'_>) -> Vec<Sample>,
 }
 
 impl Meter {
-    /// Returns its name for Prometheus: with underscores, its unit where it has one, and `total` where it only grows.
+    /// Returns its name in Prometheus: with underscores, its unit if it has one, and `total` for a counter.
     pub fn prometheus_name(&self) -> String {
         let unit = if self.unit == "s" { "_seconds" } else { "" };
         let total = if self.form == Form::Counter { "_total" } else { "" };
@@ -76,36 +76,36 @@ impl Meter {
     }
 }
 
-/// A value of a meter.
+/// One value of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// One for each label of its meter, in order.
+    /// One value for each label of the metric, in order.
     pub labels: Vec<Cow<'static, str>>,
-    /// How much.
+    /// The value.
     pub value: Value,
 }
 
-/// How much.
+/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// So many.
+    /// A count.
     Count(u64),
-    /// So much.
+    /// A number.
     Number(f64),
-    /// So many of each size.
+    /// A histogram.
     Distribution(Distribution),
 }
 
-/// All values of a meter.
+/// All values of a metric.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// Of which meter.
+    /// The metric.
     pub meter: &'static Meter,
-    /// None where nothing happened yet, or nobody knows.
+    /// Empty if nothing happened yet, or the value is not known.
     pub samples: Vec<Sample>,
 }
 
-/// What all engines on a store have together, as it was when it was read.
+/// Values shared by all engines of a store, at the time they were read.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     counts: Arc<JobCounts>,
@@ -113,24 +113,24 @@ pub struct Fleet {
     holders: Vec<Holder>,
 }
 
-/// Where values come from.
+/// The sources of values.
 struct Source<'a> {
     shared: &'a Shared,
     fleet: Option<&'a Fleet>,
 }
 
 impl Engine {
-    /// Reads what the store has, for the meters that tell it.
+    /// Reads the values of the store, for the metrics that need them.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn fleet(&self) -> Answer<Fleet> {
         let store = self.store();
         let (counts, kinds) = (self.job_counts().await?, store.kinds().await?);
         Ok(Fleet { counts, kinds, holders: store.holders().await? })
     }
 
-    /// Reads every meter: what this engine did since it started, and what the fleet has where that is known.
+    /// Reads every metric: of this engine since it started, and of the fleet if known.
     ///
     /// ```
     /// # use rewheel_core::Report;

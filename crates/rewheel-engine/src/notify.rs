@@ -1,12 +1,13 @@
-//! Tells people what they must hear of: dead letters above all.
+//! Notifies operators, mainly of dead letters.
 //!
-//! A [`Notifier`] carries a [`Notice`] to somebody. An engine has any number of them, each with a
-//! [`Route`] that says what it wants to hear, a queue of its own, retries of its own and a window
-//! that bounds how much it is told: what is more than that is summed up when the window ends. None
-//! of them can hold up the engine, or fail it; an engine without any does nothing for them.
+//! A [`Notifier`] delivers a [`Notice`] to operators. An engine has any number of them, each with
+//! its own [`Route`] that selects notices, its own queue, its own retries and a window that limits
+//! the number of notices: the rest is summed up when the window ends. A notifier can neither block
+//! nor fail the engine; an engine without notifiers has no cost for them.
 //!
-//! Notices are best effort, except for dead letters: the store remembers which of them nobody has
-//! been told of, and any holder tells it, until every notifier that wants it has it.
+//! Notices are best effort, except for dead letters: the store remembers which of them have not
+//! been announced, and any holder announces them, until every notifier that wants them has accepted
+//! them.
 //!
 //! ```
 //! use rewheel_engine::Engine;
@@ -57,16 +58,16 @@ use async_trait::async_trait;
 use rewheel::{Category, Class, Classify, Verdict};
 use std::sync::Arc;
 
-/// Carries notices to somebody.
+/// Delivers notices.
 ///
-/// Each call is one attempt, with a time limit: it is dropped when that is over. A failure is
-/// tried again a few times where the error says that this may help.
+/// Each call is one attempt with a timeout: it is dropped when that has passed. A failure is
+/// retried a few times if the error says that this may help.
 #[async_trait]
 pub trait Notifier: Send + Sync {
-    /// Tells somebody, and returns once they have it.
+    /// Delivers a notice, and returns once it is accepted.
     ///
     /// # Errors
-    /// Says why they do not, and whether trying again can help.
+    /// Fails with the reason, and whether a retry can help.
     async fn notify(&self, notice: &Notice) -> Result<(), NotifyError>;
 }
 
@@ -77,7 +78,7 @@ impl<T: Notifier + ?Sized> Notifier for Arc<T> {
     }
 }
 
-/// A notice that did not arrive.
+/// Error: a notice was not delivered.
 ///
 /// ```
 /// use rewheel_engine::notify::NotifyError;
@@ -87,19 +88,19 @@ impl<T: Notifier + ?Sized> Notifier for Arc<T> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotifyError {
-    /// Whether trying again can help.
+    /// Whether a retry can help.
     pub verdict: Verdict,
-    /// Why it did not.
+    /// The reason.
     pub message: String,
 }
 
 impl NotifyError {
-    /// Trying again may help.
+    /// A retry may help.
     pub fn retry(message: impl Into<String>) -> NotifyError {
         NotifyError { verdict: Verdict::Retry, message: message.into() }
     }
 
-    /// Trying again cannot help.
+    /// A retry cannot help.
     pub fn stop(message: impl Into<String>) -> NotifyError {
         NotifyError { verdict: Verdict::Stop, message: message.into() }
     }
@@ -107,7 +108,7 @@ impl NotifyError {
 
 impl Classify for NotifyError {
     fn classify(&self) -> Class {
-        // A notifier that calls its own failure done still did not arrive.
+        // If a notifier reports its own failure as done, the notice was still not delivered.
         match self.verdict {
             Verdict::Done | Verdict::Stop => Class::stop(Category::Rejected),
             Verdict::Retry => Class::retry(Category::Transient),

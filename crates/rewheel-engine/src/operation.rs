@@ -1,4 +1,4 @@
-//! Changes many jobs, as a job of its own: it survives the node that runs it.
+//! Bulk operations: change many jobs, run as a job that survives its node.
 
 mod selection;
 mod document;
@@ -24,39 +24,39 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What the kind of operations is called. Names that begin like it are the engine's own.
+/// The kind of operations. Names with this prefix are reserved for the engine.
 pub(crate) const KIND: &str = "rewheel.operation";
 
-/// Jobs that a canary step may have: all of them are watched.
+/// Maximum number of jobs in a canary step: all of them are watched.
 const STEP_MAX: u32 = 1_000;
 
-/// Steps that a canary may have.
+/// Maximum number of steps of a canary.
 const STEPS_MAX: usize = 10;
 
-/// Operations that are looked at for one page of those of a tenant: each is read by itself.
+/// Maximum number of operations that are read for one page of a tenant's operations: each is read separately.
 const LOOKED_AT_MAX: usize = 200;
 
-/// What is done to many jobs.
+/// The change that a bulk operation makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkVerb {
-    /// Stops them.
+    /// Cancels the jobs.
     Cancel,
-    /// Lets them wait.
+    /// Pauses the jobs.
     Pause,
-    /// Lets them go on.
+    /// Resumes the jobs.
     Resume,
-    /// Lets them run now.
+    /// Runs the jobs now.
     Retry,
-    /// Puts dead letters back to work.
+    /// Redrives dead letters.
     Redrive,
 }
 
 impl BulkVerb {
-    /// Every one of them.
+    /// Every verb.
     pub const ALL: [BulkVerb; 5] =
         [BulkVerb::Cancel, BulkVerb::Pause, BulkVerb::Resume, BulkVerb::Retry, BulkVerb::Redrive];
 
-    /// Returns its name on the wire.
+    /// Returns its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             BulkVerb::Cancel => "cancel",
@@ -67,8 +67,8 @@ impl BulkVerb {
         }
     }
 
-    /// Returns the states whose jobs are meant where nobody says which. Dead letters are cancelled or
-    /// retried only by whoever asks for dead letters.
+    /// Returns the states of the affected jobs if the filter names none. Dead letters are cancelled or retried only if the filter
+    /// asks for dead letters.
     pub const fn states(self) -> &'static [State] {
         match self {
             BulkVerb::Cancel => &[State::Scheduled, State::Leased, State::Paused],
@@ -131,73 +131,73 @@ impl FromStr for BulkVerb {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bulk {
-    /// What is done.
+    /// The change.
     pub verb: BulkVerb,
-    /// To which jobs.
+    /// The affected jobs.
     pub selection: Selection,
-    /// Whether a selection that lets every job through is meant so. Without it such an order is refused.
+    /// Confirms a selection that matches every job. Without it such an order is refused.
     pub all: bool,
-    /// How many in a time at most; as many as the store takes if not set.
+    /// Maximum rate; as fast as the store allows if not set.
     pub rate: Option<Rate>,
-    /// A redrive goes in steps of so many jobs first, each after the jobs before have ended well. It
-    /// stops when they fail again.
+    /// A redrive first makes steps of this many jobs, each after the previous jobs have ended well. It stops when they fail
+    /// again.
     pub canary: Vec<u32>,
-    /// A new deadline for dead letters that are redriven: those whose own has passed need one.
+    /// A new deadline for redriven dead letters: required if their own has passed.
     pub deadline: Option<When>,
 }
 
-/// An order cannot be carried out.
+/// Error: an order cannot be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
-    /// A field of it makes no sense.
+    /// A field is invalid.
     #[error("{field} {why}")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// The rule.
+        /// The reason.
         why: String,
     },
     /// The operation could not be submitted.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// The store says why.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What an order would change.
+/// The effect of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// How many jobs.
+    /// Number of jobs.
     pub count: Count,
-    /// Some of them, the newest first.
+    /// Some of the jobs, the newest first.
     pub sample: Vec<JobId>,
 }
 
-/// How far an order was carried out.
+/// Progress of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The job that carries it out.
+    /// The job that executes it.
     pub id: JobId,
-    /// What is done.
+    /// The change.
     pub verb: BulkVerb,
-    /// Whether it still is.
+    /// The state.
     pub state: OperationState,
-    /// How many jobs it was about when it was ordered.
+    /// Number of selected jobs when it was ordered.
     pub total: u64,
-    /// How many were changed.
+    /// Number of changed jobs.
     pub done: u64,
-    /// How many could not be.
+    /// Number of jobs that could not be changed.
     pub failed: u64,
-    /// Why those could not be, and how many for each reason.
+    /// The reasons, with the number of jobs for each.
     pub refused: BTreeMap<String, u64>,
-    /// Why it ended before its end.
+    /// Why it ended early.
     pub reason: Option<String>,
-    /// Which step of the canary it is at, counted from 1, and of how many; none once all went well.
+    /// The current canary step, counted from 1, and the number of steps; `None` once all steps succeeded.
     pub step: Option<(usize, usize)>,
-    /// The tenant whose jobs it is about, where it is about those of one.
+    /// The tenant of the jobs, if it is limited to one.
     pub tenant: Option<Tenant>,
-    /// Who ordered it.
+    /// The author of the order.
     pub by: Actor,
     /// When it was ordered.
     pub created: Timestamp,
@@ -205,21 +205,21 @@ pub struct Operation {
     pub finished: Option<Timestamp>,
 }
 
-/// Whether an operation goes on.
+/// State of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationState {
-    /// It does.
+    /// Runs.
     Running,
-    /// A person lets it wait.
+    /// Paused by an operator.
     Paused,
-    /// It came to its end.
+    /// Completed.
     Done,
-    /// It was stopped by a person, or by its canary.
+    /// Stopped by an operator, or by its canary.
     Aborted,
 }
 
 impl OperationState {
-    /// Returns its name on the wire.
+    /// Returns its name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             OperationState::Running => "running",
@@ -231,19 +231,19 @@ impl OperationState {
 }
 
 impl Bulk {
-    /// Orders a verb for jobs.
+    /// Creates an order.
     pub const fn new(verb: BulkVerb, selection: Selection) -> Bulk {
         Bulk { verb, selection, all: false, rate: None, canary: Vec::new(), deadline: None }
     }
 
-    /// Says that every job is meant.
+    /// Confirms that every job is selected.
     #[must_use]
     pub fn all(mut self) -> Bulk {
         self.all = true;
         self
     }
 
-    /// Sets how many in a time at most.
+    /// Sets the maximum rate.
     #[must_use]
     pub fn rate(mut self, rate: Rate) -> Bulk {
         self.rate = Some(rate);
@@ -257,10 +257,10 @@ impl Bulk {
         self
     }
 
-    /// Says what makes no sense, or is too much: every job is changed only where `all` says so.
+    /// Checks the order. An order that changes every job must set `all`.
     ///
     /// # Errors
-    /// The first field that cannot be obeyed.
+    /// Fails with the first invalid field.
     ///
     /// ```
     /// use rewheel_engine::{Bulk, BulkVerb, Selection};
@@ -278,7 +278,7 @@ impl Bulk {
         self.check_fields()
     }
 
-    /// Says what makes no sense. Enough where nothing is changed.
+    /// Checks the fields. Sufficient if nothing is changed.
     fn check_fields(&self) -> Result<(), OperateError> {
         let wrong = |field, why: String| Err(OperateError::Field { field, why });
         let verb = self.verb;
@@ -310,7 +310,7 @@ impl Bulk {
     }
 }
 
-/// What operations run by: they wait for a store that is away, and for nothing else.
+/// The settings of operations: they wait for an unavailable store, and for nothing else.
 fn settings() -> KindSettings {
     KindSettings {
         attempts_max: 1_000,
@@ -326,26 +326,26 @@ fn kind() -> KindName {
 }
 
 impl Engine {
-    /// Says what an order would change, and changes nothing. The order may be about every job.
+    /// Returns the effect of an order without changing anything. The order may select every job.
     ///
     /// # Errors
-    /// What makes no sense about it, or what the store says.
+    /// Fails with the invalid field, or with the error of the store.
     pub async fn preview(&self, order: &Bulk) -> Result<Preview, OperateError> {
         order.check_fields()?;
         let selection = order.selection.of(order.verb, None);
         Ok(selection.preview(&**self.store()).await?)
     }
 
-    /// Begins to change many jobs. What is returned is durable, and goes on whatever happens to this
-    /// engine; ask [`Engine::operation`] how far it is.
+    /// Starts to change many jobs. The returned operation is durable, and continues on other engines if this one stops; read its
+    /// progress with [`Engine::operation`].
     ///
     /// # Errors
-    /// What makes no sense about it, or what the store says.
+    /// Fails with the invalid field, or with the error of the store.
     pub async fn operate(&self, order: &Bulk, by: &Actor) -> Result<Operation, OperateError> {
         order.check()?;
         let store = self.store();
         let began = store.now().await?;
-        // What is submitted later is left out anyway: a limit in the future does not narrow anything down.
+        // Jobs submitted later are not included anyway, so a time limit in the future does not narrow the selection.
         let mut asked = order.clone();
         asked.selection.filter.created_before.take_if(|before| *before > began);
         asked.check()?;
@@ -372,28 +372,27 @@ impl Engine {
         Ok(document.operation(job.id, OperationState::Running, began))
     }
 
-    /// Returns how far an order was carried out; `None` where there is no such operation, or it ended
-    /// long ago.
+    /// Returns the progress of an order; `None` if there is no such operation, or it ended long ago.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn operation(&self, id: JobId) -> Answer<Option<Operation>> {
         let job = self.store().get(id).await?;
         Ok(job.as_ref().and_then(Operation::of))
     }
 
-    /// Returns operations, the newest first: all, or those about the jobs of one tenant only. A page may be short and still
-    /// have a next one. Its cursor names no operation that is left out.
+    /// Returns operations, the newest first: all, or only those about the jobs of one tenant. A page may be short and still have
+    /// a next one. Its cursor names no operation that is left out.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn operations(
         &self,
         page: &PageRequest,
         tenant: Option<&Tenant>,
     ) -> Answer<Page<Operation>> {
         let filter = Filter { kinds: vec![kind()], ..Filter::default() };
-        // One more than may be looked at tells where the next page begins.
+        // One more than the maximum shows where the next page begins.
         let looked_at_max = if tenant.is_some() { LOOKED_AT_MAX } else { page.limit };
         let request = PageRequest { limit: looked_at_max.saturating_add(1), ..*page };
         let listed = self.store().list(&filter, &request).await?;
@@ -404,17 +403,17 @@ impl Engine {
             {
                 return Ok(Page { items, next: Some(Cursor::between(last.id, job.id)) });
             }
-            // A list is without payloads, which say how far they are.
+            // A list has no payloads, which contain the progress.
             let operation = self.operation(job.id).await?;
             items.extend(operation.filter(|one| tenant.is_none() || one.tenant.as_ref() == tenant));
         }
         Ok(Page { items, next: listed.next })
     }
 
-    /// Stops an operation where it is. What it has changed stays changed.
+    /// Stops an operation. Changes already made stay.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn abort(&self, id: JobId, by: &Actor) -> Answer<Option<Operation>> {
         if self.operation(id).await?.is_none() {
             return Ok(None);
@@ -425,8 +424,7 @@ impl Engine {
 }
 
 impl Operation {
-    /// Reads the operation that a job carries out; `None` where it is another kind of job, or was
-    /// listed without its payload.
+    /// Reads the operation of a job; `None` if it is another kind of job, or was listed without its payload.
     pub fn of(job: &Job) -> Option<Operation> {
         if job.lane.kind.as_str() != KIND {
             return None;

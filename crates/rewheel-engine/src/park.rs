@@ -1,10 +1,9 @@
-//! Stops asking a dependency that is down, then comes back to it with care.
+//! Parks a kind while its dependency is down, and resumes it step by step.
 //!
-//! Each holder has a breaker for each kind that has one, fed by its own attempts. While it is open,
-//! this holder leaves the kind's jobs to others and says so in the store, where two such holders (or
-//! the only one) park the kind for everybody. Time never unparks it: one holder at a time may try one
-//! job. When that goes well all come back, each with one attempt at first and one more for each
-//! that succeeds.
+//! Each holder has a breaker for each kind with breaker settings, fed by its own attempts. While it is open, this holder does not
+//! run the kind's jobs and reports this in the store, where two such holders (or the only one) park the kind for all. Time never
+//! unparks it: one holder at a time may run one job as a probe. If it succeeds, all holders resume, each with one attempt at
+//! first and one more for each success.
 
 mod target;
 
@@ -21,21 +20,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often to look whether a parked kind is still parked, or may be probed.
+/// How often to check whether a parked kind is still parked, or may be probed.
 const LOOK_EVERY: Duration = millis(500);
 
-/// How long a right to probe may bring nothing. Its one job may have been given back unstarted, or lost with the answer to its
-/// claim, which nobody sees: then the right must be won again.
+/// How long a right to probe may stay without a result. Its one job may have been given back unstarted, or lost with the response
+/// of its claim: then the right must be taken again.
 const RIGHT_IDLE_MAX: Duration = rewheel::seconds(60);
 
-/// What a report says about the dependency: that it works, that it does not, or nothing. What was told to stop says nothing.
+/// Returns what a report says about the dependency: that it works, that it does not, or nothing. A cancelled attempt says
+/// nothing.
 pub(crate) fn speaks(report: &Report) -> Option<Result<(), Failure>> {
     match report {
         Report::Done => Some(Ok(())),
         Report::Failed { failure, .. } if failure.category().blames_dependency() => {
             Some(Err(failure.clone()))
         }
-        // Who refuses a job has answered.
+        // A dependency that rejects a job has responded.
         Report::Failed { failure, .. } if failure.category() == Category::Rejected => Some(Ok(())),
         Report::Failed { .. }
         | Report::Fail(_)
@@ -46,13 +46,13 @@ pub(crate) fn speaks(report: &Report) -> Option<Result<(), Failure>> {
     }
 }
 
-/// The loop that says what this holder sees, probes what is parked, and hears when it is not.
+/// The loop that reports what this holder observes, probes parked kinds, and reads when they are unparked.
 pub(crate) struct Parking {
     shared: Arc<Shared>,
     by: Actor,
-    /// When to try a parked kind, as of which generation.
+    /// When to probe a parked kind, and at which generation.
     probes: BTreeMap<KindName, (u64, Moment)>,
-    /// Since when a right of this holder brings nothing, as of which generation.
+    /// Since when a right of this holder has no result, and at which generation.
     idle: BTreeMap<KindName, (u64, Moment)>,
 }
 
@@ -82,7 +82,7 @@ impl Parking {
 
     async fn tick(&mut self) -> Result<(), StoreError> {
         while let Some(probed) = self.shared.admission.first_probed() {
-            // Kept until the store has heard: nobody else can say it.
+            // Kept until it is stored: no other holder has this result.
             self.end_probe(&probed).await?;
             self.shared.admission.forget_first_probed();
         }
@@ -110,11 +110,11 @@ impl Parking {
         Ok(())
     }
 
-    /// Says in the store what this holder sees, if that is news.
+    /// Reports in the store what this holder observes, if that has changed.
     async fn say(&self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
         let admission = &self.shared.admission;
         let Some((state, reason)) = admission.suspicion(name) else {
-            // What was suspected before a person decided is not news any more, and may be again.
+            // A suspicion from before an operator's decision no longer counts, and may be reported again.
             admission.trusts(name);
             return Ok(());
         };
@@ -123,7 +123,7 @@ impl Parking {
         if state == BreakerState::HalfOpen && kind.parked.is_none() {
             self.shared.signals.look.notify_one();
         }
-        // Noted only once the store has heard it.
+        // Recorded only once it is stored.
         if is_down && kind.parked.is_none() && !admission.suspects(holder, name) {
             self.change(name, KindChange::Suspect { holder, reason: reason.clone() }).await?;
             tracing::warn!(kind = %name, reason, "breaker opened: this node stops running the kind");
@@ -139,7 +139,7 @@ impl Parking {
         Ok(())
     }
 
-    /// Takes the right to try a parked kind, once it has been left alone for long enough.
+    /// Takes the right to probe a parked kind, once its open time has passed.
     async fn probe(&mut self, name: &KindName, kind: &KindEntry) -> Result<(), StoreError> {
         let Some(parked) = kind.parked.as_ref().filter(|_| !kind.forced) else {
             self.probes.remove(name);
@@ -153,7 +153,7 @@ impl Parking {
             let is_idle = !is_mine || self.shared.admission.is_clear(name);
             let since = known.map(|(_, since)| *since).filter(|_| is_idle).unwrap_or(now);
             self.idle.insert(name.clone(), (generation, since));
-            // Another may live, and not be able to run the kind any more: how long its attempt takes is not seen from here.
+            // Another prober may be alive but no longer able to run the kind: the duration of its attempt is not visible here.
             let most = match is_mine {
                 true => RIGHT_IDLE_MAX,
                 false => kind.settings.attempt_timeout.saturating_add(2 * RIGHT_IDLE_MAX),
@@ -170,18 +170,18 @@ impl Parking {
             return Ok(());
         }
         let known = self.probes.get(name).filter(|(seen, _)| {
-            // A right that another has taken since may lapse with its life.
+            // A right that another holder has taken since may end with its death.
             *seen == generation || parked.prober.is_some()
         });
         let Some((_, at)) = known else {
             let open_for = kind.settings.breaker.unwrap_or_default().open_for;
-            // Not all at once.
+            // A random delay, so that not all holders try at once.
             let extra = open_for.mul_f64(self.shared.random.next() as f64 / u64::MAX as f64 / 10.0);
             self.probes.insert(name.clone(), (generation, now.plus(open_for + extra)));
             return Ok(());
         };
         if now >= *at && kind.is_for_workers() {
-            // The next worker that asks for jobs of it makes the probe.
+            // The next worker that claims its jobs makes the probe.
             self.shared.admission.apply(Fact::ProbeDue { kind: name.clone(), generation });
         } else if now >= *at {
             self.change(name, KindChange::Probe { generation, holder }).await?;
@@ -213,7 +213,7 @@ impl Parking {
         Ok(())
     }
 
-    /// Tells people, if a kind is parked by this change, or is not any more.
+    /// Notifies operators if this change parks or unparks a kind.
     fn tell(&self, change: &KindChange, kind: &Kind) {
         match (change, &kind.parked) {
             (KindChange::Suspect { .. }, Some(parked)) => {

@@ -1,4 +1,4 @@
-//! How fast something may go, in the whole fleet.
+//! Fleet-wide rates.
 
 use rewheel::duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// So many attempts in such a time.
+/// A number of attempts per period.
 ///
 /// ```
 /// use rewheel_engine::Rate;
@@ -23,7 +23,7 @@ pub struct Rate {
     period: Duration,
 }
 
-/// A text is not a rate.
+/// Error: the text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a rate: write `500/s` or `5/30s`")]
 pub struct RateError(String);
@@ -38,7 +38,7 @@ impl FromStr for Rate {
         let has_number = period.starts_with(|c: char| c.is_ascii_digit());
         let period = if has_number { period.to_owned() } else { format!("1{period}") };
         let period = duration::parse(&period).map_err(|_| wrong())?;
-        // A day for one attempt is slow enough, and a limiter can still compute with it.
+        // One attempt per day is slow enough, and a limiter can still compute with it.
         if calls == 0 || period.is_zero() || period > Duration::from_secs(86_400) {
             return Err(wrong());
         }
@@ -67,23 +67,23 @@ impl<'de> Deserialize<'de> for Rate {
 }
 
 impl Rate {
-    /// So many in such a time: at least one, within a day at most.
+    /// Creates a rate of at least one attempt, with a period of at most a day.
     ///
     /// # Panics
-    /// Panics if it is none, or takes no time or more than a day; in a constant that is a compile error.
+    /// Panics if the number is zero, or the period is zero or more than a day; in a constant that is a compile error.
     pub const fn new(calls: u32, period: Duration) -> Rate {
         assert!(calls > 0, "a rate of none");
         assert!(!period.is_zero() && period.as_secs() <= 86_400, "a rate is within a day");
         Rate { calls, period }
     }
 
-    /// Returns how many, in which time.
+    /// Returns the number and the period.
     pub const fn parts(&self) -> (u32, Duration) {
         (self.calls, self.period)
     }
 
-    /// Returns the time between two starts of a slow rate: one a second, or fewer. Such a rate is kept by the store, since a
-    /// share of it would be less than one start for each engine.
+    /// Returns the time between two starts of a slow rate: one per second or less. The store enforces such a rate, because an
+    /// engine's share would be less than one start.
     pub(crate) fn interval(self) -> Option<Duration> {
         let interval = self.period / self.calls;
         (interval >= Duration::from_secs(1)).then_some(interval)
@@ -95,7 +95,7 @@ impl Rate {
         ((share / holders.max(1) as f64).ceil() as usize).max(1)
     }
 
-    /// Returns how long so many take.
+    /// Returns how long `count` attempts take.
     pub(crate) fn time_of(&self, count: usize) -> Duration {
         self.period.mul_f64(count as f64 / f64::from(self.calls))
     }

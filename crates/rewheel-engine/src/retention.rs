@@ -1,4 +1,4 @@
-//! The loop that deletes what need not be kept any longer: ended jobs, keys, the audit log, lines of the ledger.
+//! The retention loop: deletes ended jobs, keys, audit entries and ledger rows that have expired.
 
 use crate::shared::Shared;
 use rewheel::{CancelToken, Moment};
@@ -7,10 +7,10 @@ use rewheel_core::store::{Prune, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Deleting waits for so many rounds of the housekeeping: nothing depends on it.
+/// Deleting waits for this many rounds of the housekeeping: nothing depends on it.
 const ROUNDS: u32 = 6;
 
-/// How long a node may be busy with deleting before it reports that it does not keep up.
+/// How long a node may be busy deleting before it reports that it does not keep up.
 const BEHIND_AFTER: Duration = Duration::from_secs(600);
 
 /// The longest rest between two full batches.
@@ -20,7 +20,7 @@ pub(crate) struct Retention {
     shared: Arc<Shared>,
     /// Since when every batch has been full.
     busy_since: Option<Moment>,
-    /// Whether it was reported that this node does not keep up, or that deleting fails: only the first time is.
+    /// Whether it was reported that this node does not keep up, or that deleting fails: only the first time is reported.
     is_behind: bool,
     is_failing: bool,
 }
@@ -41,8 +41,8 @@ impl Retention {
         }
     }
 
-    /// Deletes one batch. Returns how long to rest: after a full batch as long as it took, so that deleting takes half of
-    /// the time at most and keeps up with any rate that the store can serve twice.
+    /// Deletes one batch. Returns how long to rest: after a full batch as long as it took, so that deleting takes at most half of
+    /// the time and keeps up with any rate that is at most half of what the store can do.
     async fn tick(&mut self) -> Duration {
         let usual = self.shared.settings.housekeeping * ROUNDS;
         if self.shared.is_doubtful() {
@@ -71,7 +71,7 @@ impl Retention {
         }
     }
 
-    /// Returns whether there may be more.
+    /// Deletes one batch. Returns whether there may be more.
     async fn prune(&self) -> Result<bool, StoreError> {
         let audit_older_than = self.shared.settings.keep_audit;
         let prune = Prune { limit: Limits::BATCH_MAX, audit_older_than };

@@ -1,4 +1,4 @@
-//! A kind's rules for failures, as config files, REST or the store write them.
+//! A kind's failure rules, as written in config files, REST and the store.
 
 use rewheel::{Category, StatusSet};
 use rewheel_core::{Router, Rule, RuleError, Sticky};
@@ -6,12 +6,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Writes the rules as [`deserialize`] reads them.
+/// Writes the rules in the form that [`deserialize`] reads.
 pub(crate) fn serialize<S: Serializer>(router: &Router, to: S) -> Result<S::Ok, S::Error> {
     router.rules().iter().map(written).collect::<Vec<Value>>().serialize(to)
 }
 
-/// Reads rules. They are read by hand, so that every mistake is told with the number of its rule.
+/// Reads rules. Parsed manually, so that every error names the number of its rule.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Router, D::Error> {
     let mut router = Router::new();
     for (rule, value) in (1..).zip(Vec::<Value>::deserialize(from)?) {
@@ -21,7 +21,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Router, 
     Ok(router)
 }
 
-/// Which part of a rule is wrong, and why.
+/// The invalid part of a rule, and the reason.
 type Wrong = (Option<&'static str>, String);
 
 fn read(value: Value) -> Result<Rule, Wrong> {
@@ -83,7 +83,7 @@ fn looking_at(mut rule: Rule, mut when: Map<String, Value>) -> Result<Rule, Wron
     Ok(rule)
 }
 
-/// Takes one text, or several; a status may be a number.
+/// Reads one text, or several; a status may be a number.
 fn texts(when: &mut Map<String, Value>, name: &'static str) -> Result<Vec<String>, Wrong> {
     let wrong = || (Some(name), "must be a string or a list of strings".to_owned());
     let text = |value: Value| match value {
@@ -134,7 +134,7 @@ fn written(rule: &Rule) -> Value {
     fields.into()
 }
 
-/// Writes one text as itself, several as a list.
+/// Writes one text as a string, several as a list.
 fn put(when: &mut Map<String, Value>, name: &str, mut texts: Vec<String>) {
     let value = match texts.len() {
         0 => return,

@@ -1,4 +1,4 @@
-//! Runs one attempt: a handler in this process, or whatever else can.
+//! Runners: run one attempt in a handler of this process, or elsewhere.
 
 use crate::checkpoint::Checkpoints;
 use rewheel::{CancelToken, Category, Verdict};
@@ -11,31 +11,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an attempt is on its way to say.
+/// The future of an attempt's report.
 pub type Reporting = Pin<Box<dyn Future<Output = Report> + Send>>;
 
-/// Whatever can run the jobs of a kind.
+/// Runs the jobs of a kind.
 pub trait Runner: Send + Sync {
-    /// Runs one attempt. The engine adds the attempt timeout, the deadline and a guard against
-    /// panics; when they strike, the future is dropped.
+    /// Runs one attempt. The engine adds the attempt timeout, the deadline and a guard against panics; when a limit is reached,
+    /// the future is dropped.
     fn run(&self, context: JobContext) -> Reporting;
 
-    /// Names whom an attempt of this job calls, where jobs of one kind call different ones: a host,
-    /// a region. In a kind with a breaker each of them has its own then, and one that is down does
-    /// not park the kind for the others.
+    /// Returns the target that an attempt of this job calls, if jobs of one kind call different ones: a host, a region. In a kind
+    /// with a breaker each target then has its own, and a target that is down does not park the kind for the others.
     fn target(&self, job: &Job) -> Option<String> {
         let _ = job;
         None
     }
 
-    /// Names all whom the next attempt of this job may call, those to be preferred first. The first that is not left alone is
-    /// called: [`JobContext::target`] says which. Where there are several, each has a breaker even if the kind has none.
+    /// Returns all targets that the next attempt of this job may call, the preferred first. The first one whose breaker is not
+    /// open is called: [`JobContext::target`] returns which. If there are several, each has a breaker even if the kind has none.
     fn targets(&self, job: &Job) -> Vec<String> {
         self.target(job).into_iter().collect()
     }
 }
 
-/// A kind of job that is a type of this program.
+/// A kind of job with a Rust type.
 ///
 /// ```
 /// use rewheel_engine::JobKind;
@@ -47,8 +46,8 @@ pub trait Runner: Send + Sync {
 /// impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
 /// ```
 ///
-/// The payload is JSON, which every other language can read. A type with another format overrides
-/// `encode` and `decode`; submits, checkpoints and handlers all use these two.
+/// The payload is JSON, which other languages can read. A type with another format overrides `encode` and `decode`; submits,
+/// checkpoints and handlers all use these two.
 ///
 /// ```
 /// use rewheel_core::{Report, State};
@@ -91,27 +90,27 @@ pub trait Runner: Send + Sync {
 /// # }
 /// ```
 pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
-    /// What the kind is called everywhere.
+    /// Name of the kind.
     const NAME: &'static str;
 
-    /// Writes the payload.
+    /// Serializes the payload.
     ///
     /// # Errors
-    /// Says what cannot be written.
+    /// Fails with the reason.
     fn encode(&self) -> Result<Vec<u8>, String> {
         serde_json::to_vec(self).map_err(|error| error.to_string())
     }
 
-    /// Reads the payload.
+    /// Deserializes the payload.
     ///
     /// # Errors
-    /// Says what is wrong with the bytes.
+    /// Fails with the reason.
     fn decode(payload: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(payload).map_err(|error| error.to_string())
     }
 }
 
-/// What a handler knows about the attempt it makes. Clones are cheap.
+/// The attempt, as its handler sees it. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct JobContext {
     job: Arc<Job>,
@@ -158,46 +157,43 @@ impl JobContext {
         self.job.payload.as_deref().unwrap_or_default()
     }
 
-    /// Returns which attempt this is, counted from 1 over the job's whole life.
+    /// Returns the number of the attempt, counted from 1 over the job's whole life.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Returns the number that grows each time the job changes hands. Pass it on where a late
-    /// writer must not overwrite a newer one.
+    /// Returns the fence, which increases each time the job changes its holder. Pass it on where a late writer must not overwrite
+    /// a newer one.
     pub fn fence(&self) -> Fence {
         self.job.fence
     }
 
-    /// Returns what is the same for every attempt of this job, and no other job's: its key, or its
-    /// id.
+    /// Returns a text that is the same for every attempt of this job, and different for every other job: its key, or its id.
     pub fn idempotency_key(&self) -> String {
         self.job.key.as_ref().map_or_else(|| self.job.id.to_string(), ToString::to_string)
     }
 
-    /// Returns how long the attempt may take, at its start: what is left of the deadline or the
-    /// attempt timeout.
+    /// Returns how long the attempt may take, from its start: the time left until the deadline, or the attempt timeout.
     pub fn ends_in(&self) -> Duration {
         self.ends_in
     }
 
-    /// Returns when nobody wants the job any more, by the store's clock.
+    /// Returns the deadline of the job, by the store's clock.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.job.deadline
     }
 
-    /// Returns the token that is cancelled when a person stops the job, the engine shuts down or
-    /// the node can no longer be sure that the job is its own.
+    /// Returns the token that is cancelled when a user cancels the job, the engine shuts down or the node may have lost the job.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
 }
 
-/// What a handler may return: a [`Report`], or `Result<(), E>` with an error that becomes one, as every
-/// error does that says what its failures mean ([`Classify`](rewheel::Classify)).
+/// The result of a handler: a [`Report`], or `Result<(), E>` with an error that converts to one, such as every error that
+/// implements [`Classify`](rewheel::Classify).
 ///
-/// A handler that returns `Result<(), Report>` can do everything: pass errors on with `?`, route an
-/// error type of its own by `From`, or say outright what is to follow.
+/// A handler that returns `Result<(), Report>` has all options: return errors with `?`, convert its own error type by `From`, or
+/// decide itself what follows.
 ///
 /// ```
 /// use rewheel::{minutes, seconds};
@@ -235,7 +231,7 @@ impl JobContext {
             `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
 )]
 pub trait IntoReport {
-    /// Says what became of the attempt.
+    /// Converts the result to a report.
     fn into_report(self) -> Report;
 }
 
@@ -254,7 +250,7 @@ impl<E: Into<Report>> IntoReport for Result<(), E> {
     }
 }
 
-/// A closure that takes the payload as it is.
+/// A closure that takes the payload as bytes.
 pub(crate) struct Raw<F>(pub(crate) F);
 
 impl<F, Fut, R> Runner for Raw<F>
@@ -269,7 +265,7 @@ where
     }
 }
 
-/// A closure that takes the payload as a type of this program.
+/// A closure that takes the payload as a Rust type.
 pub(crate) struct Typed<F, T> {
     pub(crate) handler: F,
     pub(crate) job: PhantomData<fn() -> T>,
@@ -288,7 +284,7 @@ where
                 let future = (self.handler)(context, job);
                 Box::pin(async move { future.await.into_report() })
             }
-            // It will not read better next time.
+            // A repetition would fail in the same way.
             Err(why) => {
                 let failure = Failure::new(Category::BadPayload, None, &why);
                 Box::pin(async move { Report::Failed { verdict: Verdict::Stop, failure } })

@@ -1,4 +1,4 @@
-//! What an operator may set: for the engine, for a kind.
+//! Settings of an engine and of a kind.
 
 use crate::budget::BudgetSettings;
 use crate::rate::Rate;
@@ -8,50 +8,48 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Attempts that one process could run at the same time: each takes a few kilobytes and, if it calls
-/// somebody, a connection.
+/// Upper limit of concurrent attempts in one process: each takes a few kilobytes and usually a connection.
 pub(crate) const PLACES_MAX: usize = 1_000_000;
 
-/// The settings of one engine. Every limit is here.
+/// Settings of one engine, including every limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineSettings {
-    /// What people call this node.
+    /// Display name of this node.
     pub name: String,
-    /// Where this node is: of several URLs, callbacks take those of its region first.
+    /// Region of this node: of several URLs, callbacks prefer those of its region.
     pub region: Option<String>,
-    /// How many attempts run at the same time.
+    /// Maximum number of concurrent attempts.
     pub places: usize,
-    /// How long the node may be silent before others take its jobs.
+    /// Lease duration: other nodes take this node's jobs if it does not renew within this time.
     #[serde(with = "duration::serde")]
     pub lease_ttl: Duration,
-    /// How far ahead of its due a job is claimed, to wait in the wheel for its millisecond.
+    /// How far ahead of its due time a job is claimed, to wait in the timing wheel.
     #[serde(with = "duration::serde")]
     pub horizon: Duration,
-    /// How many jobs wait in the wheel at most.
+    /// Maximum number of jobs in the timing wheel.
     pub wheel_max: u32,
-    /// How long to rest between two looks into the store when nothing wakes the engine.
+    /// Poll interval when nothing wakes the engine.
     #[serde(with = "duration::serde")]
     pub poll: Duration,
-    /// How long after its due and its attempt timeout a job is overdue.
+    /// Time after due time and attempt timeout when a job is overdue.
     #[serde(with = "duration::serde")]
     pub grace: Duration,
-    /// A call of the store whose answer takes longer than this, repeats included, is taken to be
-    /// lost.
+    /// Timeout of a store call including retries; a later response is considered lost.
     #[serde(with = "duration::serde")]
     pub statement_timeout: Duration,
     /// The largest payload that may be submitted.
     pub payload_bytes_max: usize,
-    /// How often to look for deadlines, forgotten jobs and what need not be kept.
+    /// Interval of the search for deadlines, lost jobs and expired data.
     #[serde(with = "duration::serde")]
     pub housekeeping: Duration,
-    /// How long failed and cancelled jobs are kept.
+    /// Retention of failed and cancelled jobs.
     #[serde(with = "duration::serde")]
     pub keep_ended: Duration,
-    /// How long the key of an ended job stays taken.
+    /// Retention of the key of an ended job.
     #[serde(with = "duration::serde")]
     pub keep_keys: Duration,
-    /// How long the audit log is kept.
+    /// Retention of the audit log.
     #[serde(with = "duration::serde")]
     pub keep_audit: Duration,
 }
@@ -62,8 +60,8 @@ impl Default for EngineSettings {
             name: "rewheel".to_owned(),
             region: None,
             places: 256,
-            // A killed node's jobs run elsewhere within 15 s: a life of silence, the third of one in
-            // which it was last seen alive, and time to sweep.
+            // The jobs of a killed node run elsewhere within 15 s: one lease duration, a third of one until its last renewal is
+            // noticed, and time to sweep.
             lease_ttl: Duration::from_secs(10),
             horizon: Duration::from_secs(5),
             wheel_max: 20_000,
@@ -79,20 +77,20 @@ impl Default for EngineSettings {
     }
 }
 
-/// What a region looks like, for people.
+/// The rule for region names, as text for users.
 pub const REGION_RULE: &str = "must be 1 to 63 of a-z, 0-9 and -, such as eu-west-1";
 
-/// Returns whether a text can be the name of a region.
+/// Returns whether a text is a valid region name.
 pub fn is_region(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 impl EngineSettings {
-    /// Says what makes no sense, with the name of the setting.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first setting that cannot work.
+    /// Fails with the first invalid setting.
     ///
     /// ```
     /// use rewheel_engine::EngineSettings;
@@ -143,7 +141,7 @@ impl EngineSettings {
     }
 }
 
-/// Refuses durations so long that sums of them overflow.
+/// Rejects durations whose sums could overflow.
 fn check_durations(durations: &[(&'static str, Duration)]) -> Result<(), SettingError> {
     match durations.iter().find(|(_, duration)| *duration > Limits::DURATION_MAX) {
         Some((name, _)) => Err(SettingError { name, why: "must be 36500d or shorter".into() }),
@@ -151,7 +149,7 @@ fn check_durations(durations: &[(&'static str, Duration)]) -> Result<(), Setting
     }
 }
 
-/// A setting that cannot work.
+/// Error: a setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {why}")]
 pub struct SettingError {
@@ -159,20 +157,20 @@ pub struct SettingError {
     pub(crate) why: Cow<'static, str>,
 }
 
-/// Who runs the jobs of a kind.
+/// What runs the jobs of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunnerKind {
     /// A handler inside an engine.
     #[default]
     Handler,
-    /// An HTTP call to somebody.
+    /// An HTTP call.
     Callback,
-    /// A worker elsewhere, that asks a server for jobs.
+    /// A remote worker that requests jobs from a server.
     Worker,
 }
 
-/// The settings of a kind, shared by the fleet.
+/// Settings of a kind, shared by the fleet.
 ///
 /// ```
 /// use rewheel_engine::KindSettings;
@@ -186,61 +184,59 @@ pub enum RunnerKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KindSettings {
-    /// Who runs its jobs.
+    /// What runs its jobs.
     pub runner: RunnerKind,
-    /// How many attempts a job gets.
+    /// Maximum number of attempts.
     pub attempts_max: u32,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     #[serde(with = "duration::serde")]
     pub attempt_timeout: Duration,
-    /// How long to wait between attempts.
+    /// Delays between attempts.
     pub backoff: Backoff,
-    /// How many attempts one job may ask for; 1000, or `attempts_max` where that is more, if not set.
+    /// Maximum `attempts_max` that one job may ask for (default 1000, or `attempts_max` if that is more).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts_ceiling: Option<u32>,
-    /// How long an attempt timeout one job may ask for; 1h, or `attempt_timeout` where that is longer, if not set.
+    /// Maximum attempt timeout that one job may ask for (default 1h, or `attempt_timeout` if that is longer).
     #[serde(with = "some_duration", skip_serializing_if = "Option::is_none")]
     pub attempt_timeout_ceiling: Option<Duration>,
-    /// How long each job waits at least between two attempts; 10ms, or the first delay of `backoff` where that is shorter, if
-    /// not set.
+    /// Minimum delay between two attempts (default 10ms, or the first delay of `backoff` if that is shorter).
     #[serde(with = "some_duration", skip_serializing_if = "Option::is_none")]
     pub delay_floor: Option<Duration>,
-    /// How many attempts of it run at the same time in one engine; as many as fit if not set.
+    /// Maximum number of concurrent attempts in one engine (default: no own limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
-    /// How many jobs of it run at the same time in the whole fleet; any number if not set.
+    /// Maximum number of concurrent jobs in the whole fleet (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet_concurrency_max: Option<u32>,
-    /// How many attempts of it start in a time, in the whole fleet. Each living engine has the same share of a fast rate; a slow
-    /// one, a start a second or fewer, is kept by the store.
+    /// Maximum rate of attempts in the whole fleet. Each live engine has the same share of a fast rate; the store enforces a slow
+    /// one of at most one start per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How many retries of it there are, in the whole fleet, for its first attempts: the others wait. As many as its jobs need if not
-    /// set.
+    /// Retry budget in the whole fleet, earned by first attempts: retries beyond it wait (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<BudgetSettings>,
-    /// Shorter retries stay in the wheel.
+    /// Retries with at most this delay stay in the timing wheel.
     #[serde(with = "duration::serde")]
     pub sticky_max: Duration,
-    /// How many processes a job may take with it.
+    /// Maximum number of takeovers of a job before it becomes a dead letter.
     pub takeovers_max: u32,
-    /// What becomes of a job that is given up.
+    /// What happens to a job that is given up.
     #[serde(with = "give_up")]
     pub on_give_up: GiveUp,
-    /// How long succeeded jobs are kept; `0s`: not at all.
+    /// Retention of succeeded jobs; `0s`: not kept.
     #[serde(with = "duration::serde")]
     pub keep_succeeded: Duration,
-    /// How long a callee may make a job wait.
+    /// Maximum delay that a callee may ask for.
     #[serde(with = "duration::serde")]
     pub retry_after_max: Duration,
-    /// When its dependency is taken to be down, so that it is parked; never if not set.
+    /// When its dependency counts as down, so that the kind is parked (default: never).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerSettings>,
-    /// What is done about failures that deserve something else than a retry by these settings: the
-    /// first rule that fits, and the policy above for what none fits.
+    /// Rules for failures that need another action than a retry by these settings: the first matching rule applies; without a
+    /// match, the settings above apply.
     #[serde(with = "crate::routes", skip_serializing_if = "Router::is_empty")]
     pub routes: Router,
-    /// What a callback needs to know. Whoever makes callbacks reads it.
+    /// Settings of callbacks, interpreted by the callback runner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<serde_json::Value>,
 }
@@ -273,10 +269,10 @@ impl Default for KindSettings {
 }
 
 impl KindSettings {
-    /// Says what makes no sense, with the name of the setting.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first setting that cannot work.
+    /// Fails with the first invalid setting.
     pub fn check(&self) -> Result<(), SettingError> {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.attempts_max == 0 {
@@ -321,7 +317,7 @@ impl KindSettings {
         routes.map_err(|error| SettingError { name: "routes", why: error.to_string().into() })
     }
 
-    /// Shortens durations that [`KindSettings::check`] refuses, for settings that were stored without that check.
+    /// Shortens durations that [`KindSettings::check`] rejects, for settings that were stored without that check.
     pub(crate) fn clamp_durations(&mut self) {
         let limit = |duration: &mut Duration| *duration = (*duration).min(Limits::DURATION_MAX);
         limit(&mut self.attempt_timeout);
@@ -335,7 +331,7 @@ impl KindSettings {
         }
     }
 
-    /// Returns how a job is retried that has no settings of its own.
+    /// Returns the retry policy of a job without its own settings.
     pub(crate) fn policy(&self) -> Policy {
         Policy {
             attempts_max: self.attempts_max,
@@ -348,7 +344,7 @@ impl KindSettings {
     }
 }
 
-/// When the dependency of a kind is taken to be down, and when to try it again.
+/// When the dependency of a kind counts as down, and when to probe it.
 ///
 /// ```
 /// use rewheel_engine::BreakerSettings;
@@ -360,11 +356,11 @@ impl KindSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerSettings {
-    /// How many of a node's latest attempts it goes by.
+    /// Number of a node's latest attempts to judge by.
     pub window: u32,
-    /// Which share of them must have failed, above 0 and up to 1.
+    /// Share of them that must have failed, above 0 and up to 1.
     pub failure_ratio: f64,
-    /// How long it is left alone before one attempt finds out whether it is back.
+    /// How long the kind stays closed before a probe tests whether the dependency is back.
     #[serde(with = "duration::serde")]
     pub open_for: Duration,
 }
@@ -376,7 +372,7 @@ impl Default for BreakerSettings {
 }
 
 impl BreakerSettings {
-    /// The longest window: it is one allocation.
+    /// The largest window: it is one allocation.
     const WINDOW_MAX: u32 = 10_000;
 
     fn check(&self) -> Result<(), SettingError> {
@@ -395,7 +391,7 @@ impl BreakerSettings {
 }
 
 mod some_duration {
-    //! A duration that may be left out.
+    //! Serializes an optional duration.
 
     use rewheel::duration;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -423,7 +419,7 @@ mod some_duration {
 }
 
 mod give_up {
-    //! `on_give_up` as the wire says it.
+    //! Serializes `on_give_up` for the API.
 
     use rewheel_core::GiveUp;
     use serde::de::Error;

@@ -1,4 +1,4 @@
-//! The loop that settles what attempts became, many at a time.
+//! The settle loop: writes the results of attempts in batches.
 
 use crate::shared::{Command, Finished, Shared};
 use crate::supervise;
@@ -10,14 +10,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Until a store that is away is back: this is the one place that repeats a settle, since a retry
-/// inside of it makes one attempt. Results are safe meanwhile: their places are not free, so that no
-/// more than those come.
+/// Retries until an unavailable store is back: this is the only place that repeats a settle, since a retry inside it makes one
+/// attempt. Results are safe meanwhile: their slots stay taken, so their number is limited.
 const UNTIL_BACK: Retry =
     Retry::new(Backoff::exponential(millis(20)).max(seconds(1))).attempts_max(u32::MAX);
 
-/// How many results are worth a settle of their own, with none on its way and with one: the store
-/// is never idle while there is much to do, and does little many times only where nobody waits for it.
+/// Number of results that are worth a settle, with none in progress and with one: the store is never idle while there is much to
+/// do, and gets small requests only when it is idle.
 const WORTH_A_SETTLE: [usize; 2] = [1, Limits::BATCH_MAX / 2];
 
 pub(crate) struct Settles {
@@ -30,8 +29,8 @@ impl Settles {
         Settles { shared, finished }
     }
 
-    /// Settles until nobody can finish any more. What comes while some are on their way waits until
-    /// those are settled, or until it is many.
+    /// Settles until no attempt can finish any more. Results that arrive during a settle wait until it ends, or until there are
+    /// many.
     pub(crate) async fn run(mut self) {
         let (mut batch, mut on_the_way, mut is_open) = (Vec::new(), JoinSet::new(), true);
         loop {
@@ -61,7 +60,7 @@ impl Settle {
     async fn all(self, batch: Vec<Finished>) {
         let call = self.shared.leases.calls.begin();
         let frees_places = batch.iter().any(|finished| finished.slot.is_some());
-        // A holder that died and joined again has results under both names.
+        // A holder that died and registered again has results under both ids.
         let mut by_holder: Vec<(HolderId, Vec<Finished>)> = Vec::new();
         for finished in batch {
             let holder = finished.waiting.holder;
@@ -74,7 +73,7 @@ impl Settle {
             self.settle_for(holder, some).await;
         }
         call.end();
-        // Who only puts jobs off must not be the one who looks for the next: others may have a grant.
+        // Returning put-off retries must not wake the claim loop: other engines may have a grant for them.
         if frees_places {
             let _ = self.shared.signals.to_dispatch.send(Command::Place);
             self.shared.signals.look.notify_one();
@@ -122,9 +121,9 @@ impl Settle {
 
     fn after(&self, finished: Finished, answer: Result<Settled, StoreError>) {
         let Finished { mut waiting, settlement, slot } = finished;
-        // What was only put off is not a decision about an attempt.
+        // A put-off job is not a decision about an attempt.
         let is_counted = slot.is_some();
-        // Only now: a slot that is free before its result is durable lets in more than can be kept.
+        // Only now: a slot that is freed before its result is durable would admit more than can be kept.
         drop(slot);
         let lease = settlement.lease;
         let decision = settlement.decision.as_str();
@@ -175,8 +174,8 @@ impl Settle {
     }
 }
 
-/// What is said instead of a result that the store refuses: otherwise the job would run again and
-/// again, and no attempt would ever count.
+/// Returns the replacement for a result that the store refuses: otherwise the job would run again and again, and no attempt would
+/// ever count.
 fn unstorable(settlement: &Settlement, error: &StoreError) -> Settlement {
     tracing::error!(job = %settlement.lease.job, %error, "the store rejected a result");
     let message = "the store rejected the result of this attempt; see the log of the node";

@@ -1,16 +1,16 @@
-//! Which shards this engine prefers.
+//! The shards that this engine prefers.
 
 use crate::shared::lock;
 use rewheel_core::{HolderId, NewJob, Shard};
 use std::sync::Mutex;
 
-/// Says on which shard a job lives. Without one it is [`Shard::of`] its tenant and shard key, where the store has room for engines on
-/// several machines; in a file or in memory a shard key then makes no difference, since more lanes cost more than one engine gains by
-/// them.
+/// Chooses the shard of a job. The default is [`Shard::of`] its tenant and shard key, if the store can be shared by engines on
+/// several machines; in a file or in memory a shard key makes no difference by default, since more lanes cost more than one
+/// engine gains by them.
 ///
-/// Each engine of a fleet takes jobs of its own shards first, others where those leave it room, and whatever is due in every
-/// eighth claim, so that nobody waits for a holder that has no time. What a handler keeps in memory for a customer is then mostly found where the next job runs. It is a preference, not a
-/// promise that two jobs of a shard run in the same place, or one after the other.
+/// Each engine of a fleet prefers jobs of its own shards, takes others if it has free capacity, and takes any due job in every
+/// eighth claim, so that no job waits for a busy owner. So data that a handler caches for a customer is mostly found where the
+/// next job runs. It is a preference, not a guarantee that two jobs of a shard run on the same engine, or one after the other.
 ///
 /// ```
 /// use rewheel_core::{NewJob, Report, Shard};
@@ -40,10 +40,10 @@ impl<F: Fn(&NewJob) -> Shard + Send + Sync> ShardRouter for F {
     }
 }
 
-/// Whose shards are whose.
+/// Which shards belong to which engine.
 pub(crate) struct Shards {
     router: Option<Box<dyn ShardRouter>>,
-    /// Whether engines on other machines may have the same store.
+    /// Whether engines on other machines may share the store.
     is_remote: bool,
     fleet: Mutex<Fleet>,
 }
@@ -51,9 +51,9 @@ pub(crate) struct Shards {
 #[derive(Default)]
 struct Fleet {
     me: Option<HolderId>,
-    /// Every engine that is alive, as far as this one has heard.
+    /// Every live engine, as far as this one knows.
     holders: Vec<HolderId>,
-    /// The shards that are others', by number.
+    /// The shards of other engines, by number.
     foreign: Vec<bool>,
 }
 
@@ -62,7 +62,7 @@ impl Shards {
         Shards { router, is_remote, fleet: Mutex::default() }
     }
 
-    /// Returns jobs with their shards; nothing where they are those that they have by themselves.
+    /// Returns jobs with their shards; `None` if all have their default shard.
     pub(crate) fn route(&self, jobs: &[NewJob]) -> Option<Vec<NewJob>> {
         let has_key = |job: &NewJob| job.shard_key.is_some();
         let route: &dyn Fn(&NewJob) -> Shard = match &self.router {
@@ -75,7 +75,7 @@ impl Shards {
         Some(routed.collect())
     }
 
-    /// Takes note of who is alive.
+    /// Sets the live engines.
     pub(crate) fn heard(&self, me: HolderId, mut holders: Vec<HolderId>) {
         if !holders.contains(&me) {
             holders.push(me);
@@ -90,7 +90,7 @@ impl Shards {
         *fleet = Fleet { me: Some(me), holders, foreign };
     }
 
-    /// Returns whether a shard is another's.
+    /// Returns whether a shard belongs to another engine.
     pub(crate) fn is_foreign(&self, shard: Shard) -> bool {
         let fleet = lock(&self.fleet);
         let foreign = fleet.foreign.get(usize::from(shard.get()));
@@ -113,7 +113,7 @@ mod tests {
         let holders: Vec<HolderId> = (0..3).map(|nth| HolderId::from_bytes([nth; 16])).collect();
         let seen = holders.iter().map(|me| {
             let shards = Shards::new(None, true);
-            // One may not have heard of itself yet.
+            // An engine may not be in its own list yet.
             shards.heard(*me, holders.iter().copied().filter(|holder| holder != me).collect());
             foreign(&shards)
         });

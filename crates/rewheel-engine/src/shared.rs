@@ -1,4 +1,4 @@
-//! What the loops of one engine share.
+//! State that the loops of one engine share.
 
 use crate::admission::{Admission, Fact, InHand, Setup, Slot, Ticket};
 use crate::calls::Calls;
@@ -26,54 +26,54 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-/// Asked for kinds that have no handler.
+/// Returns runners of kinds without a handler.
 pub(crate) type RunnerSource =
     dyn Fn(&KindName, &KindSettings) -> Option<Arc<dyn Runner>> + Send + Sync;
 
-/// One engine, seen from its loops: a handle for each part, which has one owner.
+/// One engine, as its loops see it: a handle for each part, which has one owner.
 pub(crate) struct Shared {
-    /// Answers within the statement timeout, see [`GuardedStore`](crate::guard::GuardedStore).
+    /// Returns within the statement timeout, see [`GuardedStore`](crate::guard::GuardedStore).
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: EngineSettings,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
-    /// The kinds, and what runs them.
+    /// The kinds with their runners.
     pub(crate) kinds: Kinds,
     /// Decides what may run.
     pub(crate) admission: Arc<Admission>,
-    /// Who this engine is, and which jobs it has.
+    /// This engine's lease and its jobs.
     pub(crate) leases: Leases,
-    /// How jobs come in.
+    /// Submission of jobs.
     pub(crate) intake: Intake,
-    /// Remote workers, as this engine serves them.
+    /// Remote workers that this engine serves.
     pub(crate) workers: Workers,
-    /// How the loops wake each other.
+    /// Wake-ups between the loops.
     pub(crate) signals: Signals,
-    /// Whether the loops run.
+    /// State of the loops.
     pub(crate) loops: Loops,
-    /// What people and other programs hear.
+    /// Statistics, events and notifications.
     pub(crate) reports: Reports,
 }
 
-/// How jobs come in.
+/// Submission of jobs.
 pub(crate) struct Intake {
-    /// Live jobs that tenants may have.
+    /// Caps on live jobs of tenants.
     pub(crate) caps: Caps,
-    /// Single jobs on their way in.
+    /// Single jobs that wait for a flush.
     pub(crate) gather: Gather,
     pub(crate) shards: Shards,
     id_time: IdTime,
 }
 
-/// What people and other programs hear.
+/// Statistics, events and notifications.
 pub(crate) struct Reports {
-    /// Job counts that requests share.
+    /// Job counts shared by requests.
     pub(crate) job_counts: JobCountsCache,
-    /// What was counted.
+    /// The metrics.
     pub(crate) meters: Meters,
-    /// What happened, for those who listen.
+    /// Job events for listeners.
     pub(crate) events: Arc<Log>,
-    /// Not there without notifiers.
+    /// `None` without notifiers.
     pub(crate) desk: Option<Arc<Desk>>,
 }
 
@@ -84,15 +84,15 @@ pub(crate) struct Waiting {
     pub(crate) holder: HolderId,
     /// When it may run, by the engine's own clock.
     pub(crate) due: Moment,
-    /// How long it had been due when it came here.
+    /// How long it had been due when it arrived here.
     pub(crate) overdue: Duration,
-    /// When nobody wants it any more, by the engine's own clock.
+    /// The deadline, by the engine's own clock.
     pub(crate) deadline: Option<Moment>,
-    /// The wait before it, for backoffs that build on it.
+    /// The previous delay, for backoffs that depend on it.
     pub(crate) previous: Option<Duration>,
     /// Counts it while it is due and waits for a slot.
     pub(crate) in_hand: Option<InHand>,
-    /// Whether the claim that leased it kept the limits over the fleet.
+    /// Whether the claim that leased it enforced the fleet-wide limits.
     pub(crate) is_within_fleet: bool,
 }
 
@@ -102,27 +102,27 @@ impl Waiting {
     }
 }
 
-/// What the dispatch loop is told.
+/// A message to the dispatch loop.
 pub(crate) enum Command {
     /// Jobs were leased.
     Leased(Vec<Waiting>),
     /// A job was leased by its own insert, and may run.
     Direct(Box<Waiting>, Box<Ticket>),
-    /// A person wants something of a job.
+    /// A user requested something for a job.
     Wanted(Lease, Wanted),
-    /// The holder is dead: nothing is this engine's any more.
+    /// The holder is dead: this engine has no jobs any more.
     Drop,
-    /// A slot is free, or something else changed that may let a job run.
+    /// A slot is free, or another change may let a job run.
     Place,
-    /// Give back what has not started.
+    /// Give back jobs that have not started.
     Stop,
 }
 
-/// An attempt that is over, to be settled.
+/// An attempt that has ended, to be settled.
 pub(crate) struct Finished {
     pub(crate) waiting: Waiting,
     pub(crate) settlement: rewheel_core::store::Settlement,
-    /// None where nothing was started.
+    /// `None` if nothing was started.
     pub(crate) slot: Option<Slot>,
 }
 
@@ -189,12 +189,12 @@ impl Shared {
         JobId::new(self.intake.id_time.now(), &self.random)
     }
 
-    /// Returns the time as this node has it, to be told and never to be compared.
+    /// Returns this node's time, for information only; never compare it.
     pub(crate) fn node_time(&self) -> Timestamp {
         self.intake.id_time.now()
     }
 
-    /// Makes the id of a holder, fresh at each life.
+    /// Creates a new holder id.
     pub(crate) fn new_holder_id(&self) -> HolderId {
         HolderId::new(self.intake.id_time.now(), &self.random)
     }
@@ -208,7 +208,7 @@ impl Shared {
         self.admission.apply(Fact::Holder(holder));
     }
 
-    /// How long ended jobs and their keys are kept, where the kind does not say.
+    /// Returns the default retention of ended jobs and their keys.
     pub(crate) fn keep_ended(&self) -> Keep {
         Keep { job: self.settings.keep_ended, key: self.settings.keep_keys }
     }
@@ -218,11 +218,11 @@ impl Shared {
     }
 
     pub(crate) fn is_doubtful(&self) -> bool {
-        // An engine that failed starts nothing more, whatever its lease says.
+        // An engine that failed starts nothing more, even if its lease is valid.
         self.leases.are_doubtful() || self.loops.failure().is_some()
     }
 
-    /// Translates what a store says is left until an instant of its clock.
+    /// Converts the times left by the store's clock into moments of the engine's clock.
     pub(crate) fn waiting(
         &self,
         job: Job,
@@ -248,20 +248,20 @@ impl Shared {
         }
     }
 
-    /// Returns when so much time has certainly passed. The store counts whole milliseconds, and an
-    /// instant of it may be at the end of one: without that one a job could run early.
+    /// Returns when this time has certainly passed. The store counts whole milliseconds, and its
+    /// time may be at the end of one: without one more millisecond a job could run early.
     pub(crate) fn moment_in(&self, due_in: Duration) -> Moment {
         let now = self.clock.now();
         if due_in.is_zero() { now } else { now.plus(due_in + Duration::from_millis(1)) }
     }
 
-    /// Returns what is left until an instant of the store's clock, as it was said to be `now`.
+    /// Returns the time left until `until`, where the store's clock shows `now`.
     pub(crate) fn left(until: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
         until.map(|until| until.since(now))
     }
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic happens under these locks.
+    // No code under these locks can panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

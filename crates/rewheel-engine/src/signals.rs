@@ -1,4 +1,4 @@
-//! How the loops of one engine tell each other that there is something to do.
+//! Wake-up signals between the loops of one engine.
 
 use crate::shared::{Command, Finished};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use tokio::sync::{Notify, mpsc};
 pub(crate) struct Signals {
     pub(crate) to_dispatch: mpsc::UnboundedSender<Command>,
     pub(crate) to_settle: mpsc::UnboundedSender<Finished>,
-    /// Wakes the claim loop: there is room, or there may be work.
+    /// Wakes the claim loop: there is free capacity, or there may be due jobs.
     pub(crate) look: Notify,
-    /// Wakes the takeover: a holder died.
+    /// Wakes the takeover loop: a holder died.
     pub(crate) sweep: Notify,
     /// Jobs that are due and wait for a slot.
     pub(crate) ready: AtomicUsize,
@@ -38,12 +38,12 @@ impl Signals {
         }
     }
 
-    /// Returns how many jobs wait here for their time or for a slot.
+    /// Returns the number of jobs that wait here to become due or for a slot.
     pub(crate) fn waiting_count(&self) -> usize {
         self.ready.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Shows that the dispatch loop goes on.
+    /// Shows that the dispatch loop makes progress.
     pub(crate) fn tick(&self) {
         self.ticks.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Takes jobs in: one typed job at a time, or batches of any.
+//! Submits jobs: one typed job, or a batch.
 
 use crate::admission::Ticket;
 use crate::engine::Engine;
@@ -18,38 +18,38 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A job was not taken in.
+/// Error: a job was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// A field of it breaks the rules.
+    /// A field is invalid.
     #[error("{field} {why}")]
     Field {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// The rule.
+        /// The reason.
         why: String,
     },
-    /// The store refuses it.
+    /// The store refuses the job.
     #[error("refused: {0}")]
     Refused(#[from] Refusal),
-    /// The store cannot say; nothing was promised. Submit again with the same key.
+    /// The store failed; it is not certain that the job is stored. Submit again with the same key.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine shuts down.
+    /// The engine is shutting down.
     #[error("the engine is shutting down")]
     Stopping,
 }
 
-/// A job that is durable.
+/// Receipt of a durable job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Its id; that of the earlier one if it is a duplicate.
+    /// Its id; the id of the existing job if it is a duplicate.
     pub id: JobId,
-    /// Whether its key was known: nothing was stored.
+    /// Whether the key existed already: nothing was stored.
     pub duplicate: bool,
 }
 
-/// A job on its way in. Await it.
+/// A job to submit. Await it.
 #[must_use = "a submit does nothing unless you await it"]
 #[derive(Debug)]
 pub struct Submit<'a> {
@@ -68,7 +68,7 @@ impl<'a> Submit<'a> {
         Submit { engine, job: new_job(engine, kind, payload) }
     }
 
-    /// Makes submitting it again harmless: for this tenant and kind, only one job has this key.
+    /// Sets the deduplication key: only one job per tenant and kind has this key, so submitting it again has no effect.
     pub fn key(self, key: &str) -> Submit<'a> {
         self.with(|job| {
             job.key = Some(Key::parse(key).map_err(|why| name("key", why))?);
@@ -76,7 +76,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says on whose behalf it runs.
+    /// Sets the tenant.
     pub fn tenant(self, tenant: &str) -> Submit<'a> {
         self.with(|job| {
             job.tenant = Some(Tenant::parse(tenant).map_err(|why| name("tenant", why))?);
@@ -84,7 +84,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Keeps it with others of the same shard key.
+    /// Sets the shard key: jobs with the same key share a shard.
     pub fn shard_key(self, key: &str) -> Submit<'a> {
         self.with(|job| {
             job.shard_key = Some(ShardKey::parse(key).map_err(|why| name("shard_key", why))?);
@@ -92,7 +92,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says how urgent it is: 9 runs first, 5 unless set.
+    /// Sets the priority: 9 runs first, the default is 5.
     pub fn priority(self, priority: u8) -> Submit<'a> {
         self.with(|job| {
             let wrong = |why: PriorityError| field("priority", why.to_string());
@@ -101,7 +101,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Lets it wait first.
+    /// Delays the first attempt.
     pub fn delay(self, delay: Duration) -> Submit<'a> {
         self.with(|job| {
             job.due = When::In(delay.min(Limits::DURATION_MAX));
@@ -109,7 +109,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says when nobody will want it any more.
+    /// Gives up after this time.
     pub fn deadline_in(self, left: Duration) -> Submit<'a> {
         self.with(|job| {
             job.deadline = Some(When::In(left.min(Limits::DURATION_MAX)));
@@ -117,7 +117,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says how many attempts it gets.
+    /// Sets the maximum number of attempts.
     pub fn attempts_max(self, attempts_max: u32) -> Submit<'a> {
         self.with(|job| {
             if attempts_max == 0 {
@@ -128,7 +128,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says how long one attempt may take.
+    /// Sets the timeout of one attempt.
     pub fn attempt_timeout(self, timeout: Duration) -> Submit<'a> {
         self.with(|job| {
             if timeout.is_zero() {
@@ -139,7 +139,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says how long to wait between attempts.
+    /// Sets the delays between attempts.
     pub fn backoff(self, backoff: Backoff) -> Submit<'a> {
         self.with(|job| {
             job.backoff = Some(backoff);
@@ -147,8 +147,8 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Says which span it comes from, as W3C Trace Context writes it: attempts link to it, and callees hear of it.
-    /// Where `tracing` spans go to OpenTelemetry, the current one is taken without this.
+    /// Sets the parent span in W3C Trace Context format: attempts link to it, and callees receive it. If `tracing` spans are
+    /// exported to OpenTelemetry, the current span is used by default.
     pub fn traceparent(self, traceparent: &str) -> Submit<'a> {
         self.with(|job| {
             if !trace::is_traceparent(traceparent) {
@@ -159,8 +159,7 @@ impl<'a> Submit<'a> {
         })
     }
 
-    /// Returns the job instead of storing it: for a transaction of one's own, such as that of the PostgreSQL store's
-    /// `insert_in`.
+    /// Returns the job instead of storing it, for your own transaction, such as that of the PostgreSQL store's `insert_in`.
     ///
     /// ```
     /// # use rewheel_engine::{Engine, JobKind};
@@ -178,7 +177,7 @@ impl<'a> Submit<'a> {
     /// ```
     ///
     /// # Errors
-    /// Says which of its settings cannot be.
+    /// Fails with the invalid field.
     pub fn into_job(self) -> Result<NewJob, SubmitError> {
         let job = self.job?;
         let routed = self.engine.shared().intake.shards.route(std::slice::from_ref(&job));
@@ -235,7 +234,7 @@ impl<T: JobKind + Sync> Spill<T> for Engine {
     }
 }
 
-/// A job with the key that the call itself used.
+/// Spills a job, with the key that the call itself used.
 impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
     type Receipt = Receipt;
     type Error = SubmitError;
@@ -261,7 +260,7 @@ fn name(of: &'static str, why: NameError) -> SubmitError {
     field(of, why.to_string())
 }
 
-/// Inserts jobs, the only one directly into a free slot if there is one.
+/// Inserts jobs; a single job goes directly into a free slot if there is one.
 pub(crate) async fn insert(
     shared: &Arc<Shared>,
     insert: &Insert<'_>,
@@ -289,7 +288,7 @@ pub(crate) async fn insert(
                 shared.leases.hold(waiting.lease());
                 let _ = shared.signals.to_dispatch.send(Command::Direct(Box::new(waiting), ticket));
             }
-            // A duplicate, or one behind others: it starts nothing here.
+            // A duplicate, or a job behind others: it starts nothing here.
             None => {
                 ticket.unused();
                 let _ = shared.signals.to_dispatch.send(Command::Place);
@@ -302,13 +301,13 @@ pub(crate) async fn insert(
     Ok(answers)
 }
 
-/// Counts what became of jobs. Most of a batch are of the kind of the one before.
+/// Counts the results of jobs. Most jobs of a batch have the same kind as the previous one.
 pub(crate) fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
     let mut last: Option<(&KindName, Option<Arc<KindEntry>>)> = None;
     for (job, answer) in jobs.iter().zip(answers) {
         let kind = match last.take() {
             Some((name, kind)) if *name == job.kind => kind,
-            // Not of those that do not exist: anybody could make up any number of them.
+            // Not for kinds that do not exist: callers could make up any number of them.
             Some(_) | None => shared.kind(&job.kind),
         };
         kind.iter().for_each(|kind| kind.meters.submitted(job.id, answer));
@@ -316,9 +315,9 @@ pub(crate) fn count(shared: &Shared, jobs: &[NewJob], answers: &[Inserted]) {
     }
 }
 
-/// Returns the job if it was leased by its own insert, and the store's time then. One that is known already when it is sent
-/// again may have been leased by the insert whose answer was lost, or by a claim since: that is for the search for lost
-/// leases to tell, which has begun by now.
+/// Returns the job if it was leased by its own insert, and the store's time then. A duplicate that is sent again may have been
+/// leased by the insert whose response was lost, or by a later claim: the search for lost leases, which has started by now,
+/// decides that.
 fn leased_to(direct: Direct, new: &NewJob, answer: &Inserted) -> Option<(Job, Timestamp)> {
     match answer {
         Inserted::Created { due, leased: Some(fence) } => {
@@ -331,14 +330,14 @@ fn leased_to(direct: Direct, new: &NewJob, answer: &Inserted) -> Option<(Job, Ti
     }
 }
 
-/// Whether nothing is asked but that the jobs are stored.
+/// Returns whether the insert has no options.
 fn is_simple(insert: &Insert<'_>) -> bool {
     insert.sent == Sent::First
         && insert.if_refused == IfRefused::StoreOthers
         && insert.direct.is_none()
 }
 
-/// Finds a slot for a job that could run at once.
+/// Takes a slot for a job that could run at once.
 fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)> {
     let [job] = insert.jobs else { return None };
     let is_now = job.due == When::In(Duration::ZERO);
@@ -355,7 +354,7 @@ fn direct(shared: &Shared, insert: &Insert<'_>) -> Option<(Direct, Box<Ticket>)>
     Some((direct, Box::new(ticket)))
 }
 
-/// The job as the store has it now, without asking for it.
+/// Builds the job as it is stored now, without reading it.
 pub(crate) fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fence) -> Job {
     let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
     let overdue = due.plus(timeout).plus(direct.grace);
@@ -363,12 +362,12 @@ pub(crate) fn leased_job(job: &NewJob, direct: Direct, due: Timestamp, fence: Fe
     Job { due, status, fence, ..job.to_job(due) }
 }
 
-/// Where the time in an id comes from. It only orders ids; nothing is decided by it.
+/// The source of the time in an id. It only orders ids; nothing depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdTime {
-    /// This machine's clock: ids of a later moment sort later, which keeps indexes compact.
+    /// This machine's clock: later ids sort later, which keeps indexes compact.
     Machine,
-    /// Nowhere: the same chance makes the same ids.
+    /// None: the same random numbers give the same ids.
     None,
 }
 

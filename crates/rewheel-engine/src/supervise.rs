@@ -1,8 +1,8 @@
-//! Watches the loops of an engine: one that panics or ends by itself is restarted, or stops the engine.
+//! Supervises the loops of an engine: restarts a loop that panics or ends, or stops the engine.
 //!
-//! A loop that owns nothing but handles is restarted. A loop that owns a queue of jobs or results cannot be: the engine then
-//! stops renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps the lease of jobs
-//! that it can no longer run.
+//! A loop that owns only handles is restarted. A loop that owns a queue of jobs or results cannot be: the engine then stops
+//! renewing its lease, gives back its jobs, deregisters, and reports that it failed. So no node keeps the lease of jobs that it
+//! can no longer run.
 
 use crate::housekeeping;
 use crate::shared::Shared;
@@ -15,19 +15,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a loop waits before it is started again: whatever made it panic may pass.
+/// How long to wait before a loop is restarted: the cause of the panic may be temporary.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
 
-/// Restarts of one loop within [`RESTARTS_WITHIN`] before the engine is taken to be broken.
+/// Maximum restarts of one loop within [`RESTARTS_WITHIN`] before the engine fails.
 const RESTARTS_MAX: usize = 5;
 
 /// How long a failed engine tries to give back its jobs and to deregister.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
 
-/// Restarts are counted for so long.
+/// The period in which restarts are counted.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(600);
 
-/// Loops that are restarted: each has its counter from the start, so that a first restart is seen as one.
+/// Loops that are restarted: each has a counter from the start, so that monitoring sees the first restart.
 const RESTARTED: [&str; 7] =
     ["claim", "heartbeat", "housekeeping", "parking", "retention", "sampling", "takeover"];
 
@@ -41,7 +41,7 @@ pub struct EngineFailure {
     pub why: String,
 }
 
-/// What is known of the loops of one engine.
+/// State of the loops of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct Loops {
     failure: OnceLock<EngineFailure>,
@@ -61,7 +61,7 @@ impl Loops {
         self.failure.get().cloned().unwrap_or_else(unknown)
     }
 
-    /// How often each loop was restarted.
+    /// Returns how often each loop was restarted.
     pub(crate) fn restarts(&self) -> BTreeMap<&'static str, u64> {
         let mut all: BTreeMap<_, _> = RESTARTED.map(|name| (name, 0)).into();
         all.extend(self.restarts.lock().unwrap_or_else(PoisonError::into_inner).iter());
@@ -74,10 +74,10 @@ impl Loops {
     }
 }
 
-/// A loop about to be started.
+/// A loop to start.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs a loop that can be made again, and restarts it when it ends by itself.
+/// Runs a loop that can be created again, and restarts it when it ends by itself.
 pub(crate) async fn restarting(
     shared: Arc<Shared>,
     stop: CancelToken,
@@ -86,7 +86,7 @@ pub(crate) async fn restarting(
 ) {
     let mut restarts: Vec<Moment> = Vec::new();
     loop {
-        // Also what makes the loop may panic.
+        // The code that creates the loop may panic too.
         let (its, until) = (Arc::clone(&shared), stop.clone());
         let made = catch_unwind(AssertUnwindSafe(|| make(its, until)));
         let ended = match made {
@@ -109,13 +109,13 @@ pub(crate) async fn restarting(
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            // A lease is not renewed meanwhile.
+            // Short, because a lease is not renewed meanwhile.
             () = shared.clock.sleep(RESTART_AFTER.min(shared.settings.lease_ttl / 10)) => {}
         }
     }
 }
 
-/// Runs a loop that cannot be made again. When it ends by itself, the engine fails.
+/// Runs a loop that cannot be created again. When it ends by itself, the engine fails.
 pub(crate) async fn essential(
     shared: Arc<Shared>,
     stop: CancelToken,
@@ -130,7 +130,7 @@ pub(crate) async fn essential(
     fail(&shared, name, why).await;
 }
 
-/// Stops an engine that cannot go on: starts nothing new, gives back what it has, and deregisters.
+/// Stops an engine that cannot continue: starts nothing new, gives back its jobs, and deregisters.
 async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
     let failure = EngineFailure { name, why };
     if shared.loops.failure.set(failure.clone()).is_err() {
@@ -142,7 +142,7 @@ async fn fail(shared: &Arc<Shared>, name: &'static str, why: String) {
         "engine stopped because one of its loops failed",
         &failure,
     );
-    // Whatever happens below, the failure is reported.
+    // The failure is reported in any case.
     let _reported = Reported(Arc::clone(shared));
     shared.leases.cancel_all();
     let (leaving, clock) = (Arc::clone(shared), shared.clock.clone());
@@ -170,7 +170,7 @@ async fn leave(shared: &Shared) {
     }
 }
 
-/// Tells those who wait for a failure, at the latest when it is dropped.
+/// Wakes the tasks that wait for a failure, at the latest when it is dropped.
 struct Reported(Arc<Shared>);
 
 impl Drop for Reported {
@@ -179,7 +179,7 @@ impl Drop for Reported {
     }
 }
 
-/// A future whose panic is its result.
+/// A future that returns its panic as the result.
 struct Caught(Work);
 
 impl Future for Caught {
@@ -194,14 +194,14 @@ impl Future for Caught {
     }
 }
 
-/// Returns what a panic said.
+/// Returns the message of a panic.
 pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").to_owned()
 }
 
-/// Passes on the panic of a task, so that the loop that started the task fails with it.
+/// Propagates the panic of a task, so that the loop that started the task fails too.
 pub(crate) fn pass_on<T>(joined: Result<T, tokio::task::JoinError>) -> Option<T> {
     match joined {
         Ok(value) => Some(value),

@@ -1,4 +1,4 @@
-//! The loop that frees the jobs of dead holders. It does nothing else, so that nothing can delay a takeover.
+//! The takeover loop: frees the jobs of dead holders, and does nothing else that could delay this.
 
 mod watch;
 
@@ -49,7 +49,7 @@ impl Takeover {
         self.is_failing = swept.is_err();
     }
 
-    /// Frees what dead holders had, and what is overdue.
+    /// Frees the jobs of dead holders, and overdue jobs.
     async fn sweep(&mut self) -> Result<(), StoreError> {
         let watched = self.watch().await?;
         let shared = &self.shared;
@@ -66,7 +66,7 @@ impl Takeover {
 }
 
 impl Takeover {
-    /// Finds out how far the store's clock can be trusted.
+    /// Returns how long the store's clock can be trusted.
     async fn watch(&mut self) -> Result<Watched, StoreError> {
         let asked = self.shared.clock.now();
         let says = self.shared.store.now().await?;

@@ -1,4 +1,4 @@
-//! What an operator may set for a tenant.
+//! Settings of a tenant.
 
 use crate::rate::Rate;
 use crate::settings::{PLACES_MAX, SettingError};
@@ -6,8 +6,8 @@ use rewheel_core::{NameError, Tenant};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The settings of one tenant. They hold for its jobs of all kinds; every engine of a fleet is
-/// given the same.
+/// Settings of one tenant. They apply to its jobs of all kinds; configure the same on every engine
+/// of a fleet.
 ///
 /// ```
 /// use rewheel_engine::TenantSettings;
@@ -21,22 +21,21 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantSettings {
-    /// How many live jobs it may have in the whole fleet; any number if not set. What is submitted
-    /// beyond them is refused. Live is what is scheduled, leased or paused.
+    /// Maximum number of live jobs in the whole fleet (default: no limit). Further submits are
+    /// refused. Live jobs are scheduled, leased or paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs_max: Option<u64>,
-    /// How many attempts of it start in a time, in the whole fleet: each living holder has the same
-    /// share.
+    /// Maximum rate of attempts in the whole fleet: each live engine has the same share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How many attempts of it run at the same time in one engine; as many as fit if not set.
+    /// Maximum number of concurrent attempts in one engine (default: no own limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_max: Option<usize>,
-    /// How many jobs of it run at the same time in the whole fleet; any number if not set.
+    /// Maximum number of concurrent jobs in the whole fleet (default: no limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet_concurrency_max: Option<u32>,
-    /// How much it is given beside others that have as urgent jobs due: twice as much as one with
-    /// half its weight. 1 unless set, up to 100.
+    /// Its share beside other tenants with due jobs of the same priority: twice as much as a tenant
+    /// with half its weight. The default is 1, the maximum 100.
     pub weight: u32,
 }
 
@@ -53,16 +52,16 @@ impl Default for TenantSettings {
 }
 
 impl TenantSettings {
-    /// The name under which those of every tenant that is not named are set.
+    /// The name for the settings of every tenant that is not named.
     pub const OTHERS: &'static str = "*";
 
-    /// More would leave nothing to somebody with a weight of 1.
+    /// A larger weight would leave almost nothing to a tenant with weight 1.
     const WEIGHT_MAX: u32 = 100;
 
-    /// Says what makes no sense, with the name of the setting.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first setting that cannot work.
+    /// Fails with the first invalid setting.
     ///
     /// ```
     /// use rewheel_engine::TenantSettings;
@@ -112,7 +111,7 @@ impl TenantBook {
         self.named.get(tenant).unwrap_or(&self.others)
     }
 
-    /// Returns whether any of them is something else than the default.
+    /// Returns whether any tenant's settings meet the condition.
     pub(crate) fn says(&self, what: impl Fn(&TenantSettings) -> bool) -> bool {
         what(&self.others) || self.named.values().any(what)
     }

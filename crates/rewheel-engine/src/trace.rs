@@ -1,8 +1,8 @@
-//! Spans of what an engine does, for `tracing`.
+//! `tracing` spans of an engine.
 //!
-//! All have the target [`TARGET`] and the level debug: a log does not show them unless it is asked to, and without a subscriber that
-//! wants them they cost next to nothing. With the feature `otel` and the layer of `tracing-opentelemetry`, the span that submits a
-//! job is kept with it, and each attempt links to it.
+//! All spans have the target [`TARGET`] and the level debug: a log does not show them by default, and without a subscriber for
+//! them they cost almost nothing. With the feature `otel` and the layer of `tracing-opentelemetry`, the span that submits a job
+//! is stored with it, and each attempt links to it.
 
 use rewheel::Category;
 use rewheel_core::store::Settlement;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use tracing::field::Empty;
 use tracing::{Level, Span, debug_span};
 
-/// What a filter names to have the spans of Rewheel, or not.
+/// The target of Rewheel's spans, for filters.
 pub const TARGET: &str = "rewheel::trace";
 
 /// Returns whether a text is a `traceparent` by the rules of W3C Trace Context.
@@ -26,7 +26,7 @@ pub fn is_traceparent(text: &str) -> bool {
     parts(text).is_some()
 }
 
-/// Returns trace, span and flags as they are written.
+/// Returns trace, span and flags as text.
 fn parts(text: &str) -> Option<[&str; 3]> {
     let mut parts = text.split('-');
     let [version, trace, span, flags] =
@@ -34,7 +34,7 @@ fn parts(text: &str) -> Option<[&str; 3]> {
     let is_hex = |part: &str, length: usize| {
         part.len() == length && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
-    // A later version may say more behind the flags; this one may not.
+    // A later version may have more fields after the flags; this one may not.
     let is_version =
         is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
     let is_set = |part: &str| part.bytes().any(|b| b != b'0');
@@ -42,14 +42,14 @@ fn parts(text: &str) -> Option<[&str; 3]> {
     (is_version && is_whole && is_set(trace) && is_set(span)).then_some([trace, span, flags])
 }
 
-/// Says whether a trace begins here; for an attempt with whether the submit was kept that it would link to.
+/// Decides whether a trace begins here; for an attempt it receives whether the submit that it would link to was sampled.
 type Gate = dyn Fn(Option<bool>) -> bool + Send + Sync;
 
 static GATE: OnceLock<Box<Gate>> = OnceLock::new();
 
-/// Has `gate` decide whether a trace begins here, for the whole process: for an attempt it is told whether the submit was kept
-/// that it links to, where there is one. Where it says no, not even a span is made, which costs less than one that a
-/// sampler drops. Returns whether it is the first to decide.
+/// Sets `gate` to decide whether a trace begins here, for the whole process: for an attempt it receives whether the submit that
+/// it links to was sampled, if there is one. If it returns false, no span is created, which costs less than a span that a sampler
+/// drops. Returns whether this is the first gate.
 ///
 /// ```
 /// assert!(rewheel_engine::trace::begin_only_if(|linked| linked != Some(false)));
@@ -63,13 +63,13 @@ fn begins(linked: Option<&str>) -> bool {
     gate(linked.map(is_kept))
 }
 
-/// Whether whoever sent a traceparent keeps the trace.
+/// Returns whether the sender of a traceparent samples the trace.
 fn is_kept(traceparent: &str) -> bool {
     let flags = parts(traceparent).and_then(|[_, _, flags]| u8::from_str_radix(flags, 16).ok());
     flags.is_some_and(|flags| flags & 1 == 1)
 }
 
-/// Returns what tells another process of a span; nothing where nobody follows spans across processes.
+/// Returns the `traceparent` of a span for another process; `None` if spans are not propagated across processes.
 ///
 /// ```
 /// let span = tracing::Span::current();
@@ -82,14 +82,14 @@ pub fn traceparent(span: &Span) -> Option<String> {
     across::traceparent(span)
 }
 
-/// Begins the submit of some jobs: below the span that they bring along, else below the current one.
+/// Begins the span of a submit: a child of the span that the jobs carry, otherwise of the current one.
 pub(crate) fn submit(jobs: &[NewJob]) -> Span {
     let [first, ..] = jobs else { return Span::none() };
     if !tracing::enabled!(target: TARGET, Level::DEBUG) {
         return Span::none();
     }
     let is_wanted = match &first.traceparent {
-        // Whoever began the trace has decided.
+        // The process that began the trace has decided.
         Some(parent) if GATE.get().is_some() => is_kept(parent),
         Some(_) => true,
         None if Span::current().is_none() => begins(None),
@@ -130,12 +130,13 @@ pub(crate) fn submit(jobs: &[NewJob]) -> Span {
     span
 }
 
-/// Returns the jobs as they are to be stored: each with the span that submits it.
+/// Returns the jobs to store: each with the span that submits it.
 pub(crate) fn submitted_by(span: &Span, jobs: &[NewJob]) -> Option<Vec<NewJob>> {
     Some(below(&traceparent(span)?, jobs))
 }
 
-/// Puts jobs below the span of their batch, which continues the trace of the first: those of other traces stay where they are.
+/// Makes jobs children of the span of their batch, which continues the trace of the first job: jobs of other traces stay
+/// unchanged.
 fn below(traceparent: &str, jobs: &[NewJob]) -> Vec<NewJob> {
     let mut below = jobs.to_vec();
     let trace = jobs.first().and_then(|first| first.traceparent.clone());
@@ -151,7 +152,7 @@ pub(crate) fn submit_failed(span: &Span) {
     span.record("error.type", "store");
 }
 
-/// Begins an attempt: a trace of its own, since the submit may be long ago, with a link to it.
+/// Begins the span of an attempt: a separate trace, since the submit may be long ago, with a link to it.
 pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
     let is_asked_for = tracing::enabled!(target: TARGET, Level::DEBUG);
     if !is_asked_for || !begins(job.traceparent.as_deref()) {
@@ -204,14 +205,14 @@ pub(crate) fn attempt(job: &Job, attempts_max: u32) -> Span {
     span
 }
 
-/// Records an attempt that a worker made elsewhere, when it is settled: how long it took is what the worker says.
+/// Records an attempt that a worker made elsewhere, when it is settled, with the duration that the worker reports.
 pub(crate) fn settled(job: &Job, attempts_max: u32, settlement: &Settlement) {
     let span = attempt(job, attempts_max);
     span.record("rewheel.duration_ms", number(settlement.ran.duration.as_millis()));
     decided(&span, &settlement.decision, settlement.failure.as_ref());
 }
 
-/// Ends an attempt by what was decided about it.
+/// Ends the span of an attempt with its decision.
 pub(crate) fn decided(span: &Span, decision: &Decision, failure: Option<&Failure>) {
     if span.is_disabled() || across::is_dropped(span) {
         return;
@@ -231,12 +232,12 @@ pub(crate) fn decided(span: &Span, decision: &Decision, failure: Option<&Failure
     }
 }
 
-/// The numbers of OpenTelemetry have a sign; one without would be sent as a text.
+/// OpenTelemetry numbers are signed; an unsigned one would be sent as text.
 fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-/// What only OpenTelemetry can do with a span.
+/// Functions of spans that only OpenTelemetry has.
 #[cfg(feature = "otel")]
 mod across {
     use super::{Span, parts};
@@ -262,7 +263,7 @@ mod across {
         context.is_valid().then_some(text)
     }
 
-    /// Whether a sampler decided that nobody sees it: most of the cost of a span is what is said of it.
+    /// Returns whether a sampler dropped the span: most of the cost of a span is its attributes.
     pub(super) fn is_dropped(span: &Span) -> bool {
         let context = span.context();
         let span = context.span();

@@ -1,8 +1,7 @@
-//! A hierarchical timing wheel, in which jobs wait for their millisecond.
+//! Hierarchical timing wheel that holds jobs until they are due.
 //!
-//! A [`Wheel`] holds values until a time that each of them was given. It has no clock: time is an
-//! argument, so the owner decides what a [`Tick`] means, sleeps until [`Wheel::next_expiry`], takes
-//! what is due with [`Wheel::expire`].
+//! A [`Wheel`] holds values until the time given for each. It has no clock: time is an argument, so the owner decides what a
+//! [`Tick`] means, sleeps until [`Wheel::next_expiry`], and takes due values with [`Wheel::expire`].
 //!
 //! ```
 //! use rewheel_engine::wheel::{Tick, Wheel};
@@ -21,8 +20,8 @@
 //!
 //! # How it works
 //!
-//! A tick is eight bytes, and each byte has a level of 256 slots. A timer waits in the level of the
-//! first byte in which its tick differs from the wheel's, in the slot that this byte names:
+//! A tick is eight bytes, and each byte has a level of 256 slots. A timer waits in the level of the first byte in which its tick
+//! differs from the wheel's, in the slot with the number of this byte:
 //!
 //! | level | a slot spans | the level spans |
 //! | --- | --- | --- |
@@ -33,14 +32,12 @@
 //! | 4 | 50 days | 35 years |
 //! | 5 to 7 | 35 years and more | all that 64 bits can say |
 //!
-//! When the wheel reaches the start of a slot, the timers in it agree with the wheel in one more
-//! byte: they move to lower levels, until at level 0 they are due. So a timer moves at most seven
-//! times, most that wait for less than a minute once. One bit per slot says where anything waits, so
-//! a year in which nothing happens is passed in one step.
+//! When the wheel reaches the start of a slot, the timers in it agree with the wheel in one more byte: they move to lower levels,
+//! until they are due at level 0. So a timer moves at most seven times; most timers of less than a minute move once. One bit per
+//! slot marks occupied slots, so a year without timers is passed in one step.
 //!
-//! Timers live in a slab; a slot lists their indexes, many to a cache line. What a modern machine
-//! waits for is memory: those indexes can be fetched side by side, where a linked list would fetch
-//! one timer to learn where the next is.
+//! Timers are stored in a slab; a slot lists their indexes, many per cache line. Memory access dominates the cost: these indexes
+//! can be fetched in parallel, while a linked list must load one timer to find the next.
 
 mod tick;
 mod level;
@@ -59,23 +56,22 @@ use self::level::Slot;
 use self::list::Lists;
 use self::slab::{Slab, Waiting};
 
-/// Holds values until their time has come.
+/// Holds values until they are due.
 ///
-/// All methods take constant time; [`expire`](Wheel::expire) does so for each timer that it moves or
-/// returns. All memory is allocated when the wheel is made: no timer waits while a million others are
-/// copied to a larger place.
+/// All methods take constant time; [`expire`](Wheel::expire) does so for each timer that it moves or returns. All memory is
+/// allocated when the wheel is created: no timer waits while a million others are copied into a larger allocation.
 pub struct Wheel<T> {
-    /// All that is due before this tick has expired.
+    /// Everything that is due before this tick has expired.
     now: Tick,
     lists: Lists,
     timers: Slab<T>,
     timers_max: u32,
 }
 
-/// Names a timer of one wheel, for [`Wheel::cancel`].
+/// Identifies a timer of one wheel, for [`Wheel::cancel`].
 ///
-/// A timer that has fired or was cancelled leaves its name void; the name is not given to another
-/// one until its place in the wheel was used four billion times.
+/// The handle of a timer that has fired or was cancelled is invalid; it is not reused until its entry in the wheel was used four
+/// billion times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timer {
     index: u32,
@@ -83,15 +79,15 @@ pub struct Timer {
 }
 
 impl<T> Wheel<T> {
-    /// The most timers that a wheel can be made for. They take more than 6 GB, yet their indexes and
-    /// places stay far below what 32 bits can say.
+    /// The maximum number of timers of a wheel. They take more than 6 GB, yet their indexes and positions stay far below the
+    /// range of 32 bits.
     pub const TIMERS_MAX: u32 = 1 << 28;
 
-    /// Makes a wheel for so many timers, at tick zero. That takes 20 bytes a timer, an `Option` of
-    /// its value, half a megabyte beside. Most systems provide memory only once it is used.
+    /// Creates a wheel for this many timers, at tick zero. It takes 20 bytes per timer, an `Option` of its value, and half a
+    /// megabyte in addition. Most systems provide memory only once it is used.
     ///
     /// # Panics
-    /// Panics if it is more than [`Wheel::TIMERS_MAX`].
+    /// Panics if the number is more than [`Wheel::TIMERS_MAX`].
     pub fn new(timers_max: u32) -> Wheel<T> {
         assert!(timers_max <= Wheel::<T>::TIMERS_MAX, "a wheel has at most 2^28 timers");
         Wheel {
@@ -102,11 +98,11 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Lets a value wait until `at`. If that has passed, the next [`expire`](Wheel::expire) returns
-    /// it, as if it were due now.
+    /// Adds a value that is due at `at`. If that has passed, the next [`expire`](Wheel::expire) returns it, as if it were due
+    /// now.
     ///
     /// # Errors
-    /// Gives the value back if the wheel is full.
+    /// Returns the value if the wheel is full.
     pub fn insert(&mut self, at: Tick, value: T) -> Result<Timer, Full<T>> {
         if self.timers.len() >= self.timers_max {
             return Err(Full { value, timers_max: self.timers_max });
@@ -118,9 +114,9 @@ impl<T> Wheel<T> {
         Ok(Timer { index, generation })
     }
 
-    /// Takes a value out before its time. Returns `None` if the timer has fired or was cancelled.
+    /// Removes a value before it is due. Returns `None` if the timer has fired or was cancelled.
     ///
-    /// A timer of another wheel is not recognised as such.
+    /// A timer of another wheel is not recognized as such.
     pub fn cancel(&mut self, timer: Timer) -> Option<T> {
         let Timer { index, generation } = timer;
         let Waiting { at, place, value } = self.timers.remove_if(index, generation)?;
@@ -130,13 +126,13 @@ impl<T> Wheel<T> {
         Some(value)
     }
 
-    /// Returns what is due at `now`, ordered by tick; the order within one tick is unspecified.
+    /// Returns the values that are due at `now`, ordered by tick; the order within one tick is unspecified.
     ///
-    /// The iterator is lazy: what it was not asked for stays in the wheel and comes next time. That
-    /// is how to take no more than can be served. What is inserted while a value is handled is not
-    /// part of this run, however soon it is due: it waits for the next call.
+    /// The iterator is lazy: values that are not taken stay in the wheel and come next time. So a caller can take only what it
+    /// can handle. Values inserted while another value is handled are not part of this run, however soon they are due: they wait
+    /// for the next call.
     ///
-    /// Time does not go back: an earlier `now` than before counts as the one before.
+    /// Time does not go back: an earlier `now` counts as the previous one.
     ///
     /// ```
     /// use rewheel_engine::wheel::{Tick, Wheel};
@@ -155,12 +151,12 @@ impl<T> Wheel<T> {
         Expire { until: now.max(self.now), wheel: self }
     }
 
-    /// Returns a tick that is not after the next timer's; `None` if nothing waits.
+    /// Returns a tick that is not after the next timer's; `None` if the wheel is empty.
     ///
-    /// It is exact for a timer that shares all but the last byte of its tick with the time of the
-    /// wheel, hence for the last 256 ms at the most. Otherwise it is when the timer moves to a lower
-    /// level. Who sleeps until then, and calls [`expire`](Wheel::expire), wakes at most seven times
-    /// without a value, whatever the delay. It is never before the time of the wheel.
+    /// It is exact for a timer that shares all but the last byte of its tick with the time of the wheel, so for at most the last
+    /// 256 ms. Otherwise it is the time when the timer moves to a lower level. A caller that sleeps until then, and calls
+    /// [`expire`](Wheel::expire), wakes at most seven times without a value, for any delay. It is never before the time of the
+    /// wheel.
     ///
     /// ```
     /// use rewheel_engine::wheel::{Tick, Wheel};
@@ -177,17 +173,17 @@ impl<T> Wheel<T> {
         self.lists.first_occupied().map(|slot| slot.start(self.now))
     }
 
-    /// Returns how many timers wait.
+    /// Returns the number of timers.
     pub fn len(&self) -> usize {
         self.timers.len() as usize
     }
 
-    /// Returns whether nothing waits.
+    /// Returns whether there are no timers.
     pub fn is_empty(&self) -> bool {
         self.timers.len() == 0
     }
 
-    /// Returns for how many items there is memory.
+    /// Returns the allocated capacities.
     #[cfg(test)]
     fn allocated(&self) -> [usize; 3] {
         let [chunks, next] = self.lists.allocated();
@@ -196,7 +192,7 @@ impl<T> Wheel<T> {
 
     fn pop(&mut self, until: Tick) -> Option<T> {
         loop {
-            // What is due now is at level 0. Until that slot is empty, there is no need to search.
+            // Due timers are at level 0. Until that slot is empty, no search is needed.
             if let Some(index) = self.lists.pop(Slot::of(self.now, self.now)) {
                 return Some(self.timers.remove(index));
             }
@@ -205,7 +201,7 @@ impl<T> Wheel<T> {
             if start > until {
                 break;
             }
-            // Nothing waits between, so what waits elsewhere keeps its slot.
+            // Nothing is due in between, so all other timers keep their slots.
             self.now = start;
             if !slot.is_one_tick() {
                 self.cascade(slot);
@@ -215,7 +211,7 @@ impl<T> Wheel<T> {
         None
     }
 
-    /// Moves the timers of a slot that the wheel has come to where they belong now.
+    /// Moves the timers of a slot that the wheel has reached to their new slots.
     fn cascade(&mut self, slot: Slot) {
         let Wheel { now, lists, timers, .. } = self;
         lists.drain(slot, |lists, index| {
@@ -225,7 +221,7 @@ impl<T> Wheel<T> {
     }
 }
 
-/// Returns what is due: see [`Wheel::expire`].
+/// Iterator over due values: see [`Wheel::expire`].
 pub struct Expire<'a, T> {
     until: Tick,
     wheel: &'a mut Wheel<T>,
@@ -246,7 +242,7 @@ impl<T> Iterator for Expire<'_, T> {
 
 impl<T> FusedIterator for Expire<'_, T> {}
 
-/// A wheel had no room for a value, which is inside.
+/// Error: the wheel is full. Contains the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T> {
     value: T,

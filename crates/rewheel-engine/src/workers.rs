@@ -1,7 +1,7 @@
-//! Workers in other processes and other languages: who they are, and how they stay alive.
+//! Remote workers: registration and heartbeats of workers in other processes.
 //!
-//! A worker is a holder with its own lease. Everything an engine knows of it is in the store, so that a worker may talk to
-//! any engine of a fleet. [`RemoteWorker`] is the only way to act for a worker, and it exists only for the owner.
+//! A worker is a holder with its own lease. All its data is in the store, so that a worker may talk to any engine of a fleet.
+//! [`RemoteWorker`] is the only way to act for a worker, and it exists only for the owner.
 
 mod owners;
 mod claim;
@@ -22,14 +22,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What this engine remembers of workers.
+/// Data about workers that this engine caches.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     pub(crate) owners: Owners,
     pub(crate) lane_turns: LaneTurns,
 }
 
-/// A worker, as its owner may use it: proof that the worker exists and that the caller created it.
+/// A worker for its owner: proof that the worker exists and that the caller created it.
 #[derive(Debug)]
 pub struct RemoteWorker<'a> {
     engine: &'a Engine,
@@ -39,13 +39,13 @@ pub struct RemoteWorker<'a> {
 /// Why a caller cannot act for a holder.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// There is no such holder, or it died.
+    /// The holder does not exist, or is dead.
     #[error("holder {0} has expired")]
     Expired(HolderId),
     /// Another caller created it, or it is an engine.
     #[error("holder {0} belongs to another caller")]
     NotOwner(HolderId),
-    /// The store cannot say.
+    /// The store failed.
     #[error(transparent)]
     Store(StoreError),
 }
@@ -64,12 +64,12 @@ impl From<StoreError> for WorkerError {
     }
 }
 
-/// What a worker hears when it sends a heartbeat.
+/// Result of a worker's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerHeard {
-    /// Jobs that it should stop: a person wants them cancelled or paused.
+    /// Jobs that it should stop: a user wants to cancel or pause them.
     pub cancel: Vec<JobId>,
-    /// How many jobs were given back that it did not name: it never got them, or has lost them.
+    /// Number of jobs that were given back because the worker did not name them: it never got them, or has lost them.
     pub given_back: usize,
 }
 
@@ -77,7 +77,7 @@ impl Engine {
     /// Registers a worker for a caller.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn worker_joins(&self, name: &str, owner: WorkerOwner) -> Answer<RemoteWorker<'_>> {
         let shared = self.shared();
         let id = shared.new_holder_id();
@@ -91,8 +91,8 @@ impl Engine {
     /// Finds a worker for the caller that created it.
     ///
     /// # Errors
-    /// [`WorkerError::Expired`] for a holder that does not exist, [`WorkerError::NotOwner`] for one that another caller
-    /// created and for engines; [`WorkerError::Store`] where the store cannot say.
+    /// Fails with [`WorkerError::Expired`] if the holder does not exist, with [`WorkerError::NotOwner`] if another caller created
+    /// it or it is an engine, and with [`WorkerError::Store`] if the store fails.
     pub async fn worker(
         &self,
         id: HolderId,
@@ -125,11 +125,11 @@ impl RemoteWorker<'_> {
         self.engine.shared()
     }
 
-    /// Keeps the worker alive, and tells what people want of its jobs. Gives back jobs that it has had for longer than
+    /// Renews the worker's lease, and returns what users requested for its jobs. Gives back jobs that it has had for longer than
     /// `older_than` and does not name.
     ///
     /// # Errors
-    /// [`WorkerError::Expired`] for a worker whose lease ran out: it drops all work, and joins again.
+    /// Fails with [`WorkerError::Expired`] if the worker's lease has expired: the worker must drop all work, and register again.
     pub async fn heartbeat(
         &self,
         jobs: &BTreeSet<JobId>,
@@ -146,11 +146,11 @@ impl RemoteWorker<'_> {
         Ok(WorkerHeard { cancel, given_back })
     }
 
-    /// Gives a running attempt more time: `timeout` from now on, and in total no longer than its kind allows. Answers when
-    /// the attempt is overdue now; `None` if the worker does not have the job any more.
+    /// Gives a running attempt more time: `timeout` from now, and in total no more than its kind allows. Returns when the attempt
+    /// is overdue now; `None` if the worker no longer has the job.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn extend(&self, lease: Lease, timeout: Duration) -> Answer<Option<Timestamp>> {
         let shared = self.shared();
         let Some(job) = shared.store.get(lease.job).await? else { return Ok(None) };
@@ -159,27 +159,26 @@ impl RemoteWorker<'_> {
         shared.store.extend(self.id, &extension).await
     }
 
-    /// Replaces the payload of a job that the worker runs, durably: the next attempt gets it, wherever that is. Answers whether
-    /// the worker still has the job.
+    /// Replaces the payload of a job that the worker runs, durably: the next attempt gets it, on any worker. Returns whether the
+    /// worker still has the job.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn checkpoint(&self, lease: Lease, payload: &[u8]) -> Answer<bool> {
         self.shared().store.checkpoint(self.id, lease, payload).await
     }
 
-    /// Ends the worker: gives back what it has, and deregisters it. Returns how many jobs were given back. Leaving again
-    /// changes nothing.
+    /// Deregisters the worker, after giving back its jobs. Returns the number of jobs given back. Repeating it changes nothing.
     ///
     /// # Errors
-    /// Passes on what the store says.
+    /// Returns the error of the store.
     pub async fn leave(self) -> Answer<usize> {
         let given_back = self.give_back(Duration::ZERO, |_| true).await?;
         self.shared().store.leave(self.id).await?;
         Ok(given_back)
     }
 
-    /// Gives back what the worker has had for longer than `older_than`, where `is_lost` says so.
+    /// Gives back jobs that the worker has had for longer than `older_than`, if `is_lost` returns true.
     async fn give_back(
         &self,
         older_than: Duration,
@@ -202,7 +201,7 @@ impl RemoteWorker<'_> {
         }
     }
 
-    /// Returns a kind that jobs have; asks the store for one that this engine has not heard of.
+    /// Returns the kind of existing jobs; asks the store for a kind that this engine does not know yet.
     async fn known_kind(&self, name: &KindName) -> Answer<Arc<KindEntry>> {
         let shared = self.shared();
         if shared.kind(name).is_none() {

@@ -1,4 +1,4 @@
-//! Jobs that nobody is in a hurry for, beside many that are urgent.
+//! Tests that low-priority jobs still run beside many urgent ones.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Tenants that may have so many live jobs and no more.
+//! Tests of the cap on a tenant's live jobs.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

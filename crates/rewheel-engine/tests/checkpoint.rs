@@ -1,4 +1,4 @@
-//! What an attempt leaves to the next one.
+//! Tests of checkpoints.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![expect(clippy::disallowed_methods, reason = "it ends with the test")]

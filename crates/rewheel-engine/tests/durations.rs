@@ -1,4 +1,4 @@
-//! The longest durations of the public API: none of them makes an engine panic, stall or lose a job.
+//! Checks that very long durations do not make an engine panic, stall or lose a job.
 
 #[path = "support/still.rs"]
 mod still;

@@ -1,4 +1,4 @@
-//! One engine, as its users meet it.
+//! Tests of one engine through its public API.
 
 #[path = "support/still.rs"]
 mod still;

@@ -1,4 +1,4 @@
-//! Tenants that share an engine.
+//! Tests of fairness between tenants of one engine.
 
 #![expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 

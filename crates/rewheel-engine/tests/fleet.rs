@@ -1,4 +1,4 @@
-//! Limits that hold for all engines and workers together.
+//! Tests of limits that all engines and workers share.
 
 #![expect(
     clippy::disallowed_methods,

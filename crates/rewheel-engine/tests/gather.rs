@@ -1,4 +1,4 @@
-//! Jobs that are submitted one by one at the same time.
+//! Tests of concurrent single submits.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

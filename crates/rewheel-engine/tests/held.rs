@@ -1,4 +1,4 @@
-//! Why a job waits, as a person who asks is told.
+//! Tests of the reported reason why a job waits.
 
 #[path = "support/still.rs"]
 mod still;

@@ -1,4 +1,4 @@
-//! Job counts for people and monitoring.
+//! Tests of job counts for users and monitoring.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

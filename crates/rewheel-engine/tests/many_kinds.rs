@@ -1,4 +1,4 @@
-//! An engine with thousands of kinds.
+//! Tests of an engine with thousands of kinds.
 
 use rewheel_core::store::Store;
 use rewheel_core::{Actor, KindChange, KindName, Report};

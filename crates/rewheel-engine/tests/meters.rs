@@ -1,4 +1,4 @@
-//! What an engine counts of what happens to it.
+//! Tests of engine metrics.
 
 #[path = "support/still.rs"]
 mod still;

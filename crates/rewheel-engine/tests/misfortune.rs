@@ -1,4 +1,4 @@
-//! One engine when one thing goes wrong: each test is a fault that was once found.
+//! Tests of one engine with a single fault; each test is a defect that was once found.
 
 #[path = "support/still.rs"]
 mod still;

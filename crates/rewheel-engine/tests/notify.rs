@@ -1,4 +1,4 @@
-//! Notices, as the people who get them see it.
+//! Tests of notifications.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! Many jobs that are changed by one order.
+//! Tests of bulk operations.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

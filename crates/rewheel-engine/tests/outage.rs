@@ -1,4 +1,4 @@
-//! One engine whose store is away for an hour.
+//! Tests of one engine whose store is unavailable for an hour.
 
 #[path = "support/still.rs"]
 mod still;

@@ -1,4 +1,4 @@
-//! A fleet whose dependency can take half of what it is offered, with a retry budget or without.
+//! Compares a fleet with and without a retry budget when its dependency can serve half of the load.
 
 #![expect(
     clippy::disallowed_methods,

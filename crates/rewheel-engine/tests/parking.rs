@@ -1,4 +1,4 @@
-//! Kinds whose dependency is down, with engines at work.
+//! Tests of kinds whose dependency is down, with running engines.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Kinds that may only go so fast.
+//! Tests of rate limits of kinds.
 
 #![expect(
     clippy::disallowed_methods,

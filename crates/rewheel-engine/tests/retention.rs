@@ -1,4 +1,4 @@
-//! What is kept for a while goes when that is over.
+//! Tests of retention.
 
 #[path = "support/still.rs"]
 mod still;

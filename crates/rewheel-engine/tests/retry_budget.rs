@@ -1,4 +1,4 @@
-//! Kinds whose retries a fleet must earn, with engines at work.
+//! Tests of the fleet-wide retry budget of a kind, with running engines.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! What an engine does about failures, by the rules of their kind.
+//! Tests of how an engine applies a kind's failure rules.
 
 #[path = "support/still.rs"]
 mod still;

@@ -1,4 +1,4 @@
-//! Engines of a fleet that each have shards of their own.
+//! Tests of engines that prefer different shards.
 
 #![expect(
     clippy::disallowed_methods,

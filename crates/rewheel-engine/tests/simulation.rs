@@ -1,4 +1,4 @@
-//! The real engine, several times over, in a world where everything fails; all from a seed.
+//! Deterministic simulation: several real engines with random faults, reproducible from a seed.
 //!
 //! `REWHEEL_SEED=17 cargo xtask sim` replays one seed, `REWHEEL_SEEDS=1000 cargo xtask sim` runs that
 //! many. A replay prints everything that happened.

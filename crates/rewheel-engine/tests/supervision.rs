@@ -1,4 +1,4 @@
-//! Loops that panic: each is restarted, or the engine stops and others run its jobs.
+//! Checks that a loop that panics is restarted, or the engine stops and others run its jobs.
 
 #[path = "support/still.rs"]
 mod still;

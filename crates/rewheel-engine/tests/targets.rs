@@ -1,4 +1,4 @@
-//! Jobs of one kind that call different hosts, one of which is down.
+//! Tests of one kind with several target hosts, one of which is down.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

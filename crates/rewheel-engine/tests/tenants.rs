@@ -1,4 +1,4 @@
-//! Tenants that may only go so fast, or only have so much at once.
+//! Tests of the rate and concurrency limits of tenants.
 
 #![expect(
     clippy::disallowed_methods,

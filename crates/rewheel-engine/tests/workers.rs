@@ -1,4 +1,4 @@
-//! Workers in other processes, as an engine serves them.
+//! Tests of remote workers.
 
 #![expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 

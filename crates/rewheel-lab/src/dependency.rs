@@ -1,4 +1,4 @@
-//! What is called: so many at work at a time, the others in line.
+//! A simulated dependency: limited concurrency, a queue, and faults.
 
 use rewheel::{Category, Class, Classify, Random};
 use std::cmp::Reverse;
@@ -6,16 +6,16 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Each takes a word of memory.
+/// Limits memory: each server takes one word.
 const SERVERS_MAX: u32 = 100_000;
 
-/// Whoever waits longer has other problems.
+/// Longest latency that can be simulated.
 const LATENCY_MAX: Duration = Duration::from_secs(3_600);
 
-/// Something that is called.
+/// A simulated service.
 ///
-/// Requests are served in the order in which they come. It does not notice who hangs up: what was asked for is done, though
-/// nobody waits for it any more. That is what most servers do, and what keeps storms going.
+/// Serves requests in order of arrival. It does not notice clients that disconnect: it completes every request, even if the
+/// client no longer waits. Most servers do this, and it keeps retry storms going.
 #[derive(Clone, Debug)]
 pub struct Dependency {
     capacity: u32,
@@ -23,31 +23,31 @@ pub struct Dependency {
     sheds_after: Option<Duration>,
 }
 
-/// What is wrong with it for a while.
+/// A fault of the dependency during an outage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// It answers at once that it cannot.
+    /// Fails every request at once.
     Fails,
-    /// It begins nothing. What comes waits in line, and is done when it is over.
+    /// Starts no request. Requests wait in the queue and are served when the outage is over.
     Hangs,
-    /// Everything takes so many times as long.
+    /// Takes this many times as long for each request.
     Slow(f64),
 }
 
 impl Dependency {
-    /// Serves so many requests a second, each in this time on average when there is no line.
+    /// Creates a dependency that serves `capacity` requests per second, each in `latency` on average when there is no queue.
     pub const fn new(capacity: u32, latency: Duration) -> Dependency {
         Dependency { capacity, latency, sheds_after: None }
     }
 
-    /// Refuses at once what would wait in line for longer.
+    /// Refuses a request at once if it would wait in the queue for longer than this.
     #[must_use]
     pub const fn sheds_after(mut self, wait: Duration) -> Dependency {
         self.sheds_after = Some(wait);
         self
     }
 
-    /// How many it serves at a time.
+    /// Returns how many requests it serves at the same time.
     fn servers(&self) -> f64 {
         (f64::from(self.capacity) * self.latency.as_secs_f64()).round().max(1.0)
     }
@@ -65,7 +65,7 @@ impl Dependency {
     }
 }
 
-/// Why a request got no answer.
+/// Why a request was not served.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("it fails")]
@@ -83,24 +83,24 @@ impl Classify for Refusal {
     }
 }
 
-/// The dependency at work.
+/// The running dependency with its queue.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// When each of those who serve is free. Who comes is served by the first that is: so when a request is done is known when
-    /// it comes, and nothing needs to happen in between.
+    /// When each server is free. A new request is served by the first free one, so its completion time is known on arrival and no
+    /// events are needed in between.
     free: BinaryHeap<Reverse<Duration>>,
-    /// How long a request keeps one of them on average: as many at work, this long each, are the capacity.
+    /// Average time that a request occupies a server: all servers busy for this time each make up the capacity.
     each: Duration,
-    /// After how long it is answered.
+    /// Average time to the response.
     answers_in: Duration,
-    /// When those in line will be begun.
+    /// When the queued requests will start.
     waiting: BinaryHeap<Reverse<Duration>>,
     sheds_after: Option<Duration>,
     outages: Vec<(Range<Duration>, Fault)>,
     random: Random,
 }
 
-/// An answer to be.
+/// The future response of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Booked {
     pub(crate) after: Duration,
@@ -126,7 +126,7 @@ impl Line {
         }
     }
 
-    /// Takes a request.
+    /// Accepts a request.
     pub(crate) fn book(&mut self, now: Duration) -> Booked {
         if let Some(Fault::Fails) = self.fault(now) {
             return Booked { after: Duration::ZERO, refusal: Some(Refusal::Failed) };
@@ -134,7 +134,7 @@ impl Line {
         while self.waiting.peek().is_some_and(|Reverse(begins)| *begins <= now) {
             self.waiting.pop();
         }
-        // By the length of the line: it does not know when an outage will end.
+        // Estimated from the length of the queue: the dependency does not know when an outage ends.
         let wait = self.each.mul_f64(self.waiting.len() as f64 / self.free.len() as f64);
         if self.sheds_after.is_some_and(|most| wait > most) {
             return Booked { after: Duration::ZERO, refusal: Some(Refusal::Shed) };
@@ -147,7 +147,7 @@ impl Line {
             Some(Fault::Slow(times)) => times,
             Some(Fault::Fails | Fault::Hangs) | None => 1.0,
         };
-        // Half to one and a half of the average: nothing real goes in lockstep.
+        // Half to one and a half of the average, so that requests do not run in lockstep.
         let share = 0.5 + self.random.next() as f64 / u64::MAX as f64;
         self.free.pop();
         self.free.push(Reverse(begins + self.each.mul_f64(share * slower)));
@@ -170,7 +170,7 @@ mod tests {
     use rewheel::{Random, millis, seconds};
     use std::time::Duration;
 
-    /// When requests are done that come in one after the other, this far apart.
+    /// Returns when requests that arrive this far apart are done.
     fn done(line: &mut Line, count: u32, apart: Duration) -> Vec<Duration> {
         (0..count).map(|nth| apart * nth + line.book(apart * nth).after).collect()
     }
@@ -202,7 +202,7 @@ mod tests {
         let mut line = Line::new(&dependency, &outages, Random::seeded(1));
         assert!(matches!(line.book(seconds(2)).refusal, Some(Refusal::Failed)));
         assert!(line.book(seconds(5)).after >= millis(500), "slow");
-        // One at work, and half a second of them in line.
+        // One in service, and half a second of requests in the queue.
         let shed = (0..20).filter(|_| line.book(seconds(5)).refusal.is_some()).count();
         assert_eq!(shed, 20 - 6);
     }

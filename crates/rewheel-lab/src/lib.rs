@@ -1,7 +1,7 @@
-//! A storm in a box: what a policy does to a fleet and to what it calls, before production finds out.
+//! Simulates retry storms: shows what a policy does to clients and to the service they call, before production.
 //!
-//! Clients call something that has a capacity, and fails for a while. They do so by the library's own code, under a clock that
-//! nobody waits for: two minutes of five hundred calls a second take a second at most, and the same seed makes the same storm.
+//! Clients call a service that has a limited capacity and fails for a time. They run the library's real code on a virtual clock:
+//! two minutes of 500 calls per second take at most one second, and the same seed gives the same result.
 //!
 //! ```
 //! use rewheel::{Pipeline, Retry, RetryBudget, millis, seconds};

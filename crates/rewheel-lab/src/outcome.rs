@@ -1,20 +1,20 @@
-//! What became of a storm.
+//! The result of a simulated storm.
 
 use std::time::Duration;
 
-/// So many of a hundred calls must succeed for it to be over.
+/// Share of calls that must succeed for the storm to be over.
 const WELL: f64 = 0.99;
 
-/// For so long.
+/// Number of seconds in a row with that share.
 const WELL_FOR: usize = 5;
 
-/// What became of one storm.
+/// The result of one storm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub(crate) seconds: Vec<Second>,
     pub(crate) served: u64,
     pub(crate) wasted: u64,
-    /// How many seconds calls came in.
+    /// Number of seconds in which calls arrived.
     pub(crate) came: usize,
     pub(crate) outage_end: Option<Duration>,
     pub(crate) refused: u64,
@@ -24,11 +24,11 @@ pub struct Outcome {
 /// What happened in one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Second {
-    /// Calls that began in it.
+    /// Calls that began in this second.
     pub offered: u64,
-    /// How many of these succeeded in the end.
+    /// Number of these calls that succeeded in the end.
     pub succeeded: u64,
-    /// Requests that reached the dependency in it.
+    /// Requests that reached the dependency in this second.
     pub attempts: u64,
 }
 
@@ -38,58 +38,58 @@ impl Outcome {
         &self.seconds
     }
 
-    /// Returns how many calls there were.
+    /// Returns the number of calls.
     pub fn offered(&self) -> u64 {
         self.seconds.iter().map(|second| second.offered).sum()
     }
 
-    /// Returns how many of them succeeded.
+    /// Returns the number of calls that succeeded.
     pub fn succeeded(&self) -> u64 {
         self.seconds.iter().map(|second| second.succeeded).sum()
     }
 
-    /// Returns how many requests reached the dependency.
+    /// Returns the number of requests that reached the dependency.
     pub fn attempts(&self) -> u64 {
         self.seconds.iter().map(|second| second.attempts).sum()
     }
 
-    /// Returns how many calls never reached it: a breaker kept them from it.
+    /// Returns the number of calls that never reached the dependency because a breaker refused them.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns how many requests it served while calls came in.
+    /// Returns the number of requests that the dependency served while calls arrived.
     pub fn served(&self) -> u64 {
         self.served
     }
 
-    /// Returns how many of those it served for nobody: who asked had given up.
+    /// Returns the number of served requests that were wasted: their client had given up.
     pub fn wasted(&self) -> u64 {
         self.wasted
     }
 
-    /// Returns when it was cut short, for having too many requests.
+    /// Returns when the simulation was stopped early because of too many requests.
     pub fn cut_at(&self) -> Option<Duration> {
         self.cut_at
     }
 
-    /// Returns how many requests a call was on average.
+    /// Returns the average number of requests per call.
     pub fn amplification(&self) -> f64 {
         self.attempts() as f64 / self.offered().max(1) as f64
     }
 
-    /// Returns the requests of the worst second, as a multiple of what is offered in one.
+    /// Returns the requests of the worst second, relative to the calls offered per second.
     pub fn peak(&self) -> f64 {
         let most = self.seconds.iter().map(|second| second.attempts).max().unwrap_or(0);
         most as f64 * self.came as f64 / self.offered().max(1) as f64
     }
 
-    /// Returns how long after the last outage 99 of 100 calls succeeded again, for five seconds in a row. Nothing where they never
-    /// did, or where there was no outage.
+    /// Returns how long after the last outage 99 % of calls succeeded again, for five seconds in a row. `None` if they never did,
+    /// or if there was no outage.
     pub fn recovered_after(&self) -> Option<Duration> {
         let end = self.outage_end?;
         let first = end.as_secs_f64().ceil() as usize;
-        // Where nobody called, nobody was let down.
+        // A second without calls counts as successful.
         let is_well = |second: &Second| second.succeeded as f64 >= WELL * second.offered as f64;
         let came = &self.seconds[..self.came.min(self.seconds.len())];
         let mut after = came.get(first..)?.windows(WELL_FOR).enumerate();

@@ -1,4 +1,4 @@
-//! A client's policy, written as a line.
+//! A client's policy, parsed from one line of text.
 
 use crate::storm::Client;
 use rewheel::{CircuitBreaker, Pipeline, Retry, RetryBudget, seconds};
@@ -6,12 +6,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// More are for ever.
+/// Treated as unlimited beyond this number.
 const ATTEMPTS_MAX: u32 = 1_000;
 
-/// How clients call: what of the library is around each attempt.
+/// The policies of the library that clients put around each call.
 ///
-/// A retry policy as config files have it, by name or part by part, or `none`; then `budget 10%` and `breaker`, if they are wanted:
+/// A retry policy as in config files, by name or by parts, or `none`; then optionally `budget 10%` and `breaker`:
 ///
 /// ```
 /// use rewheel_lab::Policy;
@@ -23,9 +23,9 @@ const ATTEMPTS_MAX: u32 = 1_000;
 /// # Ok::<(), rewheel_lab::PolicyError>(())
 /// ```
 ///
-/// `budget 10%` is one retry for ten calls, for each client, and `floor 1` one a second however few its calls are: ten unless it is
-/// said, as [`RetryBudget::ratio`] has it. `breaker` opens for five seconds once half of the calls of the last ten seconds failed, ten at
-/// least.
+/// `budget 10%` allows each client one retry for ten calls. `floor 1` allows one retry per second at any traffic; the default is
+/// ten, as in [`RetryBudget::ratio`]. `breaker` opens for five seconds once half of the calls of the last ten seconds failed,
+/// with at least ten calls.
 #[derive(Clone, Debug)]
 pub struct Policy {
     text: String,
@@ -37,11 +37,11 @@ pub struct Policy {
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     ratio: f64,
-    /// Retries a second that each client may make whatever the ratio says.
+    /// Retries per second that each client may always make.
     floor: Option<u32>,
 }
 
-/// The text is not a policy.
+/// Error: the text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a policy: {why}")]
 pub struct PolicyError {
@@ -50,12 +50,12 @@ pub struct PolicyError {
 }
 
 impl Policy {
-    /// Returns how many attempts a call has at most.
+    /// Returns the maximum number of attempts of a call.
     pub fn attempts(&self) -> u32 {
         self.retry.map_or(1, |retry| retry.attempts())
     }
 
-    /// Makes what one client calls by; each attempt has so long.
+    /// Builds the pipeline of one client, with this timeout for each attempt.
     pub fn pipeline(&self, client: &Client, attempt_timeout: Duration) -> Pipeline {
         let mut pipeline = Pipeline::new();
         if let Some(retry) = self.retry {

@@ -1,4 +1,4 @@
-//! A fleet that calls, a dependency that fails for a while, and the time it takes.
+//! Simulates many clients that call one dependency while it fails for a time.
 
 use crate::dependency::{Dependency, Fault, Line};
 use crate::outcome::{Outcome, Second};
@@ -12,20 +12,20 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A million calls in memory are enough of a storm.
+/// Maximum number of calls, which are kept in memory.
 const CALLS_MAX: u64 = 1_000_000;
 
-/// So are these: what retries without a pause, or for ever, is cut.
+/// Maximum number of requests: a policy that retries without delay or without end is stopped here.
 const REQUESTS_MAX: u64 = 5_000_000;
 
 const CLIENTS_MAX: u32 = 100_000;
 
 const OUTAGE_END_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// Whether it is well again is not seen in less.
+/// Minimum time after the outage; a shorter time cannot show a recovery.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
-/// A fleet of clients that call one dependency, and what goes wrong.
+/// Many clients that call one dependency, and the faults of the dependency.
 #[derive(Clone, Debug)]
 pub struct Storm {
     dependency: Dependency,
@@ -37,12 +37,12 @@ pub struct Storm {
     seed: u64,
 }
 
-/// A storm that cannot be.
+/// Error: the storm cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StormError(String);
 
-/// One process of the fleet. What it knows of the dependency it has found out itself.
+/// One client process. It knows the dependency only from its own calls.
 #[derive(Debug)]
 pub struct Client {
     number: u32,
@@ -51,24 +51,25 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns which of them it is, from 0.
+    /// Returns the number of the client, from 0.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the clock that its breakers, budgets and limiters go by.
+    /// Returns the clock for its breakers, budgets and limiters.
     pub fn clock(&self) -> &ManualClock {
         &self.clock
     }
 
-    /// Returns the chance that its breakers go by.
+    /// Returns the random source for its breakers.
     pub fn random(&self) -> &Random {
         &self.random
     }
 }
 
 impl Storm {
-    /// Clients call a dependency, so many times a second between them. Without more to it: 100 clients for two minutes, and nothing goes wrong.
+    /// Creates a storm of clients that together call a dependency `rate` times per second. Defaults: 100 clients, two minutes, no
+    /// faults.
     pub const fn new(dependency: Dependency, rate: u32) -> Storm {
         Storm {
             dependency,
@@ -81,38 +82,38 @@ impl Storm {
         }
     }
 
-    /// How many processes call it. Each has breakers and budgets of its own.
+    /// Sets the number of client processes. Each has its own breakers and budgets.
     #[must_use]
     pub const fn clients(mut self, clients: u32) -> Storm {
         self.clients = clients;
         self
     }
 
-    /// How long calls come in. Those that are on their way then have as long again to end.
+    /// Sets how long calls arrive. Calls in progress then have the same time again to end.
     #[must_use]
     pub const fn lasts(mut self, lasts: Duration) -> Storm {
         self.lasts = lasts;
         self
     }
 
-    /// After how many requests it is cut short. Five million unless set.
+    /// Sets the number of requests after which the simulation stops. The default is five million.
     #[must_use]
     pub const fn requests_max(mut self, requests: u64) -> Storm {
         self.requests_max = requests;
         self
     }
 
-    /// The same seed makes the same storm.
+    /// Sets the seed. The same seed gives the same result.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Storm {
         self.seed = seed;
         self
     }
 
-    /// Lets something be wrong with the dependency for a while.
+    /// Adds an outage of the dependency.
     ///
     /// # Errors
-    /// A time that is over before it begins, or that meets another outage; a dependency that is slower by less than nothing.
+    /// Fails if the time range is empty or overlaps another outage, or if a slowdown factor is invalid.
     pub fn outage(mut self, when: Range<Duration>, fault: Fault) -> Result<Storm, StormError> {
         if when.is_empty() {
             return Err(StormError("an outage must end after it begins".to_owned()));
@@ -136,10 +137,11 @@ impl Storm {
         Ok(self)
     }
 
-    /// Says what is wrong with it, if anything is.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// It is empty, or larger than a million calls, a hundred thousand clients or as many requests served at a time.
+    /// Fails if the storm is empty, or larger than a million calls, a hundred thousand clients or a hundred thousand concurrently
+    /// served requests.
     pub fn check(&self) -> Result<(), StormError> {
         if self.rate == 0 || !(1..=CLIENTS_MAX).contains(&self.clients) {
             return Err(StormError(format!("a storm has 1 to {CLIENTS_MAX} clients that call")));
@@ -157,11 +159,11 @@ impl Storm {
         Ok(())
     }
 
-    /// Lets it happen. Each client calls by the pipeline that is made for it; it goes by the lab's clock, and so must the breakers
-    /// and budgets in it.
+    /// Runs the simulation. Each client calls through the pipeline that `pipeline` builds for it. The pipeline runs on the
+    /// simulation's clock; its breakers and budgets must use the same clock.
     ///
     /// # Panics
-    /// Panics where [`Storm::check`] finds something wrong.
+    /// Panics if [`Storm::check`] fails.
     pub fn run(&self, pipeline: impl Fn(&Client) -> Pipeline) -> Outcome {
         if let Err(error) = self.check() {
             panic!("{error}");
@@ -223,12 +225,12 @@ impl Storm {
         outcome
     }
 
-    /// Lets calls come in, each at a random moment, at a random client.
+    /// Creates calls, each at a random time and a random client.
     async fn arrivals(&self, sky: Rc<Sky>, random: Random) {
         let chance = || random.next() as f64 / u64::MAX as f64;
         let average = 1.0 / f64::from(self.rate);
         loop {
-            // Independent of each other, as those of many users are.
+            // Independent of each other, like the calls of many users.
             let gap = Duration::from_secs_f64(-average * (1.0 - chance()).max(1e-12).ln());
             sky.time.sleep(gap).await;
             let at = sky.clock.elapsed();
@@ -242,7 +244,7 @@ impl Storm {
     }
 }
 
-/// What all calls are under.
+/// State that all calls share.
 struct Sky {
     clock: ManualClock,
     time: Clock,
@@ -252,13 +254,13 @@ struct Sky {
 struct State {
     line: Line,
     seconds: Vec<Second>,
-    /// What is done later is not looked at.
+    /// Requests completed later are not counted.
     until: Duration,
     requests: u64,
     served: u64,
     wasted: u64,
     refused: u64,
-    /// Calls that came in, and at which client.
+    /// Calls that arrived, with their client.
     came: Vec<(Duration, usize)>,
 }
 
@@ -300,7 +302,7 @@ async fn call(pipeline: &Pipeline, sky: Rc<Sky>, came: Duration) {
     }
 }
 
-/// Waits for an answer. Whoever stops waiting for it has it made for nothing.
+/// Waits for a response. If the caller stops waiting, the response is wasted.
 async fn served<E>(sky: &Rc<Sky>, after: Duration) -> Result<(), E> {
     let done = sky.clock.elapsed() + after;
     let mut awaited = Awaited { sky: Rc::clone(sky), done, is_over: false };

@@ -1,11 +1,11 @@
-//! What storms must look like, whatever the numbers.
+//! Properties that every simulated storm must have.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use rewheel::{Pipeline, millis, seconds};
 use rewheel_lab::{Dependency, Fault, Outcome, Policy, Storm, StormError};
 
-/// It serves 1,000 a second, and is asked for 500.
+/// A dependency that serves 1,000 requests per second and is called 500 times per second.
 fn storm() -> Storm {
     Storm::new(Dependency::new(1_000, millis(20)), 500).clients(50).lasts(seconds(90)).seed(17)
 }
@@ -35,7 +35,7 @@ fn the_same_seed_is_the_same_storm() {
     assert_ne!(run(&hung(), policy), run(&hung().seed(18), policy));
 }
 
-/// The outage ends, and the retries of those who wait for what is done for nobody keep it going.
+/// After the outage, retries of clients whose requests are served too late keep the overload going.
 #[test]
 fn eager_retries_outlive_the_outage() {
     let eager = run(&hung(), "10 attempts, fixed 100ms");

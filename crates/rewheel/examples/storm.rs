@@ -1,8 +1,8 @@
-//! Shows a storm of retries, then the same storm survived.
+//! Shows a retry storm, then the same load with better retry policies.
 //!
-//! A thousand clients call a service in the instant in which it goes down. It is back after two
-//! seconds, but serves only twenty calls in each fiftieth of a second, and refuses the others. Time
-//! is virtual, so this takes none; chance is seeded, so it always prints the same.
+//! A thousand clients call a service at the moment it goes down. It is back after two seconds, but
+//! serves only twenty calls per 20 ms, and refuses the others. Time is virtual, so this takes no
+//! real time; random numbers are seeded, so it always prints the same.
 
 use rewheel::{Backoff, Jitter, Random, Retry, Series, Step, Verdict, millis, seconds};
 use std::cmp::Reverse;
@@ -14,18 +14,18 @@ const DOWN_FOR: Duration = seconds(2);
 const SLOT: Duration = millis(20);
 const SERVED_PER_SLOT: u32 = 20;
 
-/// How many slots one line of the picture shows.
+/// Number of time slots in one line of the output.
 const SLOTS_PER_LINE: usize = 25;
 const LINES_MAX: usize = 40;
 
-/// What the service saw in one slot of time.
+/// What the service received in one time slot.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     calls: u32,
     served: u32,
 }
 
-/// What became of everybody.
+/// The result for all clients.
 struct Outcome {
     slots: Vec<Slot>,
     served: usize,
@@ -47,7 +47,7 @@ fn main() {
     summarise(&[("exactly", herd), ("around", spread), ("doubling", calm)]);
 }
 
-/// Lets every client call, and call again as the policy says, in the order of time.
+/// Runs every client, with retries as the policy says, in order of time.
 fn storm(retry: Retry) -> Outcome {
     let random = Random::seeded(2026);
     let mut clients = vec![Series::new(retry); CLIENTS];

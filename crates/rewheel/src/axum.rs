@@ -1,4 +1,4 @@
-//! What an axum app mounts: a layer on the `Idempotency-Key` header, routes that tell its health.
+//! Axum integration: a layer for the `Idempotency-Key` header, and health routes.
 //!
 //! ```
 //! use axum::Router;

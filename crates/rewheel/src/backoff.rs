@@ -1,4 +1,4 @@
-//! Decides how long to wait before the next attempt.
+//! Backoff: how long to wait before the next attempt.
 
 mod growth;
 mod jitter;
@@ -16,10 +16,9 @@ use crate::ratio::Ratio;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The schedule of waits between attempts: a shape, its bounds, and jitter.
+/// The delays between attempts: a shape, limits and jitter.
 ///
-/// A small `Copy` value. Constants are checked when they are compiled, so a policy that makes no
-/// sense never ships:
+/// A small `Copy` value. Constants are checked at compile time:
 ///
 /// ```
 /// use rewheel::{Backoff, Jitter, Random, millis, seconds};
@@ -37,44 +36,44 @@ use std::time::Duration;
 /// const WRONG: Backoff = Backoff::exponential(seconds(10)).max(millis(1)); // max below the base
 /// ```
 ///
-/// Every shape but [`fixed`](Backoff::fixed) comes with jitter: without it, clients that failed
-/// together come back together. Delays stay within their bounds for every attempt up to
-/// `u32::MAX`; the range is bounded first and sampled then, so that they do not pile up at the
-/// longest delay. What exceeds 584 years is 584 years.
+/// Every shape except [`fixed`](Backoff::fixed) has jitter by default: without it, clients that
+/// failed together retry together. Delays stay within their limits for every attempt up to
+/// `u32::MAX`. The range is limited first and sampled then, so that delays do not accumulate at the
+/// maximum. Delays above 584 years are cut to 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     growth: Growth,
     jitter: Jitter,
-    // Nanoseconds: a word each, so that the whole policy is cheap to copy into a call.
+    // In nanoseconds, one word each, so that the whole policy is cheap to copy into a call.
     delay_min: u64,
     delay_max: u64,
 }
 
-/// What happened so far, as far as the next delay depends on it.
+/// The history that the next delay depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Past {
     /// The attempt that just failed, counted from 1.
     pub attempt: u32,
-    /// The delay before that attempt, which [`Backoff::decorrelated`] goes by.
+    /// The delay before that attempt, used by [`Backoff::decorrelated`].
     pub previous: Option<Duration>,
-    /// The share of recent calls to the dependency that failed, 0 to 1, which
-    /// [`Backoff::adaptive`] goes by. Without evidence assume 1: this call did fail.
+    /// The share of recent calls to the dependency that failed, 0 to 1, used by
+    /// [`Backoff::adaptive`]. Without statistics use 1: this call did fail.
     pub failure_ratio: f64,
 }
 
 impl Backoff {
-    /// The longest delay of a growing shape that does not say otherwise: a person who waits
-    /// longer gives up, and a dependency that came back should not wait longer for its traffic.
+    /// Default maximum delay of a growing shape: a user who waits longer gives up, and a dependency
+    /// that recovered should not wait longer for its traffic.
     pub const DELAY_MAX: Duration = Duration::from_secs(30);
 
-    /// Always the same delay, exactly: no jitter unless asked for.
+    /// Always the same delay, without jitter by default.
     pub const fn fixed(delay: Duration) -> Backoff {
         let delay = nanos(delay);
         Backoff {
             growth: Growth::Fixed { delay },
             jitter: Jitter::NONE,
             delay_min: 0,
-            // Unbounded, so that jitter can spread to both sides of it.
+            // No maximum, so that jitter can spread to both sides.
             delay_max: u64::MAX,
         }
     }
@@ -82,7 +81,8 @@ impl Backoff {
     /// Grows by `base` each time: 1, 2, 3, 4 … times `base`.
     ///
     /// # Panics
-    /// Panics if `base` is zero; in a constant that is a compile error. So do its siblings below.
+    /// Panics if `base` is zero; in a constant that is a compile error. The same applies to the
+    /// constructors below.
     pub const fn linear(base: Duration) -> Backoff {
         let base = nanos(base);
         Backoff::growing(base, Growth::Linear { base, step: base })
@@ -94,13 +94,13 @@ impl Backoff {
         Backoff::growing(base, Growth::Exponential { base, factor: Factor::TWO })
     }
 
-    /// Grows more slowly than doubling: 1, 1, 2, 3, 5, 8 … times `base`.
+    /// Grows slower than doubling: 1, 1, 2, 3, 5, 8 … times `base`.
     pub const fn fibonacci(base: Duration) -> Backoff {
         let base = nanos(base);
         Backoff::growing(base, Growth::Fibonacci { base })
     }
 
-    /// Draws from `base` up to three times the previous delay. It is its own jitter.
+    /// Random between `base` and three times the previous delay. It needs no other jitter.
     pub const fn decorrelated(base: Duration) -> Backoff {
         let base = nanos(base);
         let mut backoff = Backoff::growing(base, Growth::Decorrelated { base });
@@ -108,24 +108,24 @@ impl Backoff {
         backoff
     }
 
-    /// Exponential, and up to ten times longer while the dependency fails everybody.
+    /// Exponential, and up to ten times longer while the dependency fails for all callers.
     ///
-    /// The delay is stretched in proportion to the recent failure ratio of the dependency, taken
-    /// from the [`Statistics`](crate::Statistics) that the call shares with others. A call
-    /// without statistics knows of one failure only, its own, and is stretched in full.
+    /// The delay grows in proportion to the recent failure ratio of the dependency, from the
+    /// [`Statistics`](crate::Statistics) that the call shares with others. A call without
+    /// statistics knows only its own failure, and uses the full factor.
     pub const fn adaptive(base: Duration) -> Backoff {
         let base = nanos(base);
         let growth = Growth::Adaptive { base, factor: Factor::TWO, stretch: Factor::TEN };
         Backoff::growing(base, growth)
     }
 
-    /// Asks a function for the delay after each attempt.
+    /// Calls a function for the delay after each attempt.
     ///
-    /// The name stands for it in text; [`Backoffs`] reads it back.
+    /// The name represents it in text; [`Backoffs`] reads it back.
     ///
     /// # Panics
-    /// Panics if the name is not 1 to 64 of `a-z`, `0-9`, `_`, `-` and `.`; in a constant that is
-    /// a compile error.
+    /// Panics if the name is not 1 to 64 characters of `a-z`, `0-9`, `_`, `-` and `.`; in a
+    /// constant that is a compile error.
     pub const fn custom(name: &'static str, delay: fn(attempt: u32) -> Duration) -> Backoff {
         assert!(registry::is_name(name), "a name is 1 to 64 of a-z, 0-9, `_`, `-`, `.`");
         Backoff {
@@ -139,7 +139,7 @@ impl Backoff {
     /// Sets the growth per attempt of an exponential or adaptive shape, 1.001 to 1000.
     ///
     /// # Panics
-    /// Panics on other shapes and factors; in a constant that is a compile error.
+    /// Panics for other shapes and factors; in a constant that is a compile error.
     #[must_use]
     pub const fn factor(mut self, factor: f64) -> Backoff {
         let Some(new) = Factor::new(factor) else { panic!("a factor is 1.001 to 1000") };
@@ -154,10 +154,10 @@ impl Backoff {
         self
     }
 
-    /// Sets what a linear shape adds each time.
+    /// Sets the increment of a linear shape.
     ///
     /// # Panics
-    /// Panics on other shapes and if `step` is zero; in a constant that is a compile error.
+    /// Panics for other shapes and if `step` is zero; in a constant that is a compile error.
     #[must_use]
     pub const fn step(mut self, step: Duration) -> Backoff {
         assert!(!step.is_zero(), "a step of zero never grows: use fixed");
@@ -176,7 +176,7 @@ impl Backoff {
     /// Sets how many times longer an adaptive delay gets when every call fails, 1.001 to 1000.
     ///
     /// # Panics
-    /// Panics on other shapes and values; in a constant that is a compile error.
+    /// Panics for other shapes and values; in a constant that is a compile error.
     #[must_use]
     pub const fn stretch(mut self, stretch: f64) -> Backoff {
         let Some(new) = Factor::new(stretch) else { panic!("a stretch is 1.001 to 1000") };
@@ -192,10 +192,10 @@ impl Backoff {
         self
     }
 
-    /// Sets the shortest delay; jitter does not go below it either.
+    /// Sets the minimum delay, which also applies after jitter.
     ///
     /// # Panics
-    /// Panics if it is above the longest delay; in a constant that is a compile error.
+    /// Panics if it is above the maximum delay; in a constant that is a compile error.
     #[must_use]
     pub const fn min(mut self, delay: Duration) -> Backoff {
         self.delay_min = nanos(delay);
@@ -203,11 +203,10 @@ impl Backoff {
         self
     }
 
-    /// Sets the longest delay; jitter does not go above it either.
+    /// Sets the maximum delay, which also applies after jitter.
     ///
     /// # Panics
-    /// Panics if it is below the first or the shortest delay; in a constant that is a compile
-    /// error.
+    /// Panics if it is below the first or the minimum delay; in a constant that is a compile error.
     #[must_use]
     pub const fn max(mut self, delay: Duration) -> Backoff {
         self.delay_max = nanos(delay);
@@ -216,10 +215,10 @@ impl Backoff {
         self
     }
 
-    /// Sets how delays are spread.
+    /// Sets the jitter.
     ///
     /// # Panics
-    /// Panics on a decorrelated shape, which is random already; in a constant that is a compile
+    /// Panics for a decorrelated shape, which is already random; in a constant that is a compile
     /// error.
     #[must_use]
     pub const fn jitter(mut self, jitter: Jitter) -> Backoff {
@@ -231,12 +230,12 @@ impl Backoff {
         self
     }
 
-    /// Draws the delay after a failed attempt, counted from 1.
+    /// Returns the delay after a failed attempt, counted from 1.
     pub fn delay(&self, attempt: u32, random: &Random) -> Duration {
         Duration::from_nanos(self.draw(attempt, None, Ratio::ONE, random))
     }
 
-    /// Draws the delay after a failed attempt, with all that is known.
+    /// Returns the delay after a failed attempt, given the history.
     pub fn delay_after(&self, past: &Past, random: &Random) -> Duration {
         let ratio = Ratio::new(past.failure_ratio).unwrap_or(Ratio::ONE);
         Duration::from_nanos(self.draw(past.attempt, past.previous.map(nanos), ratio, random))
@@ -259,7 +258,7 @@ impl Backoff {
         Duration::from_nanos(low)..=Duration::from_nanos(high)
     }
 
-    /// Returns the longest time that so many waits can take together.
+    /// Returns the maximum total time of this many delays.
     ///
     /// ```
     /// use rewheel::{Backoff, millis, seconds};
@@ -269,8 +268,8 @@ impl Backoff {
     /// assert_eq!(LONGEST, millis(100 + 200 + 400 + 400));
     /// ```
     pub const fn time_max(&self, waits: u32) -> Duration {
-        /// Added up one by one as far as this, which is past the point where any sensible policy
-        /// has reached its longest delay; beyond it, each wait counts as the longest.
+        /// Delays are added one by one up to this number, when any sensible policy has reached its
+        /// maximum delay; beyond it, each delay counts as the maximum.
         const EXACT_MAX: u32 = 10_000;
         if matches!(self.growth, Growth::Custom(_)) {
             return Duration::from_nanos(self.delay_max.saturating_mul(waits as u64));
@@ -295,7 +294,7 @@ impl Backoff {
         matches!(self.growth, Growth::Adaptive { .. })
     }
 
-    /// Returns the one delay that it ever has, if it is so simple.
+    /// Returns the delay, if it is always the same.
     pub(crate) const fn as_exactly(&self) -> Option<Duration> {
         match self.growth {
             Growth::Fixed { delay } if self.jitter.is_none() => Some(Duration::from_nanos(delay)),
@@ -309,7 +308,7 @@ impl Backoff {
         }
     }
 
-    /// Returns whether it asks a function, which cannot be stored or sent elsewhere.
+    /// Returns whether it calls a function, which cannot be stored or sent.
     pub const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }
@@ -330,7 +329,7 @@ impl Backoff {
         matches!(self.growth, Growth::Decorrelated { .. }) || !self.jitter.is_none()
     }
 
-    /// The delay in nanoseconds after `attempt` failed.
+    /// Returns the delay in nanoseconds after `attempt` failed.
     pub(crate) fn draw(
         &self,
         attempt: u32,
@@ -348,14 +347,14 @@ impl Backoff {
         random.between(low, high)
     }
 
-    /// The bounds of the delay in nanoseconds, for every shape that is not a function.
+    /// Returns the limits of the delay in nanoseconds, for every shape that is not a function.
     const fn range(&self, attempt: u32, failure_ratio: Ratio) -> (u64, u64) {
         let (low, high) = self.growth.after(attempt, failure_ratio, self.delay_max);
         self.spread(low, high)
     }
 
-    /// Bounds a range, then spreads it by the jitter. In this order the delays at the cap stay
-    /// spread out; sampling first would heap all that is above it onto one instant.
+    /// Limits a range, then spreads it by the jitter. In this order, delays at the maximum stay
+    /// spread out; sampling first would put all larger delays at exactly the maximum.
     const fn spread(&self, low: u64, high: u64) -> (u64, u64) {
         if matches!(self.growth, Growth::Decorrelated { .. }) {
             let (low, high) = (self.clamp(low), self.clamp(high));

@@ -1,4 +1,4 @@
-//! Stops calling what is down.
+//! Circuit breaker: stops calling a dependency that is down.
 
 mod config;
 mod word;
@@ -19,11 +19,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A circuit breaker. Clones share it: make one per dependency, and keep it.
+/// A circuit breaker. Clones share its state: create one per dependency, and keep it.
 ///
-/// Closed, it lets every call pass and counts. When too much fails it opens and refuses at once,
-/// which spares the callers their timeouts and the dependency their traffic. After a while it is
-/// half open: a few probes may pass, and what becomes of them decides.
+/// While closed, it lets every call pass and counts results. When too many calls fail, it opens and refuses calls at once, which
+/// saves the callers their timeouts and the dependency the load. After some time it is half open: a few probes may pass, and
+/// their results decide whether it closes or opens again.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, BreakerState, Why, seconds};
@@ -44,16 +44,15 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// Only failures that blame the dependency count: an error that is
-/// [`Rejected`](crate::Category::Rejected) was answered properly and counts as a success, and a call
-/// that was cancelled counts as neither. Only a failure or a slow call can open a breaker. A result
-/// that arrives after the breaker has changed its state belongs to the past and is ignored.
+/// Only failures of the dependency count: an error of category [`Rejected`](crate::Category::Rejected) is a proper response and
+/// counts as a success, and a cancelled call does not count. Only a failure or a slow call can open a breaker. A result that
+/// arrives after the breaker has changed its state is ignored.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
     machine: Arc<Machine>,
 }
 
-/// What a breaker does with calls.
+/// The state of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BreakerState {
     /// Lets every call pass.
@@ -81,54 +80,53 @@ impl std::fmt::Display for BreakerState {
     }
 }
 
-/// What a breaker looks like at some instant.
+/// The state of a breaker at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BreakerSnapshot {
-    /// What it does with calls.
+    /// The state.
     pub state: BreakerState,
-    /// Whether a person holds it there, by [`isolate`](CircuitBreaker::isolate) or
+    /// Whether the state was set manually, by [`isolate`](CircuitBreaker::isolate) or
     /// [`force_close`](CircuitBreaker::force_close).
     pub forced: bool,
-    /// The calls that it goes by: those in its window, or the failures in a row.
+    /// The number of calls that it judges by: those in its window, or the failures in a row.
     pub calls: u64,
-    /// How many of them failed.
+    /// The number of them that failed.
     pub failures: u64,
-    /// How many of them were slow.
+    /// The number of them that were slow.
     pub slow: u64,
-    /// How many probes are under way.
+    /// The number of probes in progress.
     pub probes: u32,
-    /// When it will let a probe pass, if it is open and nobody holds it.
+    /// Time until it lets a probe pass, if it is open and not held open manually.
     pub retry_in: Option<Duration>,
 }
 
 impl CircuitBreaker {
-    /// Opens after so many failures in a row. The fastest: a success on a healthy breaker writes
-    /// nothing that other threads read.
+    /// Opens after this many failures in a row. The fastest variant: a success on a healthy breaker writes no shared memory.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the number is zero; in a constant that is a compile error.
     pub const fn consecutive(failures: u32) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(Trip::consecutive(failures))
     }
 
-    /// Looks at the last so many calls, up to a million; opens when half of them failed.
+    /// Judges by the last `calls` calls, up to a million; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    /// Panics if the number is zero or more than a million; in a constant that is a compile error.
     pub const fn count_window(calls: u32) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(Trip::count_window(calls))
     }
 
-    /// Looks at the calls of so long a time; opens when half of them failed.
+    /// Judges by the calls of the last `length` of time; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if it is less than ten milliseconds; in a constant that is a compile error.
+    /// Panics if the time is less than ten milliseconds; in a constant that is a compile error.
     pub const fn time_window(length: Duration) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(Trip::time_window(length))
     }
 
-    /// Asks for a call to pass. The primitive under everything else.
+    /// Requests a permit for one call. All other methods are built on this one.
     ///
     /// ```
     /// # fn charge() -> std::io::Result<()> { Ok(()) }
@@ -139,28 +137,28 @@ impl CircuitBreaker {
     /// ```
     ///
     /// # Errors
-    /// Refuses while the breaker is open, and while it is half open and all its probes are out.
+    /// Refused while the breaker is open, and while it is half open and all probes are in progress.
     #[inline]
     pub fn acquire(&self) -> Result<Permit<'_>, Refused> {
         self.machine.acquire().map(|token| Permit::new(&self.machine, token))
     }
 
-    /// As [`acquire`](CircuitBreaker::acquire), for a permit that outlives the borrow.
+    /// Like [`acquire`](CircuitBreaker::acquire), for a permit that outlives the borrow.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for `acquire`.
     pub fn acquire_owned(&self) -> Result<OwnedPermit, Refused> {
         let token = self.machine.acquire()?;
         Ok(OwnedPermit::new(Arc::clone(&self.machine), token))
     }
 
-    /// Makes a call if the breaker lets it pass, and records how it went. To retry it as well, put
-    /// both into a [`Pipeline`](crate::Pipeline).
+    /// Makes a call if the breaker lets it pass, and records the result. To retry it as well, use both in a
+    /// [`Pipeline`](crate::Pipeline).
     ///
-    /// Cancel safe: a call that is dropped counts as neither.
+    /// Cancel safe: a dropped call does not count.
     ///
     /// # Errors
-    /// The call's own error as `last`, or the refusal.
+    /// Returns the call's own error as `last`, or the refusal.
     #[inline]
     pub async fn call<F, Fut, T, E>(&self, operation: F) -> Result<T, Error<E>>
     where
@@ -174,11 +172,11 @@ impl CircuitBreaker {
         result.map_err(stopped)
     }
 
-    /// As [`call`](CircuitBreaker::call), for errors that do not implement [`Classify`] and for
-    /// successes that are not: `judge` says what the result means.
+    /// Like [`call`](CircuitBreaker::call), for errors that do not implement [`Classify`] and for `Ok` values that are failures:
+    /// `judge` decides what the result means.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for `call`.
     pub async fn call_judged<F, Fut, T, E>(
         &self,
         judge: impl FnOnce(&Result<T, E>) -> Class,
@@ -194,10 +192,10 @@ impl CircuitBreaker {
         result.map_err(stopped)
     }
 
-    /// As [`call`](CircuitBreaker::call), for an operation that blocks.
+    /// Like [`call`](CircuitBreaker::call), for a blocking operation.
     ///
     /// # Errors
-    /// The call's own error as `last`, or the refusal.
+    /// Returns the call's own error as `last`, or the refusal.
     #[inline]
     pub fn call_blocking<T, E: Classify>(
         &self,
@@ -209,7 +207,7 @@ impl CircuitBreaker {
             permit.record(&result);
             return result.map_err(stopped);
         };
-        // What passes a closed breaker has nothing to give back if it panics: no permit needed.
+        // A call through a closed breaker has nothing to release if it panics, so it needs no permit.
         let result = operation();
         if let Some(outcome) = Outcome::of(&result) {
             self.machine.record_passed(token, outcome);
@@ -217,39 +215,39 @@ impl CircuitBreaker {
         result.map_err(stopped)
     }
 
-    /// Opens it now, as if too much had failed. It recovers by itself.
+    /// Opens the breaker now, as if too many calls had failed. It recovers by itself.
     pub fn force_open(&self) {
         self.machine.force_open();
     }
 
-    /// Holds it open, without probes, until [`reset`](CircuitBreaker::reset) or
+    /// Holds the breaker open, without probes, until [`reset`](CircuitBreaker::reset) or
     /// [`force_close`](CircuitBreaker::force_close).
     pub fn isolate(&self) {
         self.machine.isolate();
     }
 
-    /// Holds it closed, whatever fails, until [`reset`](CircuitBreaker::reset),
+    /// Holds the breaker closed, whatever fails, until [`reset`](CircuitBreaker::reset),
     /// [`force_open`](CircuitBreaker::force_open) or [`isolate`](CircuitBreaker::isolate).
     pub fn force_close(&self) {
         self.machine.force_close();
     }
 
-    /// Closes it, forgets what it counted, and lets it decide for itself again.
+    /// Closes the breaker, clears its counts, and ends manual control.
     pub fn reset(&self) {
         self.machine.reset();
     }
 
-    /// Returns what it does with calls now.
+    /// Returns the current state.
     pub fn state(&self) -> BreakerState {
         self.snapshot().state
     }
 
-    /// Returns what it looks like now.
+    /// Returns a snapshot of the current state and counts.
     pub fn snapshot(&self) -> BreakerSnapshot {
         self.machine.snapshot()
     }
 
-    /// Returns its name, if it was given one.
+    /// Returns its name, if it has one.
     pub fn name(&self) -> &str {
         self.machine.name()
     }
@@ -259,12 +257,10 @@ impl CircuitBreaker {
     }
 }
 
-/// A breaker for each key, made when the key is first seen, for at most so many keys. Clones share
-/// them.
+/// One breaker per key, created when the key is first used, for a limited number of keys. Clones share them.
 ///
-/// Where one host of many is down, a breaker for all of them would turn a partial outage into a
-/// total one. When there is no room for another key, one whose breaker has nothing to remember is
-/// forgotten; if there is none, the one that was used longest ago.
+/// If one of many hosts is down, a single breaker for all of them would turn a partial outage into a total one. When a new key
+/// exceeds the limit, a key whose breaker has nothing to remember is removed; if there is none, the least recently used one.
 ///
 /// ```
 /// use rewheel::CircuitBreaker;
@@ -302,12 +298,12 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
         )
     }
 
-    /// Returns how many keys it knows.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.shared.by_key.len()
     }
 
-    /// Returns whether it knows no key.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -317,7 +313,7 @@ fn stopped<E>(error: E) -> Error<E> {
     Error::new(Refused::new(crate::Why::Stopped, None), 1, Duration::ZERO, Some(error))
 }
 
-/// What one finished call says about the dependency.
+/// What a finished call says about the dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
@@ -325,7 +321,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns what a result says, if anything.
+    /// Returns the outcome of a result, if it says anything about the dependency.
     #[inline]
     pub(crate) fn of<T, E: Classify>(result: &Result<T, E>) -> Option<Outcome> {
         match result {

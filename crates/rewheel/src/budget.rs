@@ -1,4 +1,4 @@
-//! Keeps retries a small share of the traffic, however much fails.
+//! Retry budget: limits retries to a small share of all calls.
 
 use crate::clock::Clock;
 use crate::duration::nanos;
@@ -11,11 +11,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An allowance for retries that all calls to one dependency share. Clones share it too.
+/// A retry budget shared by all calls to one dependency. Clones share its state.
 ///
-/// When most calls fail, retrying each of them multiplies the load on whatever is failing already.
-/// A budget lets single failures be retried as if there were none, and turns retries down when they
-/// would add more than a share of the traffic. First attempts are never held back.
+/// When most calls fail, retrying each of them multiplies the load on a dependency that is already failing. A budget allows the
+/// retry of single failures, and refuses retries that would exceed a share of the traffic. First attempts are never refused.
 ///
 /// ```
 /// use rewheel::{Retry, RetryBudget, Retryable, Why, millis};
@@ -38,46 +37,46 @@ pub struct RetryBudget {
 
 #[derive(Debug)]
 struct Shared {
-    /// Parts of a token: see [`TOKEN`]. Stays full while nothing is retried, so that a healthy
-    /// dependency's calls read this line but do not fight over writing it.
+    /// In units of 1/[`TOKEN`] retries. Stays full while nothing is retried, so that calls to a healthy dependency read this
+    /// cache line but do not write it.
     balance: AtomicU64,
     balance_max: u64,
     deposit: u64,
-    /// What is allowed however little traffic there is.
+    /// Retries allowed independent of traffic.
     floor: Option<Gcra>,
     clock: Clock,
     name: Cow<'static, str>,
     observer: Option<Arc<dyn Observer>>,
 }
 
-/// One retry, in the parts that a call deposits: fine enough for a ratio of a millionth.
+/// One retry, in the units that a call deposits; fine enough for a ratio of one millionth.
 const TOKEN: u64 = 1_000_000;
 
 impl RetryBudget {
-    /// The most tokens that can be saved up.
+    /// The maximum burst.
     pub const BURST_MAX: u32 = 1_000_000;
 
-    /// Allows retries up to this share of the calls, 0 to 1, above a floor of ten a second. Where many processes make few calls
-    /// each, the floors are more than the share: lower them with [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
+    /// Allows retries up to this share of the calls, 0 to 1, above a floor of ten per second. Where many processes make few calls
+    /// each, the floors exceed the share: lower them with [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
     ///
     /// # Panics
-    /// Panics if it is not 0 to 1; in a constant that is a compile error.
+    /// Panics if the ratio is not 0 to 1; in a constant that is a compile error.
     pub const fn ratio(ratio: f64) -> RetryBudgetBuilder {
         let Some(ratio) = Ratio::new(ratio) else { panic!("a ratio is 0 to 1") };
         RetryBudgetBuilder::new(Some(ratio), 10, 100)
     }
 
-    /// Allows so many retries a second, whatever the traffic.
+    /// Allows this many retries per second, independent of traffic.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    /// Panics if the number is zero or more than a million; in a constant that is a compile error.
     pub const fn per_second(retries: u32) -> RetryBudgetBuilder {
         assert!(retries > 0, "a budget of no retries: make one attempt instead");
         assert!(retries <= RetryBudget::BURST_MAX, "a budget is at most a million a second");
         RetryBudgetBuilder::new(None, retries, retries)
     }
 
-    /// Counts a call, which earns a share of a retry.
+    /// Counts a call, which earns a fraction of a retry.
     #[inline]
     pub fn deposit(&self) {
         let Shared { balance, balance_max, deposit, .. } = &*self.shared;
@@ -90,10 +89,10 @@ impl RetryBudget {
         let _ = balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Pays for one retry.
+    /// Takes one retry from the budget.
     ///
     /// # Errors
-    /// Refuses if retries are a large enough share of the traffic already.
+    /// Refused if retries already are too large a share of the traffic.
     #[inline]
     pub fn withdraw(&self) -> Result<(), Refused> {
         let spend = |balance: u64| balance.checked_sub(TOKEN);
@@ -104,7 +103,7 @@ impl RetryBudget {
         self.withdraw_from_floor()
     }
 
-    /// Pays with what is allowed however little traffic there is.
+    /// Takes a retry from the floor.
     #[cold]
     fn withdraw_from_floor(&self) -> Result<(), Refused> {
         let floor = self.shared.floor.as_ref().map(|floor| floor.take(1, self.shared.clock.now()));
@@ -117,16 +116,16 @@ impl RetryBudget {
         Err(refused(observer.as_ref(), name, Refused::new(Why::BudgetExhausted, retry_in)))
     }
 
-    /// Returns how many retries the traffic has earned and not used.
+    /// Returns the number of earned retries that are not used.
     pub fn balance(&self) -> u64 {
         self.shared.balance.load(Ordering::Relaxed) / TOKEN
     }
 }
 
-/// Sets up a [`RetryBudget`].
+/// Builder of a [`RetryBudget`].
 #[derive(Clone, Debug)]
 pub struct RetryBudgetBuilder {
-    /// What a call earns; `None` where the time alone earns.
+    /// What a call earns; `None` if only time earns.
     deposit: Option<Ratio>,
     floor: u32,
     burst: u32,
@@ -147,11 +146,11 @@ impl RetryBudgetBuilder {
         }
     }
 
-    /// Allows so many retries a second however little traffic there is: a fifth of two calls is
-    /// none, and their failures are harmless. Ten unless set.
+    /// Allows this many retries per second independent of traffic: a share of very few calls is less than one retry, and such
+    /// retries are harmless. The default is ten.
     ///
     /// # Panics
-    /// Panics if it is more than a million; in a constant that is a compile error.
+    /// Panics if the number is more than a million; in a constant that is a compile error.
     #[must_use]
     pub const fn floor_per_second(mut self, retries: u32) -> RetryBudgetBuilder {
         assert!(retries <= RetryBudget::BURST_MAX, "a floor is at most a million a second");
@@ -159,11 +158,10 @@ impl RetryBudgetBuilder {
         self
     }
 
-    /// Sets how many retries can be saved up for a bad moment. A hundred unless set, or those of
-    /// one second.
+    /// Sets how many unused retries can accumulate. The default is a hundred, or the retries of one second.
     ///
     /// # Panics
-    /// Panics if it is not 1 to a million; in a constant that is a compile error.
+    /// Panics if the number is not 1 to a million; in a constant that is a compile error.
     #[must_use]
     pub const fn burst(mut self, retries: u32) -> RetryBudgetBuilder {
         assert!(retries > 0, "savings of nothing turn every retry down");
@@ -172,28 +170,28 @@ impl RetryBudgetBuilder {
         self
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> RetryBudgetBuilder {
         self.clock = clock.into();
         self
     }
 
-    /// Names it, for people and for telemetry.
+    /// Sets the name, for logs and telemetry.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> RetryBudgetBuilder {
         self.name = name.into();
         self
     }
 
-    /// Reports its refusals.
+    /// Reports refusals to an observer.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> RetryBudgetBuilder {
         self.observer = Some(observer);
         self
     }
 
-    /// Makes the budget, with its savings full.
+    /// Creates the budget with a full balance.
     pub fn build(self) -> RetryBudget {
         let (saved, floor_burst) = match self.deposit {
             Some(_) => (u64::from(self.burst) * TOKEN, self.floor),
@@ -207,8 +205,8 @@ impl RetryBudgetBuilder {
         RetryBudget {
             shared: Arc::new(Shared {
                 balance: AtomicU64::new(saved),
-                // Full savings still take in the fraction of a token: cutting it off would cheat
-                // small savings of much of the ratio.
+                // A full balance still accepts a fraction of a token: cutting it off would lose much of the ratio of a small
+                // balance.
                 balance_max: saved + TOKEN - 1,
                 deposit: self.deposit.map_or(0, Ratio::millionths),
                 floor,

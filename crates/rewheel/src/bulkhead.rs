@@ -1,4 +1,4 @@
-//! Lets only so many calls run at the same time.
+//! Bulkhead: limits the number of concurrent calls.
 
 use crate::clock::{Clock, Moment};
 use crate::error::{Error, Refused, Why};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// A bulkhead. Clones share it: make one per dependency, and keep it.
+/// A bulkhead. Clones share its state: create one per dependency, and keep it.
 ///
 /// ```
 /// use rewheel::{Bulkhead, Why};
@@ -41,11 +41,11 @@ struct State {
 }
 
 impl Bulkhead {
-    /// Lets so many calls run at the same time, and refuses others unless
+    /// Sets the number of concurrent calls. Other calls are refused unless
     /// [`queue_max`](BulkheadBuilder::queue_max) lets them wait.
     ///
     /// # Panics
-    /// Panics if there are none; in a constant that is a compile error.
+    /// Panics if the number is zero; in a constant that is a compile error.
     pub const fn places(places: usize) -> BulkheadBuilder {
         assert!(places > 0, "a bulkhead without a place lets nobody in");
         BulkheadBuilder {
@@ -58,10 +58,10 @@ impl Bulkhead {
         }
     }
 
-    /// Takes a place if there is one now and nobody waits for it.
+    /// Takes a slot if one is free now and no other caller waits for it.
     ///
     /// # Errors
-    /// Refuses otherwise.
+    /// Refused otherwise.
     pub fn try_acquire(&self) -> Result<Place, Refused> {
         let mut state = lock(&self.shared.state);
         if state.free == 0 || !state.queue.is_empty() {
@@ -75,12 +75,12 @@ impl Bulkhead {
         Ok(Place { bulkhead: self.clone() })
     }
 
-    /// Takes a place, and waits in line for it if need be.
+    /// Takes a slot, and waits for it if necessary.
     ///
-    /// Cancel safe: a dropped call leaves the line.
+    /// Cancel safe: a dropped call leaves the queue.
     ///
     /// # Errors
-    /// Refuses if the line is full, and if the wait is over
+    /// Refused if the queue is full, and if the wait exceeds
     /// [`wait_max`](BulkheadBuilder::wait_max).
     pub async fn acquire(&self) -> Result<Place, Refused> {
         let mut line = InLine { bulkhead: self, waiting: Waiting::default() };
@@ -94,10 +94,10 @@ impl Bulkhead {
         }
     }
 
-    /// Makes a call once it has a place.
+    /// Makes a call once it has a slot.
     ///
     /// # Errors
-    /// The call's own error as `last`, or the refusal.
+    /// Returns the call's own error as `last`, or the refusal.
     pub async fn call<F, Fut, T, E>(&self, operation: F) -> Result<T, Error<E>>
     where
         F: FnOnce() -> Fut,
@@ -108,17 +108,17 @@ impl Bulkhead {
         operation().await.map_err(|error| Error::new(stopped, 1, Duration::ZERO, Some(error)))
     }
 
-    /// Returns how many places are free.
+    /// Returns the number of free slots.
     pub fn free(&self) -> usize {
         lock(&self.shared.state).free
     }
 
-    /// Returns how many calls wait for a place.
+    /// Returns the number of calls that wait for a slot.
     pub fn waiting(&self) -> usize {
         lock(&self.shared.state).queue.len()
     }
 
-    /// Returns its name, if it was given one.
+    /// Returns its name, if it has one.
     pub fn name(&self) -> &str {
         &self.shared.config.name
     }
@@ -127,7 +127,7 @@ impl Bulkhead {
         &self.shared.config.clock
     }
 
-    /// Returns the longest that a call may have to wait, if there is such a time.
+    /// Returns the maximum wait of a call, if it is limited.
     pub(crate) fn wait_max(&self) -> Option<Duration> {
         let BulkheadBuilder { queue_max, wait_max, .. } = self.shared.config;
         if queue_max == 0 {
@@ -141,7 +141,7 @@ impl Bulkhead {
         refused(observer.as_ref(), name, Refused::new(Why::BulkheadFull, None))
     }
 
-    /// Tells the observer that a call was let in that waited since then.
+    /// Reports to the observer that a call was admitted that has waited since then.
     #[cfg(feature = "otel")]
     fn admitted(&self, since: Option<Moment>) {
         let BulkheadBuilder { observer, name, clock, .. } = &self.shared.config;
@@ -149,7 +149,7 @@ impl Bulkhead {
         crate::observer::admitted(observer.as_ref(), name, Why::BulkheadFull, waited);
     }
 
-    /// Frees a place that was taken by [`Waiting::poll`].
+    /// Frees a slot that was taken by [`Waiting::poll`].
     pub(crate) fn release(&self) {
         let mut state = lock(&self.shared.state);
         state.free += 1;
@@ -172,7 +172,7 @@ impl Bulkhead {
     }
 }
 
-/// A place in a bulkhead, free again when it is dropped.
+/// A slot in a bulkhead; dropping it frees the slot.
 #[must_use = "the place is free again as soon as this is dropped"]
 #[derive(Debug)]
 pub struct Place {
@@ -185,7 +185,7 @@ impl Drop for Place {
     }
 }
 
-/// A caller's place in the line. Whoever holds one must [`leave`](Waiting::leave).
+/// A caller's position in the queue. Its owner must call [`leave`](Waiting::leave).
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     ticket: Option<Ticket>,
@@ -194,10 +194,10 @@ pub(crate) struct Waiting {
     since: Option<Moment>,
 }
 
-/// How a caller who wants a place stands.
+/// The state of a caller that wants a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// The place is taken, and must be [released](Bulkhead::release).
+    /// The slot is taken, and must be [released](Bulkhead::release).
     Entered,
     Refused(Refused),
     /// Ask again then, or when woken.
@@ -239,7 +239,7 @@ impl Waiting {
         Entry::Later(gives_up_at)
     }
 
-    /// Leaves the line, and lets the next one know.
+    /// Leaves the queue, and wakes the next caller.
     pub(crate) fn leave(&mut self, bulkhead: &Bulkhead) {
         let Some(ticket) = self.ticket.take() else { return };
         let next = lock(&bulkhead.shared.state).queue.leave(ticket);
@@ -249,7 +249,7 @@ impl Waiting {
     }
 }
 
-/// Leaves the line when the caller is dropped.
+/// Leaves the queue when the caller is dropped.
 struct InLine<'a> {
     bulkhead: &'a Bulkhead,
     waiting: Waiting,
@@ -261,7 +261,7 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// Sets up a [`Bulkhead`].
+/// Builder of a [`Bulkhead`].
 #[derive(Clone, Debug)]
 pub struct BulkheadBuilder {
     places: usize,
@@ -273,42 +273,42 @@ pub struct BulkheadBuilder {
 }
 
 impl BulkheadBuilder {
-    /// Lets so many wait in line for a place. None unless set.
+    /// Sets how many callers may wait for a slot. The default is none.
     #[must_use]
     pub const fn queue_max(mut self, calls: usize) -> BulkheadBuilder {
         self.queue_max = calls;
         self
     }
 
-    /// Sets how long they may wait. For ever unless set.
+    /// Sets how long callers may wait. The default is no limit.
     #[must_use]
     pub const fn wait_max(mut self, time: Duration) -> BulkheadBuilder {
         self.wait_max = time;
         self
     }
 
-    /// Names it, for people and for telemetry.
+    /// Sets the name, for logs and telemetry.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> BulkheadBuilder {
         self.name = name.into();
         self
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> BulkheadBuilder {
         self.clock = clock.into();
         self
     }
 
-    /// Reports its refusals.
+    /// Reports refusals to an observer.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> BulkheadBuilder {
         self.observer = Some(observer);
         self
     }
 
-    /// Makes the bulkhead, with all places free.
+    /// Creates the bulkhead with all slots free.
     pub fn build(self) -> Bulkhead {
         let state = State { free: self.places, queue: Queue::default() };
         Bulkhead { shared: Arc::new(Shared { state: Mutex::new(state), config: self }) }

@@ -1,4 +1,4 @@
-//! Tells a call that nobody wants its answer any more.
+//! Cancels calls.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Stops the calls that were given a clone of it: async or blocking, in an attempt or between two.
+/// Cancels the calls that received a clone of it: async or blocking, during an attempt or between
+/// two.
 ///
-/// An async call may also simply be dropped.
+/// An async call can also be cancelled by dropping it.
 ///
 /// ```
 /// use rewheel::{CancelToken, Retry, Retryable, Why, seconds};
@@ -42,12 +43,12 @@ struct Waiters {
 }
 
 impl CancelToken {
-    /// Makes a token that is not cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
 
-    /// Cancels, for good. Again is harmless.
+    /// Cancels permanently. Repeating it has no effect.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Release);
         let wakers = std::mem::take(&mut self.waiters().wakers);
@@ -87,7 +88,7 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Wakes another waker instead, if it is another.
+    /// Replaces the waker, if it is a different one.
     fn update(&self, waker: &Waker) {
         if let Some(registered) = self.token.waiters().wakers.get_mut(&self.id) {
             registered.clone_from(waker);

@@ -1,8 +1,8 @@
-//! Says once, beside the error, what a failure means for every policy.
+//! Classifies failures: whether to retry, and the category.
 //!
-//! An error type implements [`Classify`] and every policy obeys it: a retry reads the verdict, a
-//! breaker reads whether the dependency is to blame, telemetry reads category and code. Errors of
-//! other people's crates are judged at the call instead, by a closure or by a [`Matcher`].
+//! An error type implements [`Classify`] once, and every policy uses it: a retry reads the verdict,
+//! a breaker reads whether the dependency failed, telemetry reads category and code. Errors of
+//! other crates are classified at the call instead, by a closure or by a [`Matcher`].
 //!
 //! ```
 //! use rewheel::{Category, Class, Classify, Verdict};
@@ -41,23 +41,23 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How one result is judged.
+/// How a result is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The call did what it should.
+    /// The call succeeded.
     Done,
-    /// It may well succeed if it is made again.
+    /// Another attempt may succeed.
     Retry,
-    /// As `Retry`, but the callee asked to be left alone for this long first.
+    /// Like `Retry`, but the callee asked for this delay first.
     RetryAfter(Duration),
-    /// Making it again cannot help.
+    /// Another attempt cannot succeed.
     Stop,
 }
 
-/// What kind of failure it was.
+/// The category of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// No answer in time.
+    /// No response in time.
     Timeout,
     /// The network or the operating system failed.
     Io,
@@ -65,21 +65,21 @@ pub enum Category {
     Throttled,
     /// A circuit breaker refused the call.
     CircuitOpen,
-    /// A bulkhead had no place for the call.
+    /// A bulkhead had no free slot for the call.
     BulkheadFull,
     /// The callee understood the request and refused it (an HTTP 4xx).
     Rejected,
-    /// The callee failed in a way that tends to pass.
+    /// The callee failed in a way that is usually temporary.
     Transient,
-    /// The caller no longer wants the answer.
+    /// The caller cancelled the call.
     Cancelled,
     /// The time for the whole operation is used up.
     Deadline,
     /// The code that made the call panicked.
     Panic,
-    /// Nobody here can run this kind of work.
+    /// No handler for this kind of job.
     NoHandler,
-    /// The work's input could not be decoded.
+    /// The input of the job could not be decoded.
     BadPayload,
     /// Nothing is known about the failure.
     Unknown,
@@ -122,10 +122,10 @@ impl Category {
         }
     }
 
-    /// Returns whether such a failure speaks against the health of the dependency.
+    /// Returns whether such a failure counts against the health of the dependency.
     ///
-    /// A refusal that the dependency answered properly (`rejected`) shows that it is alive; what
-    /// was refused or given up on this side of the call says nothing about it.
+    /// A proper error response (`rejected`) shows that the dependency works; a call that was
+    /// refused or given up on the caller's side says nothing about it.
     pub const fn blames_dependency(self) -> bool {
         match self {
             Category::Timeout
@@ -162,18 +162,19 @@ impl FromStr for Category {
     }
 }
 
-/// The text is not the name of a [`Category`].
+/// Error: the text is not the name of a [`Category`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown category `{0}`")]
 pub struct UnknownCategory(String);
 
-/// The failure's own short code, as its source gave it: an HTTP status, an SQLSTATE, an errno name.
+/// The failure's own short code, as its source provided it: an HTTP status, an SQLSTATE, an errno
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Code(Repr);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
-    // Kept as a number so that judging an HTTP response does not allocate.
+    // Stored as a number, so that classifying an HTTP response does not allocate.
     Number(u32),
     Text(Cow<'static, str>),
 }
@@ -211,33 +212,33 @@ impl From<String> for Code {
     }
 }
 
-/// What one result means: verdict, category, code.
+/// The classification of a result: verdict, category, code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
-    /// What to do about it.
+    /// What to do.
     pub verdict: Verdict,
-    /// What kind of failure it was; `unknown` where the verdict is `Done`.
+    /// The category of the failure; `unknown` if the verdict is `Done`.
     pub category: Category,
     /// The failure's own code, if it has one.
     pub code: Option<Code>,
 }
 
 impl Class {
-    /// The call did what it should.
+    /// The call succeeded.
     pub const DONE: Class =
         Class { verdict: Verdict::Done, category: Category::Unknown, code: None };
 
-    /// A failure that may pass.
+    /// A temporary failure.
     pub const fn retry(category: Category) -> Class {
         Class { verdict: Verdict::Retry, category, code: None }
     }
 
-    /// A failure that may pass, whose source named the time to wait.
+    /// A temporary failure whose source asked for a delay.
     pub const fn retry_after(category: Category, delay: Duration) -> Class {
         Class { verdict: Verdict::RetryAfter(delay), category, code: None }
     }
 
-    /// A failure that will not pass.
+    /// A permanent failure.
     pub const fn stop(category: Category) -> Class {
         Class { verdict: Verdict::Stop, category, code: None }
     }
@@ -250,16 +251,16 @@ impl Class {
     }
 }
 
-/// Lets an error say once what it means.
+/// Classifies an error.
 ///
 /// Implemented for [`std::io::Error`], for pointers to errors that implement it, and for
-/// [`Error`](crate::Error), so that a policy may wrap a call that has policies of its own.
+/// [`Error`](crate::Error), so that a policy can wrap a call that has its own policies.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what its failures mean",
     note = "implement `Classify` for it, or judge the results at the call: `.when(|error| …)`"
 )]
 pub trait Classify {
-    /// Judges this failure. Never answers [`Verdict::Done`].
+    /// Classifies this failure. Never returns [`Verdict::Done`].
     fn classify(&self) -> Class;
 }
 

@@ -1,4 +1,4 @@
-//! Tells the time to every policy.
+//! The clock that all policies use.
 
 mod manual;
 mod sleep;
@@ -12,14 +12,14 @@ use crate::duration::nanos;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A point in time of one [`Clock`]. Moments of different clocks have nothing in common.
+/// A point in time of one [`Clock`]. Moments of different clocks cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(u64);
 
 impl Moment {
     pub(crate) const ZERO: Moment = Moment(0);
 
-    /// Later than every moment a clock will ever show.
+    /// Later than every moment that a clock shows.
     pub(crate) const NEVER: Moment = Moment(u64::MAX);
 
     pub(crate) const fn from_nanos(nanos: u64) -> Moment {
@@ -30,19 +30,19 @@ impl Moment {
         self.0
     }
 
-    /// Returns the time from `earlier` to this moment, zero if it is not earlier.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is later.
     pub const fn since(self, earlier: Moment) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the moment so much later; further than can be represented is never.
+    /// Returns the moment this much later; beyond the representable range it is never.
     #[must_use]
     pub const fn plus(self, duration: Duration) -> Moment {
         Moment(self.0.saturating_add(nanos(duration)))
     }
 }
 
-/// Which time a policy goes by. A cheap handle: the system's clock takes no space and no count.
+/// The clock that a policy uses. A cheap handle: the system clock takes no space and no reference count.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Kind);
 
@@ -55,17 +55,16 @@ enum Kind {
 }
 
 impl Clock {
-    /// The monotonic clock of the operating system; inside a tokio runtime whose time is paused,
-    /// that runtime's clock. Waiting inside a tokio runtime needs its timer: build it with
-    /// `enable_time` or `enable_all`.
+    /// The monotonic clock of the operating system; inside a tokio runtime with paused time, that runtime's clock. Sleeping
+    /// inside a tokio runtime needs its timer: build the runtime with `enable_time` or `enable_all`.
     pub const fn system() -> Clock {
         Clock(Kind::System)
     }
 
-    /// A clock that is a few milliseconds coarse for a quarter of the price.
+    /// A clock with a resolution of a few milliseconds, at a quarter of the cost.
     ///
-    /// Made for limiters that are asked millions of times a second: they know its resolution and
-    /// never admit more because of it. Only Linux has one; elsewhere this is [`Clock::system`].
+    /// For limiters that are called millions of times per second: they know its resolution and never admit more because of it.
+    /// Available on Linux only; elsewhere this is [`Clock::system`].
     pub const fn coarse() -> Clock {
         Clock(Kind::Coarse)
     }
@@ -76,7 +75,7 @@ impl Clock {
         self.now_in_place()
     }
 
-    /// As [`now`](Clock::now), as a part of whoever asks: for the few that do little else.
+    /// Like [`now`](Clock::now), inlined into the caller: for the few callers that do little else.
     #[inline(always)]
     pub(crate) fn now_in_place(&self) -> Moment {
         match &self.0 {
@@ -86,8 +85,8 @@ impl Clock {
         }
     }
 
-    /// Returns what a moment of another clock is by this one. Each counts from an origin of its own,
-    /// so the two cannot be compared as they are.
+    /// Converts a moment of another clock into a moment of this one. Clocks have different origins, so their moments cannot be
+    /// compared directly.
     pub(crate) fn convert(&self, at: Moment, other: &Clock) -> Moment {
         let is_same = match (&self.0, &other.0) {
             (Kind::System, Kind::System) | (Kind::Coarse, Kind::Coarse) => true,
@@ -97,7 +96,7 @@ impl Clock {
         if is_same || at == Moment::NEVER { at } else { self.now().plus(at.since(other.now())) }
     }
 
-    /// Returns by how much the true time may be ahead of what [`now`](Clock::now) says.
+    /// Returns by how much the true time may be ahead of [`now`](Clock::now).
     pub(crate) fn resolution(&self) -> Duration {
         match self.0 {
             Kind::System | Kind::Manual(_) => Duration::ZERO,
@@ -105,8 +104,8 @@ impl Clock {
         }
     }
 
-    /// Returns this clock, or the exact one where this is too coarse for a bucket that fills within
-    /// `nanos`: what a coarse clock withholds at each step would be most of such a bucket.
+    /// Returns this clock, or the exact one if this is too coarse for a bucket that fills within `nanos`: the resolution would be
+    /// most of such a bucket.
     pub(crate) fn fine_enough_for(self, nanos: u64) -> Clock {
         const STEPS_MIN: u64 = 4;
         let resolution = crate::duration::nanos(self.resolution());
@@ -118,9 +117,9 @@ impl Clock {
         matches!(self.0, Kind::Manual(_))
     }
 
-    /// Waits for `duration` by this clock.
+    /// Sleeps for `duration` on this clock.
     ///
-    /// Cancel safe: dropping it forgets the wait.
+    /// Cancel safe: dropping it ends the sleep.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         Sleep::new(self, duration)
     }
@@ -144,7 +143,7 @@ impl From<&Clock> for Clock {
     }
 }
 
-/// The system clock of tokio is the standard one, except where a test has paused it.
+/// Tokio's clock is the standard one, unless a test has paused it.
 #[cfg(feature = "tokio")]
 type Instant = tokio::time::Instant;
 #[cfg(not(feature = "tokio"))]
@@ -152,8 +151,8 @@ type Instant = std::time::Instant;
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_now() -> Moment {
-    /// Where the first reading is put: far from both ends. A paused runtime may be ahead of every
-    /// other clock of the process, so there can be readings from before the first one.
+    /// The value of the first reading, far from both ends. A paused runtime may be ahead of every other clock of the process, so
+    /// there can be readings before the first one.
     const MIDDLE: u64 = 1 << 62;
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
@@ -162,7 +161,7 @@ fn system_now() -> Moment {
     if after.is_zero() {
         return Moment(MIDDLE - nanos(origin.saturating_duration_since(now)).min(MIDDLE));
     }
-    // A century of uptime fits many times: no need to check for overflow.
+    // A century of uptime fits many times, so no overflow check is needed.
     let nanos = after.as_secs().wrapping_mul(1_000_000_000) + u64::from(after.subsec_nanos());
     Moment(MIDDLE + nanos)
 }

@@ -1,4 +1,4 @@
-//! Writes durations the way people do: `250ms`, `30s`, `1h30m`.
+//! Durations as text: `250ms`, `30s`, `1h30m`.
 //!
 //! ```
 //! use rewheel::duration;
@@ -38,7 +38,7 @@ pub const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Returns a duration of so many minutes.
+/// Returns a duration of `count` minutes.
 ///
 /// # Panics
 /// Panics above `u64::MAX` seconds; in a constant that is a compile error.
@@ -49,10 +49,11 @@ pub const fn minutes(count: u64) -> Duration {
     }
 }
 
-/// Reads integers with units, longest first or not: `1h30m`, `250ms`.
+/// Parses integers with units in any order: `1h30m`, `250ms`.
 ///
 /// # Errors
-/// Says which part is not a number with a unit. A fraction (`1.5s`) is an error: write `1s500ms`.
+/// Fails with the part that is not a number with a unit. A fraction (`1.5s`) is an error: write
+/// `1s500ms`.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let wrong = |why| DurationError { text: text.to_owned(), why };
     if text.is_empty() {
@@ -85,7 +86,7 @@ pub fn text(duration: Duration) -> impl fmt::Display + fmt::Debug {
     Text(duration)
 }
 
-/// The text is not a duration.
+/// Error: the text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration: {why}")]
 pub struct DurationError {
@@ -127,8 +128,8 @@ impl fmt::Display for Text {
     }
 }
 
-/// Nanoseconds as one word, which is what atomics and fast arithmetic need. 584 years is as good
-/// as for ever, so what does not fit saturates.
+/// Nanoseconds in one word, as atomics and fast arithmetic need. Larger values saturate at 584
+/// years.
 pub(crate) const fn nanos(duration: Duration) -> u64 {
     match duration.as_secs().checked_mul(NANOS_PER_SECOND) {
         Some(nanos) => nanos.saturating_add(duration.subsec_nanos() as u64),
@@ -138,7 +139,7 @@ pub(crate) const fn nanos(duration: Duration) -> u64 {
 
 #[cfg(feature = "serde")]
 pub mod serde {
-    //! Reads durations from strings in any serde format, with `#[serde(with = "…")]`.
+    //! Serializes durations as strings in any serde format, with `#[serde(with = "…")]`.
     //!
     //! ```
     //! #[derive(serde::Serialize, serde::Deserialize)]
@@ -158,7 +159,7 @@ pub mod serde {
     /// Writes the text form.
     ///
     /// # Errors
-    /// Passes on what the serializer says.
+    /// Returns the error of the serializer.
     pub fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&super::text(*duration))
     }
@@ -166,7 +167,7 @@ pub mod serde {
     /// Reads the text form.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// Fails with the reason why the text is not a duration.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         crate::text::deserialize(from, super::parse)
     }

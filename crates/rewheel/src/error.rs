@@ -1,4 +1,4 @@
-//! Says why a call was given up, or refused before it was made.
+//! Errors of calls that were given up or refused.
 
 use crate::classify::{Category, Class, Classify, Verdict};
 use crate::duration;
@@ -15,21 +15,21 @@ pub enum Why {
     AttemptsExhausted,
     /// The time for the whole call is used up, or the next wait would not fit into it.
     Deadline,
-    /// No answer within the timeout.
+    /// No response within the timeout.
     Timeout,
-    /// The retry budget is empty: too much of the traffic is retries already.
+    /// The retry budget is empty: too much of the traffic is already retries.
     BudgetExhausted,
     /// The circuit breaker is open.
     CircuitOpen,
     /// The rate limiter is out of tokens.
     RateLimited,
-    /// More was asked of a rate limiter at once than it ever holds.
+    /// The request is larger than the burst of the rate limiter, so it can never be admitted.
     AboveBurst,
-    /// The bulkhead has neither a free place nor room to wait.
+    /// The bulkhead has no free slot, and its queue is full.
     BulkheadFull,
-    /// Somebody cancelled the call.
+    /// The call was cancelled.
     Cancelled,
-    /// Another retry is running around this one and will repeat the call.
+    /// An outer retry is running around this one and will repeat the call.
     Nested,
 }
 
@@ -74,14 +74,14 @@ impl fmt::Display for Why {
     }
 }
 
-/// A policy refused a call before it was made.
+/// Error: a policy refused a call before it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("refused: {why}")]
 #[non_exhaustive]
 pub struct Refused {
-    /// Which policy refused, in effect.
+    /// The reason, which names the policy that refused.
     pub why: Why,
-    /// When it may be worth asking again, where that is known.
+    /// When a new attempt may be worthwhile, if known.
     pub retry_in: Option<Duration>,
 }
 
@@ -97,13 +97,13 @@ impl Classify for Refused {
             Why::RateLimited => (Category::Throttled, true),
             Why::BulkheadFull => (Category::BulkheadFull, true),
             Why::Timeout => (Category::Timeout, true),
-            // Retrying into an open breaker is the storm that the breaker is there to stop.
+            // Retrying into an open breaker would cause the load that the breaker prevents.
             Why::CircuitOpen => (Category::CircuitOpen, false),
             Why::Deadline => (Category::Deadline, false),
             Why::Cancelled => (Category::Cancelled, false),
             Why::BudgetExhausted => (Category::Throttled, false),
             Why::AboveBurst => (Category::Rejected, false),
-            // The retry around it was promised the repeating, also of an attempt that timed out.
+            // The outer retry repeats the call, including an attempt that timed out.
             Why::Nested => (Category::Unknown, true),
             Why::Stopped | Why::AttemptsExhausted => (Category::Unknown, false),
         };
@@ -115,7 +115,7 @@ impl Classify for Refused {
     }
 }
 
-/// A call that was given up: why, after how many attempts, and the last error that it met.
+/// Error of a call that was given up: the reason, the number of attempts, and the last error.
 ///
 /// ```
 /// use rewheel::{Retry, Retryable, Why, millis};
@@ -133,14 +133,14 @@ impl Classify for Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error<E>(Box<GivenUp<E>>);
 
-/// Behind a pointer, so that a success does not have to make room for it: results that fit two
-/// registers are returned in them.
+/// Boxed, so that a success takes no space for it: results that fit two registers are returned in
+/// registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GivenUp<E> {
     refused: Refused,
     attempts: u32,
     elapsed: Duration,
-    /// Of the last failure, where that is not what `refused` says already.
+    /// Category of the last failure, unless `refused` already says it.
     category: Option<Category>,
     last: Option<E>,
 }
@@ -162,40 +162,40 @@ impl<E> Error<E> {
         self
     }
 
-    /// What kind the last failure was.
+    /// Returns the category of the last failure.
     pub fn category(&self) -> Category {
         self.0.category.unwrap_or_else(|| self.0.refused.classify().category)
     }
 
-    /// Why it was given up.
+    /// Returns why the call was given up.
     pub const fn why(&self) -> Why {
         self.0.refused.why
     }
 
-    /// When it may be worth asking again, where the refusing policy knows.
+    /// Returns when a new attempt may be worthwhile, if the refusing policy knows.
     pub const fn retry_in(&self) -> Option<Duration> {
         self.0.refused.retry_in
     }
 
-    /// How many times the call was made, those before
-    /// [`starting_at`](crate::Call::starting_at) included.
+    /// Returns the number of attempts, including those before
+    /// [`starting_at`](crate::Call::starting_at).
     pub const fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// How long it took altogether, waits included. Zero from a breaker or a bulkhead on its own,
-    /// which read no clock for it.
+    /// Returns the total time, including waits. Zero from a breaker or a bulkhead on its own, which
+    /// do not read the clock for it.
     pub const fn elapsed(&self) -> Duration {
         self.0.elapsed
     }
 
-    /// The last error that the call itself returned. There is none if it was refused or cancelled
+    /// Returns the last error of the call itself. `None` if the call was refused or cancelled
     /// before the first attempt, or if no attempt returned an error.
     pub const fn last(&self) -> Option<&E> {
         self.0.last.as_ref()
     }
 
-    /// Gives up the last error for keeps.
+    /// Returns the last error by value.
     pub fn into_last(self) -> Option<E> {
         self.0.last
     }
@@ -205,19 +205,20 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = self.0.refused.why;
         match (self.0.attempts, why) {
-            // A service that failed to become ready: there is no other reason than its error.
+            // A service that failed to become ready: its error is the only reason.
             (0, Why::Stopped) => f.write_str("not attempted")?,
             (0, _) => write!(f, "not attempted: {why}")?,
             (1, Why::Stopped) => f.write_str("failed")?,
             (attempts, _) => {
                 let plural = if attempts == 1 { "" } else { "s" };
-                // Nobody reads nanoseconds in a log line.
+                // Log lines do not need nanoseconds.
                 let elapsed = Duration::from_millis(duration::nanos(self.0.elapsed) / 1_000_000);
                 let elapsed = duration::text(elapsed);
                 write!(f, "gave up after {attempts} attempt{plural} in {elapsed}: {why}")?;
             }
         }
-        // The cause belongs into the one line that everybody logs, though `source` has it too.
+        // Include the cause in the message, although `source` returns it too: most programs log
+        // only the message.
         match (&self.0.last, self.0.category) {
             (Some(last), _) => write!(f, ": {last}"),
             (None, Some(category)) => write!(f, ": {}", without_error(category)),
@@ -226,7 +227,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
-/// What to say of a last failure that left no error behind.
+/// The text for a last failure without an error value.
 const fn without_error(category: Category) -> &'static str {
     match category {
         Category::Timeout | Category::Deadline => "the last attempt timed out",
@@ -251,8 +252,8 @@ impl<E> From<Refused> for Error<E> {
 }
 
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> Error<E> {
-    /// Makes it a [`std::error::Error`] where `E` itself is none, as `anyhow::Error` and
-    /// `Box<dyn Error>` are, so that `?` takes it.
+    /// Makes it a [`std::error::Error`] if `E` itself is none, such as `anyhow::Error` and `Box<dyn
+    /// Error>`, so that `?` accepts it.
     ///
     /// ```
     /// use rewheel::{Error, Retry, Retryable, millis};
@@ -271,7 +272,7 @@ impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> Error<E> {
     }
 }
 
-/// Any error, as an error. Made by [`Error::boxed`].
+/// Wraps any boxed error as an error. Created by [`Error::boxed`].
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct BoxedError(Box<dyn std::error::Error + Send + Sync>);
@@ -283,15 +284,16 @@ impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
 }
 
 impl<E: Classify> Classify for Error<E> {
-    /// What was given up stays given up: a policy around this one must not multiply the attempts.
-    /// Where nothing was tried again, the last error speaks for itself; where a policy refused or
-    /// cut the call, the refusal does.
+    /// A call that was given up is not retried: an outer policy must not multiply the attempts. If
+    /// nothing was repeated, the class of the last error applies; if a policy refused or cut the
+    /// call, the class of the refusal.
     fn classify(&self) -> Class {
         match (self.0.refused.why, &self.0.last) {
             (Why::Stopped | Why::Nested, Some(last)) => last.classify(),
             (Why::AttemptsExhausted | Why::Deadline | Why::BudgetExhausted, Some(last)) => {
                 let class = last.classify();
-                // The last failure may have left no error; then this one's code is not its.
+                // The last failure may have no error value; then the code of an earlier error does
+                // not apply.
                 match self.0.category {
                     Some(category) if category != class.category => Class::stop(category),
                     Some(_) | None => Class { verdict: Verdict::Stop, ..class },

@@ -1,8 +1,8 @@
-//! Does a piece of work once, however often it is asked for.
+//! Idempotency: runs work once per key, however often it is requested.
 //!
-//! A caller gives a piece of work a key, and the same key whenever it asks again: because an answer was lost, or a
-//! timeout passed. The work is done by the first one who asks; all others get its answer. Over HTTP that is the
-//! `Idempotency-Key` header, see `rewheel::axum::IdempotencyLayer` (feature `axum`); here it is for any function.
+//! A caller gives a piece of work a key, and uses the same key when it repeats the request after a lost response or a timeout.
+//! The first request runs the work; all others get its stored response. Over HTTP this is the `Idempotency-Key` header, see
+//! `rewheel::axum::IdempotencyLayer` (feature `axum`); this module works for any function.
 //!
 //! ```
 //! use rewheel::idempotency::Fingerprint;
@@ -28,19 +28,18 @@
 //! # }
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - Of all who ask under one key at the same time, one runs, in whatever process they ask, as long as all use the same
-//!   store.
-//! - Whoever runs has a lease on the key, and renews it while the work goes on. **A process that dies in the middle**
-//!   leaves the key in flight until the lease runs out. The next one who asks then runs again: the work is done at least
-//!   once, and may have been begun twice. With [`AfterCrash::Unknown`] nobody runs again: it is done at most once, and
-//!   whoever asks is told that the outcome is unknown.
-//! - A run that lost its lease, because its process was stopped or blocked for longer, cannot overwrite what a newer one
-//!   answered.
-//! - Where the work is a transaction of the same PostgreSQL database, it is done **exactly once**: its answer is stored with
-//!   it, by `PostgresStore::finish_in` of `rewheel-stores`.
-//! - Work that failed is not remembered: asking again does it again.
+//! - Of all concurrent requests under one key, one runs the work, in any process, as long as all use the same store.
+//! - The running process has a lease on the key, and renews it while the work goes on. **If the process dies**, the key stays in
+//!   flight until the lease expires. The next request then runs the work again: the work is done at least once, and may have been
+//!   started twice. With [`AfterCrash::Unknown`] it does not run again: it is done at most once, and callers learn that the
+//!   outcome is unknown.
+//! - A run that lost its lease, because its process was suspended or blocked for longer, cannot overwrite the response of a newer
+//!   run.
+//! - If the work is a transaction of the same PostgreSQL database, it is done **exactly once**: its response is stored in the
+//!   same transaction, by `PostgresStore::finish_in` of `rewheel-stores`.
+//! - Failed work is not stored: repeating the request runs it again.
 
 mod key;
 mod store;
@@ -66,18 +65,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-/// Runs between two prunings, and keys that are pruned each time: several for each that is added, so that those
-/// whose time is over do not heap up.
+/// Number of runs between two prunes, and number of keys pruned each time: several for each added key, so that expired keys do
+/// not accumulate.
 const PRUNE_EVERY: u64 = 64;
 const PRUNE_LIMIT: usize = 256;
 
-/// How long a store is asked again that says it is away.
+/// How long to repeat a request while the store is unavailable.
 const PATIENCE: Duration = millis(150);
 
-/// The same where work is done: somebody waits for its answer, too.
+/// The same for storing the response of completed work, up to this limit: a caller waits for it.
 const FINISH_PATIENCE_MAX: Duration = seconds(10);
 
-/// Does work once for each key. Clones share everything.
+/// Runs work once per key. Clones share everything.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
     store: Arc<dyn IdempotencyStore>,
@@ -91,58 +90,58 @@ pub struct Idempotency {
     runs: Arc<AtomicU64>,
 }
 
-/// What whoever asks gets.
+/// The result of a request for a key.
 #[derive(Debug)]
 pub enum Entry {
-    /// It is theirs to do.
+    /// The caller must run the work.
     Run(Box<Run>),
-    /// It was done: this is the answer.
+    /// The work is done. Contains the response.
     Done(Vec<u8>),
-    /// Another does it, and holds a lease for so long yet.
+    /// Another caller runs the work, and holds the lease.
     InFlight {
-        /// What is left of the lease.
+        /// Time left on the lease.
         left: Duration,
     },
-    /// Somebody began and died; see [`AfterCrash::Unknown`].
+    /// A caller began the work and died; see [`AfterCrash::Unknown`].
     Unknown,
-    /// The key stands for something else.
+    /// The key was used for a different request.
     Reused,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The answer.
+    /// The response.
     pub bytes: Vec<u8>,
-    /// Whether it comes from the store.
+    /// Whether it was read from the store.
     pub replayed: bool,
 }
 
-/// There is no answer.
+/// Error: there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyError<E> {
-    /// The work failed. Asking again does it again.
+    /// The work failed. Repeating the request runs it again.
     #[error("the work failed")]
     Failed(E),
-    /// Another does it. Ask again in a moment.
+    /// Another caller runs the work. Repeat the request later.
     #[error("another call with this idempotency key is at work")]
     InFlight {
-        /// What is left of its lease.
+        /// Time left on its lease.
         left: Duration,
     },
-    /// A process that did it died; see [`AfterCrash::Unknown`].
+    /// A process died while it ran the work; see [`AfterCrash::Unknown`].
     #[error("a call with this idempotency key died in the middle: what it did is unknown")]
     Unknown,
-    /// The key stands for something else.
+    /// The key was used for a different request.
     #[error("this idempotency key was used for something else: take a new one")]
     Reused,
-    /// The store does not say who does it; nothing was done.
+    /// The store is unavailable or failed; the work was not run.
     #[error(transparent)]
     Store(#[from] IdempotencyStoreError),
 }
 
 impl Idempotency {
-    /// Remembers keys in a store for a day, with a lease of 30 seconds; whoever asks while another runs is refused.
+    /// Keeps keys in a store for one day, with a lease of 30 seconds; refuses concurrent requests for a running key.
     pub fn new(store: impl IdempotencyStore + 'static) -> Idempotency {
         Idempotency {
             store: Arc::new(store),
@@ -157,50 +156,49 @@ impl Idempotency {
         }
     }
 
-    /// How long a run that falls silent keeps its key. It is renewed every third of it, so it need not be as long as
-    /// the work.
+    /// Sets how long a run that stops renewing keeps its key. The lease is renewed every third of this time, so it need not be as
+    /// long as the work.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Idempotency {
         self.lease = lease.max(millis(10));
         self
     }
 
-    /// How long an answer is kept. Longer than anybody goes on asking.
+    /// Sets the retention of a response. It should be longer than callers repeat a request.
     #[must_use]
     pub fn keep(mut self, keep: Duration) -> Idempotency {
         self.keep = keep;
         self
     }
 
-    /// How long whoever asks while another runs waits for its answer. Zero, the default, refuses at once.
+    /// Sets how long a concurrent request waits for the response of the running one. Zero, the default, refuses at once.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Idempotency {
         self.wait = wait;
         self
     }
 
-    /// What becomes of a key whose run died without an answer.
+    /// Sets what happens to a key whose run died without a response.
     #[must_use]
     pub fn after_crash(mut self, after_crash: AfterCrash) -> Idempotency {
         self.after_crash = after_crash;
         self
     }
 
-    /// Waits by another clock, in tests.
+    /// Uses another clock for waiting, for tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Idempotency {
         self.clock = clock.into();
         self
     }
 
-    /// Does the work, unless it was done under this key: then returns what it answered. Work that fails is not
-    /// remembered.
+    /// Runs the work, or returns the stored response if the work was already done under this key. Failed work is not stored.
     ///
-    /// If the answer cannot be stored, it is returned all the same: the work is done. The next one who asks once the lease
-    /// has run out would do it again.
+    /// If the response cannot be stored, it is returned anyway, since the work is done. The next request after the lease expired
+    /// would run the work again.
     ///
     /// # Errors
-    /// Says why there is no answer.
+    /// Fails with the reason why there is no response.
     pub async fn run<F, Fut, E>(
         &self,
         key: IdempotencyKey,
@@ -232,13 +230,13 @@ impl Idempotency {
         }
     }
 
-    /// Asks to do the work of a key. Where another does it, waits as long as it may.
+    /// Requests the right to run the work of a key. While another caller runs it, waits as long as configured.
     ///
-    /// Cancel safe but for this: who is dropped just when the work became theirs leaves the key in flight until the lease
-    /// runs out.
+    /// Cancel safe with one exception: a caller that is dropped exactly when it receives the key leaves the key in flight until
+    /// the lease expires.
     ///
     /// # Errors
-    /// The store does not say.
+    /// Fails if the store fails.
     pub async fn begin(
         &self,
         key: IdempotencyKey,
@@ -247,7 +245,7 @@ impl Idempotency {
         self.begin_while(key, fingerprint, || true).await
     }
 
-    /// As [`begin`](Idempotency::begin), but waits for another only as long as somebody wants the answer.
+    /// Like [`begin`](Idempotency::begin), but waits for another run only while the caller still wants the response.
     pub(crate) async fn begin_while(
         &self,
         key: IdempotencyKey,
@@ -267,7 +265,7 @@ impl Idempotency {
             if rest.is_zero() {
                 return Ok(Entry::InFlight { left });
             }
-            // A millisecond: a store rounds what is left.
+            // At least a millisecond, because a store rounds the time left.
             let nap = left.min(rest).max(millis(1));
             match self.flights.find(&key) {
                 Some(landed) => {
@@ -291,12 +289,12 @@ impl Idempotency {
     ) -> Result<Entry, IdempotencyStoreError> {
         let run = RunId::new(&self.random);
         let (lease, keep, after_crash) = (self.lease, self.keep, self.after_crash);
-        // Its answer may be lost: asked again with the same id, it is the same run.
+        // The response may be lost: a repeated request with the same id is the same run.
         let begin = Begin { key, fingerprint, run, lease, keep, after_crash };
         let ticket = Ticket { key, run, keep };
         let begun = self.insist(PATIENCE, || self.store.begin(&begin)).await;
         if let Err(IdempotencyStoreError::Unavailable(_)) = begun {
-            // It may have begun all the same, and nobody will end it.
+            // It may have begun anyway, and no run would end it.
             unless(self.clock.sleep(PATIENCE), self.store.release(&ticket)).await;
         }
         Ok(match begun? {
@@ -312,23 +310,23 @@ impl Idempotency {
         })
     }
 
-    /// Forgets keys whose time is over. It does so by itself with every so many runs; a service that is rarely asked may
-    /// call it at times.
+    /// Deletes expired keys. This also happens automatically every 64 runs; a service with little traffic may call it from time
+    /// to time.
     ///
     /// # Errors
-    /// Says what is wrong with the store.
+    /// Fails if the store fails.
     pub async fn prune(&self) -> Result<u64, IdempotencyStoreError> {
         self.store.prune(PRUNE_LIMIT).await
     }
 
     async fn prune_at_times(&self) {
         if self.runs.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
-            // It is tried again with those that follow.
+            // A later prune repeats it.
             let _ = self.prune().await;
         }
     }
 
-    /// Repeats a verb that may succeed if it is repeated.
+    /// Repeats a store method while repeating may help.
     async fn insist<T, F>(
         &self,
         patience: Duration,
@@ -351,8 +349,8 @@ impl Idempotency {
     }
 }
 
-/// Work that is one's own to do. Dropped without a word, it leaves the key in flight until the lease runs out, as a
-/// crash does.
+/// Work that this caller must run. If dropped without a result, the key stays in flight until the lease expires, as after a
+/// crash.
 pub struct Run {
     idempotency: Idempotency,
     ticket: Ticket,
@@ -360,13 +358,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the right to answer for the key.
+    /// Returns the ticket to respond for the key.
     pub const fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// Does the work, and renews the lease meanwhile. A lease that was lost does not stop it: whether its answer counts is
-    /// decided when it has one.
+    /// Runs the work, and renews the lease meanwhile. A lost lease does not stop the work: whether its response counts is decided
+    /// when it finishes.
     pub async fn hold<F: Future>(&self, work: F) -> F::Output {
         let Idempotency { store, clock, lease, .. } = &self.idempotency;
         let renewing = async {
@@ -374,7 +372,7 @@ impl Run {
             loop {
                 clock.sleep(nap).await;
                 let renewed = store.renew(&self.ticket, *lease);
-                // A store that hangs, or fails, is asked once more before the lease is over.
+                // If the store hangs or fails, it is asked once more before the lease expires.
                 nap = match unless(clock.sleep(*lease / 4), renewed).await {
                     Some(Ok(true)) => *lease / 3,
                     Some(Ok(false)) => return,
@@ -394,11 +392,11 @@ impl Run {
         .await
     }
 
-    /// Stores the answer. A store that is away is asked again for a while, as long as the key is most likely ours: an answer that is
-    /// not stored is work that is done twice.
+    /// Stores the response. Repeats this for a time while the store is unavailable, as long as this run most likely still has the
+    /// key: if the response is not stored, the work is repeated.
     ///
     /// # Errors
-    /// It is not stored, as far as is known.
+    /// Fails if the response is not stored, as far as known.
     pub async fn finish(&self, answer: &[u8]) -> Result<Finished, IdempotencyStoreError> {
         let Idempotency { store, lease, .. } = &self.idempotency;
         let finish = || store.finish(&self.ticket, answer);
@@ -408,7 +406,7 @@ impl Run {
         Ok(finished)
     }
 
-    /// Lets the next one who asks do the work. If the store cannot be told, they do it once the lease has run out.
+    /// Lets the next request run the work. If the store cannot be reached, that happens once the lease expires.
     pub async fn release(&self) {
         let Idempotency { store, .. } = &self.idempotency;
         let _ = self.idempotency.insist(PATIENCE, || store.release(&self.ticket)).await;

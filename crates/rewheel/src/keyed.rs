@@ -1,14 +1,14 @@
-//! Keeps a value for each key, for a bounded number of keys.
+//! A map with one value per key and a bounded number of keys.
 
 use crate::sync::{Mutex, OwnLine, lock, lock_soon};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
-/// A map that any caller may fill with any key, and that never holds more than so many.
+/// A map that callers may fill with any keys, with a maximum number of entries.
 ///
-/// When it is full, values that have nothing to remember make room first. What happens if there are
-/// none is for the value's owner to decide: see [`WhenFull`].
+/// When it is full, values that have nothing to remember are removed first. If there are none,
+/// [`WhenFull`] decides.
 #[derive(Debug)]
 pub(crate) struct Keyed<K, V> {
     shards: Box<[ShardLock<K, V>]>,
@@ -17,10 +17,10 @@ pub(crate) struct Keyed<K, V> {
     when_full: WhenFull,
 }
 
-/// What a key gets that comes when every value has something to remember.
+/// What a new key gets when every value has something to remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenFull {
-    /// The place of the key that was used longest ago.
+    /// The slot of the least recently used key.
     ReplaceOldest,
     /// One value that all such keys share.
     Share,
@@ -32,7 +32,7 @@ type ShardLock<K, V> = OwnLine<Mutex<Shard<K, V>>>;
 struct Shard<K, V> {
     entries: HashTable<Entry<K, V>>,
     shared: Option<V>,
-    /// Grows with every use: how old an entry is.
+    /// Increases with every use; gives the age of an entry.
     uses: u64,
     /// No sweep before this use, so that a flood of keys does not sweep in vain every time.
     sweep_at: u64,
@@ -46,7 +46,7 @@ struct Entry<K, V> {
 }
 
 impl<K, V> Keyed<K, V> {
-    /// Enough that two threads seldom meet, few enough that small maps stay exact.
+    /// Enough that two threads rarely use the same shard, few enough that small maps stay exact.
     const SHARDS_MAX: usize = 64;
     const KEYS_PER_SHARD_MIN: usize = 64;
 
@@ -77,7 +77,7 @@ impl<K, V> Keyed<K, V> {
 
 impl<K: Hash + Eq, V: Clone> Keyed<K, V> {
     /// Uses the value of a key, under the lock of its shard: `work` must be short and must not call
-    /// foreign code. `fresh` says of a value that a new one would be the same.
+    /// foreign code. `fresh` returns whether a value equals a new one.
     #[inline]
     pub(crate) fn with<Q, R>(
         &self,
@@ -101,7 +101,8 @@ impl<K: Hash + Eq, V: Clone> Keyed<K, V> {
         if !self.has_room(shard, &fresh) {
             return work(shard.shared.get_or_insert_with(make));
         }
-        // Any key may be one of those that shared: what they used up, it may have used up.
+        // Any key may be one of those that used the shared value, so its usage applies to the new
+        // key.
         shard.shared.take_if(|shared| fresh(shared));
         let value = shard.shared.clone().unwrap_or_else(make);
         let entry = Entry { key: key.to_owned(), value, used: shard.uses };
@@ -112,7 +113,7 @@ impl<K: Hash + Eq, V: Clone> Keyed<K, V> {
 
     #[inline]
     fn shard(&self, hash: u64) -> &Mutex<Shard<K, V>> {
-        // The table takes the lowest and the highest bits of the hash; these are between them.
+        // The hash table uses the lowest and the highest bits of the hash; these are between them.
         let bits = (hash >> 20) & u64::from(u32::MAX);
         &self.shards[((bits * self.shards.len() as u64) >> 32) as usize]
     }
@@ -122,7 +123,7 @@ impl<K: Hash + Eq, V: Clone> Keyed<K, V> {
         if shard.entries.len() < self.keys_max_per_shard {
             return true;
         }
-        // Looking for the oldest costs as much as a sweep: nothing is saved by leaving it out.
+        // Searching the oldest costs as much as a sweep, so skipping the sweep would save nothing.
         if self.when_full == WhenFull::ReplaceOldest || shard.uses >= shard.sweep_at {
             shard.entries.retain(|entry| !fresh(&entry.value));
             shard.sweep_at = shard.uses + 1 + (shard.entries.len() / 8) as u64;

@@ -1,8 +1,7 @@
-//! Policies that make failing calls succeed.
+//! Resilience policies: retry, timeout, circuit breaker, rate limiter, bulkhead and more.
 //!
-//! A call to something that fails (a payment API, a database, a queue) is given a [`Retry`], and
-//! what surrounds it: a [`RetryBudget`], a [`CircuitBreaker`], a [`RateLimiter`], a [`Bulkhead`], a
-//! [`Timeout`], or all of them as one [`Pipeline`].
+//! Put a [`Retry`] around a call that may fail (a payment API, a database, a queue), and other policies as needed: a
+//! [`RetryBudget`], a [`CircuitBreaker`], a [`RateLimiter`], a [`Bulkhead`], a [`Timeout`], or all of them as one [`Pipeline`].
 //!
 //! ```
 //! use rewheel::{Retry, Retryable};
@@ -17,13 +16,13 @@
 //! # }
 //! ```
 //!
-//! - Errors say once what they mean, through [`Classify`]; everything here obeys them.
+//! - An error type says once, through [`Classify`], what its failures mean; every policy uses it.
 //! - Policies are values: `const`, checked by the compiler, written as short strings in config files.
-//! - Whatever is shared (breakers, limiters, budgets) is a handle: clone it, and it is the same one.
-//! - Every call that is given up says why, after how many attempts, with the last error: [`Error`].
-//! - Time and chance are arguments: with a [`ManualClock`] and a seeded [`Random`], tests of code
-//!   that waits neither wait nor flake.
-//! - Any executor will do. The `tokio` feature, on by default, uses tokio's timer where there is one.
+//! - Shared state (breakers, limiters, budgets) is a handle: clones share it.
+//! - The [`Error`] of a call contains the reason, the number of attempts and the last error.
+//! - Time and randomness are arguments: with a [`ManualClock`] and a seeded [`Random`], tests of code that waits neither wait nor
+//!   flake.
+//! - Works with any executor. The `tokio` feature, on by default, uses tokio's timer where there is one.
 
 #![warn(missing_docs)]
 
@@ -92,7 +91,7 @@ pub use self::retry::{
 pub use self::statistics::{Statistics, Summary};
 pub use self::timeout::Timeout;
 
-/// The types behind the methods of [`Call`]. There is no need to name them.
+/// The types behind the methods of [`Call`]. You need not name them.
 pub mod call {
     pub use crate::retry::{
         ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
@@ -100,7 +99,7 @@ pub mod call {
     };
 }
 
-/// Runs the examples of idempotency as tests.
+/// Runs the examples of the idempotency documentation as tests.
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/idempotency.md")]
 struct IdempotencyPage;

@@ -1,4 +1,4 @@
-//! Admits so many calls in a time.
+//! Rate limiter: limits the number of calls per period.
 
 pub(crate) mod gcra;
 mod sliding;
@@ -21,11 +21,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A rate limiter. Clones share it: make one per limit, and keep it.
+/// A rate limiter. Clones share its state: create one per limit, and keep it.
 ///
-/// A token bucket admits a burst at once and the rate from then on; a sliding window admits so many
-/// in any stretch of time of its length. Neither ever admits more, whatever the number of threads;
-/// a reading of the clock that is late or coarse can only lead to fewer.
+/// A token bucket admits a burst at once and then the rate; a sliding window admits a number of
+/// calls in any period of its length. Neither ever admits more, with any number of threads; a late
+/// or coarse reading of the clock can only admit fewer.
 ///
 /// ```
 /// use rewheel::{ManualClock, RateLimiter, Why, millis};
@@ -49,7 +49,7 @@ pub struct RateLimiter {
 #[derive(Debug)]
 struct Shared {
     state: State,
-    /// How many wait: those who do not want to must not overtake them.
+    /// Number of waiting callers: callers that do not wait must not overtake them.
     waiting: AtomicUsize,
     queue: Mutex<Queue>,
     config: RateLimiterBuilder,
@@ -61,7 +61,7 @@ enum State {
     Window(Mutex<Sliding>),
 }
 
-/// What is allowed.
+/// The limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Bucket(Bucket),
@@ -69,7 +69,7 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// Returns how many can be admitted at once, at the best of times.
+    /// Returns the maximum number of calls that can be admitted at once.
     const fn burst(&self) -> u64 {
         match self {
             Rule::Bucket(bucket) => bucket.burst(),
@@ -79,37 +79,37 @@ impl Rule {
 }
 
 impl RateLimiter {
-    /// Admits so many a second; the burst is as many, unless set.
+    /// Admits this many calls per second; the default burst is the same number.
     ///
     /// # Panics
-    /// Panics if it is zero or more than a thousand million; in a constant that is a compile error.
+    /// Panics if the number is zero or more than a thousand million; in a constant that is a
+    /// compile error.
     pub const fn per_second(calls: u32) -> RateLimiterBuilder {
         RateLimiter::per(calls, Duration::from_secs(1))
     }
 
-    /// Admits so many in each stretch of time of this length on average, evenly spaced once the
-    /// burst is used up.
+    /// Admits this many calls per period on average, evenly spaced once the burst is used up.
     ///
     /// # Panics
-    /// Panics if there are none, or more than one a nanosecond, or if the burst takes more than a
-    /// century to fill; in a constant that is a compile error.
+    /// Panics if the number is zero, or more than one per nanosecond, or if the burst takes more
+    /// than a century to fill; in a constant that is a compile error.
     pub const fn per(calls: u32, period: Duration) -> RateLimiterBuilder {
         assert!(calls > 0, "a limiter that admits nobody");
         assert!(nanos(period) >= calls as u64, "more than one a nanosecond is no limit");
-        // Rounded up: the limit is never exceeded, not even by a fraction.
+        // Rounded up, so that the limit is never exceeded, not even by a fraction.
         let interval = nanos(period).div_ceil(calls as u64);
         let bucket = Bucket::new(interval, calls as u64);
         check_fill(&bucket);
         RateLimiterBuilder::new(Rule::Bucket(bucket), calls, period)
     }
 
-    /// Admits at most so many in any stretch of time of this length, however they come.
+    /// Admits at most this many calls in any period of this length.
     ///
-    /// A call is counted until a 32nd of the window after it has left it.
+    /// A call counts for up to 1/32 of the window longer than the window.
     ///
     /// # Panics
-    /// Panics if there are none, or if the window is below a microsecond; in a constant that is a
-    /// compile error.
+    /// Panics if the number is zero, or if the window is below a microsecond; in a constant that is
+    /// a compile error.
     pub const fn sliding_window(calls: u32, window: Duration) -> RateLimiterBuilder {
         assert!(calls > 0, "a limiter that admits nobody");
         assert!(nanos(window) >= 1_000, "a window is at least a microsecond");
@@ -123,19 +123,20 @@ impl RateLimiter {
     /// Asks for one call to be admitted now.
     ///
     /// # Errors
-    /// Refuses if the limit is reached, and says when to ask again; and if others wait already.
+    /// Refused if the limit is reached, with the time to ask again, and if other callers are
+    /// waiting.
     #[inline]
     pub fn check(&self) -> Result<(), Refused> {
         self.check_n(1)
     }
 
-    /// Asks for a call that weighs as much as `n` to be admitted now: all of it, or none.
+    /// Asks for a call of weight `n` to be admitted now, completely or not at all.
     ///
     /// # Errors
-    /// As [`check`](RateLimiter::check); and refuses for good what is above the burst.
+    /// The same as for [`check`](RateLimiter::check). A weight above the burst is always refused.
     #[inline]
     pub fn check_n(&self, n: u32) -> Result<(), Refused> {
-        // Small enough to become a part of the caller: what is not admitted at once is elsewhere.
+        // Small enough to be inlined: the path for refused calls is elsewhere.
         let Shared { state, waiting, config, .. } = &*self.shared;
         if let (State::Bucket(bucket), 0) = (state, waiting.load(Ordering::Relaxed)) {
             return match bucket.take(u64::from(n), config.clock.now_in_place()) {
@@ -150,26 +151,26 @@ impl RateLimiter {
         self.check_in_turn(n)
     }
 
-    /// Waits until one call is admitted, in the order in which callers came.
+    /// Waits until one call is admitted, in order of arrival.
     ///
-    /// Cancel safe: a dropped call gives its place in the line to the next and uses no tokens.
+    /// Cancel safe: a dropped call gives its position to the next one and uses no tokens.
     ///
     /// # Errors
-    /// Refuses if the wait is, or turns out, longer than
-    /// [`wait_max`](RateLimiterBuilder::wait_max), and if too many wait already.
+    /// Refused if the wait exceeds [`wait_max`](RateLimiterBuilder::wait_max), and if too many
+    /// callers are waiting.
     pub async fn acquire(&self) -> Result<(), Refused> {
         self.acquire_n(1).await
     }
 
-    /// As [`acquire`](RateLimiter::acquire), for a call that weighs as much as `n`.
+    /// Like [`acquire`](RateLimiter::acquire), for a call of weight `n`.
     ///
     /// # Errors
-    /// As there; and refuses for good what is above the burst.
+    /// The same as for `acquire`. A weight above the burst is always refused.
     pub async fn acquire_n(&self, n: u32) -> Result<(), Refused> {
         waiting::acquire(self, n).await
     }
 
-    /// Returns its name, if it was given one.
+    /// Returns its name, if it has one.
     pub fn name(&self) -> &str {
         &self.shared.config.name
     }
@@ -178,12 +179,12 @@ impl RateLimiter {
         &self.shared.config.clock
     }
 
-    /// Returns the longest that a call may have to wait, if there is such a time.
+    /// Returns the maximum wait of a call, if it is limited.
     pub(crate) fn wait_max(&self) -> Option<Duration> {
         (self.shared.config.wait_max < Duration::MAX).then_some(self.shared.config.wait_max)
     }
 
-    /// Asks a sliding window, or finds that others wait.
+    /// Checks a sliding window, or finds that other callers wait.
     fn check_in_turn(&self, n: u32) -> Result<(), Refused> {
         let taken = if self.shared.waiting.load(Ordering::Relaxed) == 0 {
             self.take(n, self.shared.config.clock.now())
@@ -201,7 +202,7 @@ impl RateLimiter {
         refused(self.shared.config.observer.as_ref(), &self.shared.config.name, refusal)
     }
 
-    /// Tokens that come in belong to those who wait for them.
+    /// New tokens belong to the waiting callers.
     #[cold]
     fn refusal_while_others_wait(&self, n: u32) -> Refused {
         let is_above = u64::from(n) > self.shared.config.rule.burst();
@@ -227,7 +228,7 @@ impl RateLimiter {
     }
 }
 
-/// Decides what a refusal says. Out of the way of the calls that are admitted.
+/// Builds a refusal. Kept out of the code path of admitted calls.
 #[cold]
 fn refusal(rule: &Rule, n: u32, wait: u64) -> Refused {
     if u64::from(n) > rule.burst() {
@@ -238,7 +239,7 @@ fn refusal(rule: &Rule, n: u32, wait: u64) -> Refused {
 }
 
 const fn check_fill(bucket: &Bucket) {
-    /// A century; the sums that a bucket does with moments stay far from overflowing.
+    /// A century; the arithmetic of a bucket stays far from overflow.
     const FILL_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
     let Some(fill) = bucket.interval().checked_mul(bucket.burst()) else {
         panic!("the burst takes more than a century to fill")
@@ -246,7 +247,7 @@ const fn check_fill(bucket: &Bucket) {
     assert!(fill <= FILL_MAX, "the burst takes more than a century to fill");
 }
 
-/// Sets up a [`RateLimiter`].
+/// Builder of a [`RateLimiter`].
 #[derive(Clone, Debug)]
 pub struct RateLimiterBuilder {
     rule: Rule,
@@ -261,7 +262,7 @@ pub struct RateLimiterBuilder {
 
 #[cfg(feature = "otel")]
 impl RateLimiterBuilder {
-    /// Tells the observer that a call was let in.
+    /// Reports an admitted call to the observer.
     pub(super) fn admitted(&self, waited: Duration) {
         let by = Why::RateLimited;
         crate::observer::admitted(self.observer.as_ref(), &self.name, by, waited);
@@ -282,11 +283,11 @@ impl RateLimiterBuilder {
         }
     }
 
-    /// Sets how many are admitted at once after a pause.
+    /// Sets how many calls are admitted at once after a pause.
     ///
     /// # Panics
-    /// Panics if there are none, on a sliding window, and if they take more than a century to
-    /// come in; in a constant that is a compile error.
+    /// Panics if the number is zero, for a sliding window, and if the burst takes more than a
+    /// century to fill; in a constant that is a compile error.
     #[must_use]
     pub const fn burst(mut self, calls: u32) -> RateLimiterBuilder {
         assert!(calls > 0, "a burst of none admits nobody");
@@ -300,43 +301,44 @@ impl RateLimiterBuilder {
         self
     }
 
-    /// Sets how long [`acquire`](RateLimiter::acquire) and pipelines may wait. For ever unless set.
+    /// Sets how long [`acquire`](RateLimiter::acquire) and pipelines may wait. The default is no
+    /// limit.
     #[must_use]
     pub const fn wait_max(mut self, time: Duration) -> RateLimiterBuilder {
         self.wait_max = time;
         self
     }
 
-    /// Sets how many may wait at the same time. A thousand unless set: who comes last waits for
-    /// all of them.
+    /// Sets how many callers may wait at the same time. The default is a thousand. The last caller
+    /// waits for all others.
     #[must_use]
     pub const fn queue_max(mut self, waiters: usize) -> RateLimiterBuilder {
         self.queue_max = waiters;
         self
     }
 
-    /// Names it, for people and for telemetry.
+    /// Sets the name, for logs and telemetry.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> RateLimiterBuilder {
         self.name = name.into();
         self
     }
 
-    /// Goes by another clock. [`Clock::coarse`] is made for limiters that are asked all the time.
+    /// Uses another clock. [`Clock::coarse`] suits limiters that are called very often.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> RateLimiterBuilder {
         self.clock = clock.into();
         self
     }
 
-    /// Reports its refusals.
+    /// Reports refusals to an observer.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> RateLimiterBuilder {
         self.observer = Some(observer);
         self
     }
 
-    /// Makes the limiter, with all its tokens.
+    /// Creates the limiter with all its tokens.
     pub fn build(mut self) -> RateLimiter {
         self.adapt_to_clock();
         let state = match self.rule {
@@ -357,8 +359,8 @@ impl RateLimiterBuilder {
         }
     }
 
-    /// Reckons with a coarse clock. A window gets longer by what the clock may be late. A bucket
-    /// withholds what may not have come in yet (see [`Bucket::take`]).
+    /// Adjusts to a coarse clock. A window becomes longer by the resolution of the clock. A bucket
+    /// withholds tokens that may not have arrived yet (see [`Bucket::take`]).
     fn adapt_to_clock(&mut self) {
         let resolution = nanos(self.clock.resolution());
         match &mut self.rule {
@@ -372,10 +374,10 @@ impl RateLimiterBuilder {
         }
     }
 
-    /// Makes a limiter for each key, for at most so many keys.
+    /// Creates one limiter per key, for at most this many keys.
     ///
     /// # Panics
-    /// Panics if that is none.
+    /// Panics if the number is zero.
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedRateLimiter<K> {
         KeyedRateLimiter::new(self, keys_max)
     }

@@ -1,9 +1,8 @@
-//! Notices a retry that runs inside another retry.
+//! Detects a retry that runs inside another retry.
 //!
-//! Three layers that each make four attempts make 64 calls out of one, at the worst moment. While an
-//! attempt is polled (or, blocking, called), its thread is marked; a retry that starts under the
-//! mark leaves the repeating to the one around it. Work that an attempt hands to another task or
-//! thread is not covered.
+//! Three layers that each make four attempts turn one call into 64. While an attempt is polled (or, blocking, called), its thread
+//! is marked; a retry that starts on a marked thread makes one attempt and leaves the retrying to the outer one. Work that an
+//! attempt passes to another task or thread is not covered.
 
 use std::cell::Cell;
 
@@ -11,14 +10,14 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks this thread, if it is to, until it is dropped.
+/// Marks this thread, if requested, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside {
     before: bool,
 }
 
 impl Inside {
-    /// Without a branch: what leaves no mark leaves the one that it found.
+    /// Without a branch: if `marks` is false, the existing mark stays.
     #[inline]
     pub(crate) fn enter_if(marks: bool) -> Inside {
         let before = INSIDE.get();
@@ -26,7 +25,7 @@ impl Inside {
         Inside { before }
     }
 
-    /// Returns whether the thread was marked already.
+    /// Returns whether the thread was already marked.
     #[inline]
     pub(crate) const fn is_nested(&self) -> bool {
         self.before
@@ -46,7 +45,7 @@ impl Drop for Inside {
     }
 }
 
-/// As [`Inside`], where the thread was not marked before.
+/// Like [`Inside`], for a thread that was not marked before.
 #[derive(Debug)]
 pub(crate) struct Outermost;
 

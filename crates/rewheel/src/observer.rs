@@ -1,4 +1,4 @@
-//! Tells whoever listens what policies do.
+//! Observers: receive an event for everything that policies do.
 
 use crate::breaker::BreakerState;
 use crate::classify::Class;
@@ -6,10 +6,10 @@ use crate::error::{Refused, Why};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Receives what policies do, as it happens: the seam that telemetry is built on.
+/// Receives events of policies as they happen; the base of all telemetry.
 ///
-/// Called outside of every lock, in the thread that did it: be quick, and do not block. Where no
-/// observer is set, events are not even made.
+/// Called outside of all locks, in the thread that caused the event: be quick, and do not block.
+/// Without an observer, events are not created.
 ///
 /// ```
 /// use rewheel::{Event, Observer, Retry, Retryable, millis};
@@ -36,11 +36,11 @@ use std::time::Duration;
 /// assert_eq!(retries.0.load(Ordering::Relaxed), 2);
 /// ```
 pub trait Observer: std::fmt::Debug + Send + Sync {
-    /// Something happened.
+    /// Handles an event.
     fn observe(&self, event: &Event<'_>);
 }
 
-/// Tells an observer of a refusal, if there is one.
+/// Reports a refusal to an observer, if there is one.
 #[inline]
 pub(crate) fn refused(
     observer: Option<&Arc<dyn Observer>>,
@@ -53,7 +53,7 @@ pub(crate) fn refused(
     refused
 }
 
-/// Tells an observer that a call was let in, if there is one.
+/// Reports an admitted call to an observer, if there is one.
 #[cfg(feature = "otel")]
 pub(crate) fn admitted(
     observer: Option<&Arc<dyn Observer>>,
@@ -72,74 +72,74 @@ fn tell(observer: &dyn Observer, name: &str, refused: Refused) {
     observer.observe(&Event::Refused { name, why, retry_in });
 }
 
-/// Something that a policy did. `name` is the one that the call or the policy was given.
+/// An event of a policy. `name` is the name of the call or the policy.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// An attempt failed.
     AttemptFailed {
-        /// Of the call.
+        /// Name of the call.
         name: &'a str,
-        /// Which attempt, counted from 1.
+        /// The attempt, counted from 1.
         attempt: u32,
-        /// What the failure means.
+        /// Classification of the failure.
         class: &'a Class,
     },
-    /// Another attempt follows after a wait.
+    /// Another attempt follows after a delay.
     Retrying {
-        /// Of the call.
+        /// Name of the call.
         name: &'a str,
         /// The attempt that failed, counted from 1.
         attempt: u32,
-        /// How long the next one waits.
+        /// Delay before the next attempt.
         delay: Duration,
     },
     /// A call succeeded.
     Succeeded {
-        /// Of the call.
+        /// Name of the call.
         name: &'a str,
-        /// How many attempts it took.
+        /// Number of attempts.
         attempts: u32,
-        /// How long it took, waits included.
+        /// Total time, including waits.
         elapsed: Duration,
     },
     /// A call was given up.
     GaveUp {
-        /// Of the call.
+        /// Name of the call.
         name: &'a str,
-        /// Why.
+        /// The reason.
         why: Why,
-        /// How many attempts were made.
+        /// Number of attempts.
         attempts: u32,
-        /// How long it took, waits included.
+        /// Total time, including waits.
         elapsed: Duration,
     },
-    /// A breaker, a limiter, a bulkhead or a budget refused something.
+    /// A breaker, a limiter, a bulkhead or a budget refused a call.
     Refused {
-        /// Of the policy that refused.
+        /// Name of the policy that refused.
         name: &'a str,
-        /// Which one it was, in effect.
+        /// The reason, which names the policy.
         why: Why,
-        /// When it may be worth asking again, where that is known.
+        /// When a new attempt may be worthwhile, if known.
         retry_in: Option<Duration>,
     },
-    /// A limiter or a bulkhead let a call in.
+    /// A limiter or a bulkhead admitted a call.
     #[cfg(feature = "otel")]
     Admitted {
-        /// Of the policy that let it in.
+        /// Name of the policy that admitted it.
         name: &'a str,
-        /// What it would have refused it for.
+        /// The reason that this policy gives for refusals, which names the policy.
         by: Why,
-        /// How long it waited in line.
+        /// Time in the queue.
         waited: Duration,
     },
     /// A circuit breaker changed its state.
     BreakerChanged {
-        /// Of the breaker.
+        /// Name of the breaker.
         name: &'a str,
-        /// Before.
+        /// The state before.
         from: BreakerState,
-        /// Now.
+        /// The state after.
         to: BreakerState,
     },
 }

@@ -1,10 +1,9 @@
-//! Calls as spans of `tracing`, policies as meters of OpenTelemetry.
+//! OpenTelemetry: a `tracing` span for each call, metrics for policies.
 //!
-//! [`Metrics`] is an [`Observer`](crate::Observer): give it to whatever should be counted.
-//! [`Call::traced`](crate::Call::traced), [`Call::call_traced`](crate::Call::call_traced) and
-//! [`Pipeline::run_traced`](crate::Pipeline::run_traced) make a span of a call, with one below it for
-//! each attempt. OpenTelemetry gets them from the layer of `tracing-opentelemetry`. Without a
-//! subscriber that wants them, calls are as they were.
+//! [`Metrics`] is an [`Observer`](crate::Observer): pass it to every policy to be counted. [`Call::traced`](crate::Call::traced),
+//! [`Call::call_traced`](crate::Call::call_traced) and [`Pipeline::run_traced`](crate::Pipeline::run_traced) create a span for a
+//! call, with a child span for each attempt. The layer of `tracing-opentelemetry` passes them to OpenTelemetry. Without a
+//! subscriber for these spans, calls run unchanged.
 
 mod metrics;
 mod spans;
@@ -12,7 +11,7 @@ mod spans;
 pub use self::metrics::{Meter, Metrics};
 pub use self::spans::TARGET;
 
-/// Runs the examples of telemetry as tests.
+/// Runs the examples of the telemetry documentation as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/telemetry.md")]
 struct TelemetryPage;

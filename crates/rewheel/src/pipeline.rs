@@ -1,4 +1,4 @@
-//! Composes policies into one.
+//! Pipeline: composes policies around a call.
 
 mod machine;
 mod run;
@@ -25,8 +25,8 @@ use std::time::Duration;
 
 /// Policies around a call, in the order in which they are written: the first is the outermost.
 ///
-/// One concrete type whatever is in it, so that it fits a struct field. Clones are cheap and share
-/// the state of breakers, limiters, bulkheads and budgets. Running it allocates nothing of its own.
+/// One concrete type for any policies, so that it fits a struct field. Clones are cheap and share
+/// the state of breakers, limiters, bulkheads and budgets. Running it does not allocate.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};
@@ -53,7 +53,7 @@ pub struct Pipeline {
     plan: Arc<Plan>,
 }
 
-/// What a [`Pipeline`] consists of. Opaque: it only appears in the type of [`Run`].
+/// The content of a [`Pipeline`]. Opaque: it only appears in the type of [`Run`].
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     name: Cow<'static, str>,
@@ -76,95 +76,97 @@ enum Step {
 }
 
 impl Pipeline {
-    /// The most steps a pipeline can have: what each needs while it runs is kept in the future
-    /// itself, and nobody understands a stack of nine.
+    /// Maximum number of steps: their runtime data is stored in the future itself, and a longer
+    /// pipeline would be hard to understand.
     pub const STEPS_MAX: usize = 8;
 
-    /// Starts with no policy at all.
+    /// Creates a pipeline without policies.
     pub fn new() -> Pipeline {
         Pipeline::default()
     }
 
-    /// Limits the time of everything inside.
+    /// Limits the total time of the inner steps and the call.
     ///
     /// # Panics
-    /// Panics if it is zero, and, like every policy, if there are [`Pipeline::STEPS_MAX`] already.
+    /// Panics if the limit is zero, and, like every policy, if there are [`Pipeline::STEPS_MAX`]
+    /// steps already.
     #[must_use]
     pub fn timeout(self, limit: Duration) -> Pipeline {
         assert!(!limit.is_zero(), "no call fits a timeout of zero");
         self.step(Step::Timeout(limit))
     }
 
-    /// Limits the time of one attempt: write it inside of the retry. An attempt that has used it up
-    /// has failed, also for the circuit breakers inside.
+    /// Limits the time of one attempt: place it inside the retry. An attempt that exceeds it has
+    /// failed, also for the circuit breakers inside.
     ///
     /// # Panics
-    /// Panics if it is zero.
+    /// Panics if the limit is zero.
     #[must_use]
     pub fn attempt_timeout(self, limit: Duration) -> Pipeline {
         assert!(!limit.is_zero(), "no attempt fits a timeout of zero");
         self.step(Step::AttemptTimeout(limit))
     }
 
-    /// Repeats all that is inside. The policy's own deadline and attempt timeout hold as well.
+    /// Retries the inner steps and the call. The policy's own deadline and attempt timeout apply as
+    /// well.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Pipeline {
         self.step(Step::Retry(retry))
     }
 
-    /// Refuses while the breaker is open. A refusal is not retried.
+    /// Refuses calls while the breaker is open. A refusal is not retried.
     #[must_use]
     pub fn circuit_breaker(self, breaker: &CircuitBreaker) -> Pipeline {
         self.step(Step::CircuitBreaker(breaker.clone()))
     }
 
     /// Waits until the limiter admits the call, as long as its
-    /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows. A refusal inside of a retry is
-    /// retried, after the time that the limiter names.
+    /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows. A refusal inside a retry is
+    /// retried, after the time that the limiter returns.
     #[must_use]
     pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline {
         self.step(Step::RateLimiter(limiter.clone()))
     }
 
-    /// Waits for a place, as its [`queue_max`](crate::BulkheadBuilder::queue_max) and
+    /// Waits for a slot, as far as its [`queue_max`](crate::BulkheadBuilder::queue_max) and
     /// [`wait_max`](crate::BulkheadBuilder::wait_max) allow.
     #[must_use]
     pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline {
         self.step(Step::Bulkhead(bulkhead.clone()))
     }
 
-    /// Retries only as much as a budget allows.
+    /// Limits retries by a budget.
     #[must_use]
     pub fn retry_budget(self, budget: &RetryBudget) -> Pipeline {
         self.set(|plan| plan.budget = Some(budget.clone()))
     }
 
-    /// Counts the calls among the others to the same dependency.
+    /// Counts the calls in these statistics, together with other calls to the same dependency.
     #[must_use]
     pub fn statistics(self, statistics: &Statistics) -> Pipeline {
         self.set(|plan| plan.statistics = Some(statistics.clone()))
     }
 
-    /// Names it, for people and for telemetry.
+    /// Sets the name, for logs and telemetry.
     #[must_use]
     pub fn named(self, name: impl Into<Cow<'static, str>>) -> Pipeline {
         self.set(|plan| plan.name = name.into())
     }
 
-    /// Measures timeouts and waits by another clock. Breakers, limiters and bulkheads have clocks
-    /// of their own: in a test, give the same [`ManualClock`](crate::ManualClock) to all of them.
+    /// Uses another clock for timeouts and waits. Breakers, limiters and bulkheads have their own
+    /// clocks: in a test, pass the same [`ManualClock`](crate::ManualClock) to all of them.
     #[must_use]
     pub fn clock(self, clock: impl Into<Clock>) -> Pipeline {
         self.set(|plan| plan.clock = clock.into())
     }
 
-    /// Draws jitter from a seed.
+    /// Uses this random source for jitter.
     #[must_use]
     pub fn random(self, random: &Random) -> Pipeline {
         self.set(|plan| plan.random = random.clone())
     }
 
-    /// Reports what happens.
+    /// Reports events to an observer.
     #[must_use]
     pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline {
         self.set(|plan| plan.observer = Some(observer))
@@ -172,8 +174,8 @@ impl Pipeline {
 
     /// Makes a call under these policies. The operation runs once per attempt.
     ///
-    /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
-    /// leaves every line.
+    /// Cancel safe: dropping it drops the running attempt, releases permits and slots, and leaves
+    /// every queue.
     #[inline]
     pub fn run<F, Fut, T, E>(&self, operation: F) -> Run<&Plan, F, Fut, E, ByClassify>
     where
@@ -184,8 +186,8 @@ impl Pipeline {
         Run::new(&self.plan, operation, ByClassify)
     }
 
-    /// As [`run`](Pipeline::run), for errors that do not implement [`Classify`] and for successes
-    /// that are not: `judge` says what each result means.
+    /// Like [`run`](Pipeline::run), for errors that do not implement [`Classify`] and for `Ok`
+    /// values that are failures: `judge` decides what each result means.
     #[inline]
     pub fn run_judged<F, Fut, T, E, J>(
         &self,
@@ -200,13 +202,14 @@ impl Pipeline {
         Run::new(&self.plan, operation, ByJudge::new(judge))
     }
 
-    /// Returns what this stack comes to: its steps, its longest time, how many calls one call can
-    /// become, and what about its order defeats itself.
+    /// Describes this pipeline: its steps, its maximum time, the maximum number of calls that one
+    /// call can become, and problems of its order.
     pub fn explain(&self) -> Explanation {
         Explanation::of(&self.plan)
     }
 
-    /// Returns its name, how many attempts its retries make at most together, and who hears of it.
+    /// Returns its name, the maximum number of attempts of all its retries together, and its
+    /// observer.
     #[cfg(feature = "otel")]
     pub(crate) fn for_trace(&self) -> (&str, u32, Option<Arc<dyn Observer>>) {
         let retries = self.plan.steps.iter().filter_map(|step| match step {
@@ -238,10 +241,10 @@ impl Pipeline {
 }
 
 impl Plan {
-    /// Whether the limit of this step is on one attempt, not on a series of them.
+    /// Returns whether the limit of this step applies to one attempt, not to a series of attempts.
     fn is_limit_of_attempt(&self, index: usize) -> bool {
         match &self.steps[index] {
-            // Of a retry, its attempt timeout; its deadline is told apart by whoever asks.
+            // For a retry, this is its attempt timeout; the caller handles its deadline separately.
             Step::AttemptTimeout(_) | Step::Timeout(_) | Step::Retry(_) => {
                 !self.steps[index + 1..].iter().any(|step| matches!(step, Step::Retry(_)))
             }
@@ -249,7 +252,7 @@ impl Plan {
         }
     }
 
-    /// Whether a retry inside of this pipeline may leave the repeating to it.
+    /// Returns whether a retry inside this pipeline may leave the retrying to it.
     fn repeats(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Retry(retry) if retry.repeats()))
     }

@@ -1,4 +1,4 @@
-//! Policies that are right more often than what is written in a hurry.
+//! Ready-made retry policies for common cases.
 
 use crate::backoff::{Backoff, Jitter};
 use crate::breaker::{CircuitBreaker, CircuitBreakerBuilder};
@@ -9,27 +9,27 @@ use crate::retry::Retry;
 use crate::timeout::Timeout;
 use std::time::Duration;
 
-/// Exactly fixed delays bring all clients back in the same instant.
+/// Without jitter, fixed delays make all clients retry at the same time.
 const AROUND: Jitter = Jitter::proportional(0.3);
 
 impl Retry {
-    /// For somebody else's API over the internet: 5 attempts within 30 s.
+    /// For an external API over the internet: 5 attempts within 30 s.
     pub const EXTERNAL_API: Retry =
         Retry::new(Backoff::exponential(millis(100)).max(seconds(10)).jitter(AROUND))
             .attempts_max(5)
             .deadline(seconds(30));
 
-    /// For a service of one's own: 3 attempts within 15 s.
+    /// For an internal service: 3 attempts within 15 s.
     pub const INTERNAL_SERVICE: Retry =
         Retry::new(Backoff::exponential(millis(50)).max(seconds(5)))
             .attempts_max(3)
             .deadline(seconds(15));
 
-    /// For a query: one more attempt within 5 s.
+    /// For a database query: one retry within 5 s.
     pub const DATABASE: Retry =
         Retry::new(Backoff::fixed(millis(100)).jitter(AROUND)).attempts_max(2).deadline(seconds(5));
 
-    /// For what nobody misses: one more attempt within 2 s.
+    /// For a non-critical call: one retry within 2 s.
     pub const NON_CRITICAL: Retry =
         Retry::new(Backoff::fixed(millis(50)).jitter(AROUND)).attempts_max(2).deadline(seconds(2));
 
@@ -40,7 +40,7 @@ impl Retry {
     }
 }
 
-/// The presets by the name that stands for them in text.
+/// The presets by name.
 pub(crate) const RETRIES: [(&str, Retry); 4] = [
     ("external_api", Retry::EXTERNAL_API),
     ("internal_service", Retry::INTERNAL_SERVICE),
@@ -48,7 +48,7 @@ pub(crate) const RETRIES: [(&str, Retry); 4] = [
     ("non_critical", Retry::NON_CRITICAL),
 ];
 
-/// How much a dependency matters, as one choice of breaker, timeout, retries and rate.
+/// The importance of a dependency, as one choice of breaker, timeout, retries and rate.
 ///
 /// ```
 /// use rewheel::ServiceClass;
@@ -62,20 +62,20 @@ pub(crate) const RETRIES: [(&str, Retry); 4] = [
 pub struct ServiceClass {
     /// Its name in text.
     pub name: &'static str,
-    /// So many failures …
+    /// Number of failures …
     pub failures: u32,
-    /// … within this time open the breaker.
+    /// … within this time that open the breaker.
     pub within: Duration,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     pub timeout: Duration,
     /// Attempts beyond the first.
     pub retries: u32,
-    /// Calls a second.
+    /// Calls per second.
     pub rate: u32,
 }
 
 impl ServiceClass {
-    /// What the business stops without.
+    /// For dependencies that the business cannot work without.
     pub const CRITICAL: ServiceClass = ServiceClass {
         name: "critical",
         failures: 3,
@@ -85,7 +85,7 @@ impl ServiceClass {
         rate: 1_000,
     };
 
-    /// Most things.
+    /// For most dependencies.
     pub const STANDARD: ServiceClass = ServiceClass {
         name: "standard",
         failures: 5,
@@ -95,7 +95,7 @@ impl ServiceClass {
         rate: 500,
     };
 
-    /// What runs at night.
+    /// For batch work, such as jobs that run at night.
     pub const BATCH: ServiceClass = ServiceClass {
         name: "batch",
         failures: 10,
@@ -119,12 +119,12 @@ impl ServiceClass {
         Retry::exponential(millis(100)).attempts_max(self.retries + 1)
     }
 
-    /// Returns its circuit breaker, to be built.
+    /// Returns the builder of its circuit breaker.
     pub const fn circuit_breaker(&self) -> CircuitBreakerBuilder {
         CircuitBreaker::time_window(self.within).failures(self.failures)
     }
 
-    /// Returns its rate limiter, to be built.
+    /// Returns the builder of its rate limiter.
     pub const fn rate_limiter(&self) -> RateLimiterBuilder {
         RateLimiter::per_second(self.rate)
     }
@@ -134,7 +134,7 @@ impl ServiceClass {
         Timeout::new(self.timeout)
     }
 
-    /// Makes a pipeline of all of them, for the dependency of this name.
+    /// Creates a pipeline of all of them, for the dependency of this name.
     pub fn pipeline(&self, name: &'static str) -> Pipeline {
         Pipeline::new()
             .named(name)

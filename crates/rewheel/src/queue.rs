@@ -1,9 +1,9 @@
-//! Lets waiters go in the order in which they came.
+//! First-in, first-out queue of waiters.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// A line of waiters. Whoever owns it keeps it behind a lock, and wakes outside of that lock.
+/// A queue of waiters. Its owner keeps it behind a lock, and wakes waiters outside of that lock.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// In the order of the tickets.
@@ -23,7 +23,7 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// Goes to the end of the line.
+    /// Joins the end of the queue.
     pub(crate) fn join(&mut self, waker: &Waker) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
@@ -31,7 +31,7 @@ impl Queue {
         ticket
     }
 
-    /// Returns whether it is this ticket's turn, and remembers whom to wake when it is.
+    /// Returns whether it is this ticket's turn, and stores the waker for when it is.
     pub(crate) fn is_turn(&mut self, ticket: Ticket, waker: &Waker) -> bool {
         let first = self.waiting.front().is_some_and(|(first, _)| *first == ticket);
         if let Some(place) = self.place(ticket) {
@@ -40,7 +40,7 @@ impl Queue {
         first
     }
 
-    /// Leaves the line, served or not; returns whom to wake if that lets another one be first.
+    /// Leaves the queue, served or not; returns the waker of the waiter that becomes first.
     #[must_use = "the next in line sleeps until it is woken"]
     pub(crate) fn leave(&mut self, ticket: Ticket) -> Option<Waker> {
         let place = self.place(ticket)?;
@@ -48,7 +48,7 @@ impl Queue {
         if place == 0 { self.first() } else { None }
     }
 
-    /// Returns whom to wake when there may be something for the first in line.
+    /// Returns the waker of the first waiter.
     pub(crate) fn first(&self) -> Option<Waker> {
         self.waiting.front().map(|(_, waker)| waker.clone())
     }

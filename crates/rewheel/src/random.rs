@@ -1,11 +1,11 @@
-//! Hands out chance that a test can replay.
+//! Random numbers that a test can reproduce from a seed.
 
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Where jitter comes from: this thread's generator, or a seed.
+/// The source of jitter: this thread's generator, or a seed.
 ///
-/// Clones of a seeded handle share one sequence, so that two clients given the same handle never
+/// Clones of a seeded handle share one sequence, so that two clients with the same handle never
 /// draw the same number.
 ///
 /// ```
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct Random(Option<Arc<AtomicU64>>);
 
 impl Random {
-    /// Uses a generator of each thread's own, seeded by the operating system.
+    /// Uses a separate generator per thread, seeded by the operating system.
     pub const fn thread() -> Random {
         Random(None)
     }
@@ -30,10 +30,10 @@ impl Random {
         Random(Some(Arc::new(AtomicU64::new(seed))))
     }
 
-    /// Draws 64 random bits.
+    /// Returns 64 random bits.
     pub fn next(&self) -> u64 {
         /// The odd number nearest to 2^64 divided by the golden ratio: stepping by it visits every
-        /// 64-bit value once before any comes again.
+        /// 64-bit value once before any repeats.
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         match &self.0 {
             None => fastrand::u64(..),
@@ -41,20 +41,20 @@ impl Random {
         }
     }
 
-    /// Draws evenly from `low..=high`.
+    /// Returns an evenly distributed number in `low..=high`.
     pub(crate) fn between(&self, low: u64, high: u64) -> u64 {
         debug_assert!(low <= high, "an empty range: {low}..={high}");
         if low == high {
             return low;
         }
         // The upper half of a 128-bit product maps 2^64 values onto the range without a division.
-        // The unevenness is at most the range's share of 2^64: unmeasurable for delays.
+        // The bias is at most the range's share of 2^64: not measurable for delays.
         let count = u128::from(high - low) + 1;
         low + ((u128::from(self.next()) * count) >> 64) as u64
     }
 }
 
-/// Turns consecutive states into numbers that look unrelated (the finaliser of splitmix64).
+/// Turns consecutive states into numbers that look unrelated (the finalizer of splitmix64).
 const fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,9 +1,8 @@
-//! A share of a whole, kept as an integer so that policies stay `Eq`, `const`, free of NaN.
+//! A ratio from 0 to 1, stored as an integer so that policies can be `Eq` and `const` and never hold NaN.
 
 use std::fmt;
 
-/// Parts of a million. Fine enough for any ratio a person writes down, coarse enough that products
-/// with nanoseconds fit 128 bits.
+/// In millionths. Fine enough for any ratio that users write, coarse enough that products with nanoseconds fit 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ratio(u32);
 
@@ -11,7 +10,7 @@ impl Ratio {
     pub(crate) const WHOLE: u64 = 1_000_000;
     pub(crate) const ONE: Ratio = Ratio(1_000_000);
 
-    /// Takes a ratio in `0.0..=1.0`; `None` for anything else, NaN included.
+    /// Creates a ratio in `0.0..=1.0`; `None` for anything else, including NaN.
     pub(crate) const fn new(value: f64) -> Option<Ratio> {
         if value >= 0.0 && value <= 1.0 { Some(Ratio((value * 1e6 + 0.5) as u32)) } else { None }
     }
@@ -20,7 +19,7 @@ impl Ratio {
         Ratio(if millionths > 1_000_000 { 1_000_000 } else { millionths })
     }
 
-    /// Returns `part / whole`, at most one; nothing of nothing is none.
+    /// Returns `part / whole`, at most one; zero if `whole` is zero.
     pub(crate) const fn of(part: u64, whole: u64) -> Ratio {
         if whole == 0 {
             return Ratio(0);
@@ -51,7 +50,7 @@ impl Ratio {
         f64::from(self.0) / 1e6
     }
 
-    /// Reads `30%` or `12.5%`.
+    /// Parses `30%` or `12.5%`.
     pub(crate) fn parse_percent(text: &str) -> Option<Ratio> {
         let number = text.strip_suffix('%')?;
         if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {

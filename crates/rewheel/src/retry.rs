@@ -1,4 +1,4 @@
-//! Makes a failing call again until it succeeds or is given up.
+//! Retry: repeats a failing call until it succeeds or the policy gives up.
 
 mod text;
 mod series;
@@ -25,10 +25,10 @@ use crate::backoff::{Backoff, Jitter};
 use crate::duration::nanos;
 use std::time::Duration;
 
-/// When to make a failing call again, and when to give up.
+/// A retry policy: when to repeat a failing call, and when to give up.
 ///
-/// A small `Copy` value that holds no state: keep it in a constant, and hand it to any call.
-/// Constants are checked when they are compiled.
+/// A small `Copy` value without state: keep it in a constant, and use it for any call. Constants
+/// are checked at compile time.
 ///
 /// ```
 /// use rewheel::{Retry, Retryable, millis, seconds};
@@ -58,28 +58,28 @@ pub struct Retry {
     retry_after_max: u64,
 }
 
-/// What a retry does when it finds itself inside an attempt of another retry.
+/// What a retry does inside an attempt of another retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Nested {
-    /// Makes one attempt and leaves the repeating to the retry around it.
+    /// Makes one attempt and leaves the retrying to the outer retry.
     #[default]
     Once,
-    /// Retries all the same. The attempts multiply.
+    /// Retries as well. The attempts multiply.
     Retry,
 }
 
 const UNLIMITED: u64 = u64::MAX;
 
 impl Retry {
-    /// What a policy that does not say otherwise makes: the third attempt catches most of what
-    /// passes, the fourth mostly adds load.
+    /// Default number of attempts: the third attempt fixes most temporary failures, a fourth mostly
+    /// adds load.
     pub const ATTEMPTS_MAX: u32 = 3;
 
-    /// How long a callee may make a call wait, unless the policy says otherwise: work that can
-    /// wait longer should not sit in the memory of a process.
+    /// Default maximum delay that a callee may ask for: work that can wait longer should not stay
+    /// in the memory of a process.
     pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-    /// Three attempts, spaced by this backoff.
+    /// Three attempts with this backoff.
     pub const fn new(backoff: Backoff) -> Retry {
         Retry {
             backoff,
@@ -91,7 +91,7 @@ impl Retry {
         }
     }
 
-    /// Three attempts with the same delay between them, exactly; see [`Backoff::fixed`].
+    /// Three attempts with the same delay between them, without jitter; see [`Backoff::fixed`].
     pub const fn fixed(delay: Duration) -> Retry {
         Retry::new(Backoff::fixed(delay))
     }
@@ -101,7 +101,7 @@ impl Retry {
         Retry::new(Backoff::exponential(base))
     }
 
-    /// Sets how many attempts are made at most, the first included.
+    /// Sets the maximum number of attempts, including the first.
     ///
     /// # Panics
     /// Panics if it is zero; in a constant that is a compile error.
@@ -112,8 +112,8 @@ impl Retry {
         self
     }
 
-    /// Sets how long the whole call may take, waits included. A running attempt is cut at it, and
-    /// a wait that would not fit is not begun.
+    /// Sets the total time limit of the call, including waits. A running attempt is cut at the
+    /// deadline, and a wait that would not fit is not started.
     ///
     /// # Panics
     /// Panics if it is zero; in a constant that is a compile error.
@@ -124,9 +124,10 @@ impl Retry {
         self
     }
 
-    /// Sets how long one attempt may take. An attempt that is cut counts as failed and is retried.
+    /// Sets the timeout of one attempt. An attempt that exceeds it has failed and is retried.
     ///
-    /// A blocking attempt cannot be cut: there, only the time left for the next one is checked.
+    /// A blocking attempt cannot be interrupted: only the time left for the next attempt is
+    /// checked.
     ///
     /// # Panics
     /// Panics if it is zero; in a constant that is a compile error.
@@ -137,7 +138,7 @@ impl Retry {
         self
     }
 
-    /// Sets how long a callee may ask to be left alone. What it asks beyond that is cut to it.
+    /// Sets the maximum delay that a callee may ask for. A longer one is cut to this.
     #[must_use]
     pub const fn retry_after_max(mut self, delay: Duration) -> Retry {
         self.retry_after_max = nanos(delay);
@@ -151,7 +152,7 @@ impl Retry {
         self
     }
 
-    /// Sets the longest delay; see [`Backoff::max`].
+    /// Sets the maximum delay; see [`Backoff::max`].
     ///
     /// # Panics
     /// Panics if it is below the first delay; in a constant that is a compile error.
@@ -161,30 +162,30 @@ impl Retry {
         self
     }
 
-    /// Sets how delays are spread; see [`Backoff::jitter`].
+    /// Sets the jitter; see [`Backoff::jitter`].
     ///
     /// # Panics
-    /// Panics on a decorrelated backoff; in a constant that is a compile error.
+    /// Panics for a decorrelated backoff; in a constant that is a compile error.
     #[must_use]
     pub const fn jitter(mut self, jitter: Jitter) -> Retry {
         self.backoff = self.backoff.jitter(jitter);
         self
     }
 
-    /// Returns the schedule of waits.
+    /// Returns the backoff.
     pub const fn backoff(&self) -> Backoff {
         self.backoff
     }
 
-    /// Returns how many attempts are made at most, the first included.
+    /// Returns the maximum number of attempts, including the first.
     pub const fn attempts(&self) -> u32 {
         self.attempts_max
     }
 
-    /// Returns the longest time that a call under this policy can take, if there is one.
+    /// Returns the maximum time of a call under this policy, if it is limited.
     ///
-    /// There is none without a deadline and without an attempt timeout. A callee's `Retry-After`
-    /// may replace any wait and is counted at its cap.
+    /// It is not limited without a deadline and without an attempt timeout. A callee's
+    /// `Retry-After` may replace any delay and counts with its maximum.
     ///
     /// ```
     /// use rewheel::{Retry, millis, seconds};
@@ -201,7 +202,7 @@ impl Retry {
             UNLIMITED
         } else {
             let waits = self.attempts_max - 1;
-            // Jitter comes on top of what the callee asked for, hence the sum.
+            // Jitter is added to the delay that the callee asked for, hence the sum.
             let own = nanos(self.backoff.time_max(waits));
             let asked = self.retry_after_max.saturating_mul(waits as u64);
             let attempts = self.attempt_timeout.saturating_mul(self.attempts_max as u64);
@@ -211,13 +212,13 @@ impl Retry {
         if longest == UNLIMITED { None } else { Some(Duration::from_nanos(longest)) }
     }
 
-    /// Whether the clock must be read before the first attempt.
+    /// Returns whether the clock must be read before the first attempt.
     #[inline]
     pub(crate) const fn is_timed(&self) -> bool {
         self.deadline != UNLIMITED || self.attempt_timeout != UNLIMITED
     }
 
-    /// Whether it may make a call again, so that a retry inside of it need not.
+    /// Returns whether it may repeat a call, so that a retry inside it need not.
     #[inline]
     pub(crate) const fn repeats(&self) -> bool {
         self.attempts_max > 1

@@ -1,4 +1,4 @@
-//! Counts what retries do for one dependency.
+//! Retry statistics of one dependency.
 
 use crate::clock::{Clock, Moment};
 use crate::duration::nanos;
@@ -8,10 +8,9 @@ use crate::window::{CountWindow, Tally};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The record of all calls that share it. Clones share it too: make one per dependency.
+/// Statistics of all calls that share it. Clones share its state: create one per dependency.
 ///
-/// It is also what [`Backoff::adaptive`](crate::Backoff::adaptive) goes by: the failure ratio of the
-/// last 128 attempts.
+/// [`Backoff::adaptive`](crate::Backoff::adaptive) uses it too: the failure ratio of the last 128 attempts.
 ///
 /// ```
 /// use rewheel::{Retry, Retryable, Statistics, millis};
@@ -48,22 +47,22 @@ struct Shared {
     clock: Clock,
 }
 
-/// How many attempts count as recent: enough to tell 1 % from 10 %, few enough to be recent.
+/// Number of attempts that count as recent: enough to distinguish 1 % from 10 %, few enough to be recent.
 const RECENT: u32 = 128;
 
-/// What was counted, at some instant.
+/// A snapshot of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
     /// Calls that ended.
     pub calls: u64,
-    /// Those of them that succeeded.
+    /// Calls that succeeded.
     pub successes: u64,
     /// Attempts that ended.
     pub attempts: u64,
     /// Attempts beyond each call's first.
     pub retries: u64,
-    /// The waits before them, added up.
+    /// The sum of the delays before them.
     pub waited: Duration,
     /// The share of the last 128 attempts that failed.
     pub failure_ratio: f64,
@@ -74,30 +73,30 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the share of the calls that succeeded, one if there were none.
+    /// Returns the share of calls that succeeded, one if there were none.
     pub fn success_rate(&self) -> f64 {
         if self.calls == 0 { 1.0 } else { Ratio::of(self.successes, self.calls).as_f64() }
     }
 
-    /// Returns how many retries a call took on average.
+    /// Returns the average number of retries per call.
     pub fn retries_per_call(&self) -> f64 {
         if self.calls == 0 { 0.0 } else { self.retries as f64 / self.calls as f64 }
     }
 }
 
 impl Statistics {
-    /// Starts with nothing counted.
+    /// Creates empty statistics.
     pub fn new() -> Statistics {
         Statistics::default()
     }
 
-    /// As [`new`](Statistics::new), by another clock.
+    /// Like [`new`](Statistics::new), with another clock.
     pub fn with_clock(clock: impl Into<Clock>) -> Statistics {
         let shared = Shared { clock: clock.into(), ..Shared::default() };
         Statistics { shared: Arc::new(shared) }
     }
 
-    /// Returns what was counted so far.
+    /// Returns a snapshot.
     pub fn summary(&self) -> Summary {
         let Shared { successes, failures, failed_attempts, retries, waited, .. } = &*self.shared;
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);

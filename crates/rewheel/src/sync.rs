@@ -1,4 +1,4 @@
-//! Picks the atomics: the standard library's, or loom's when a test explores every interleaving.
+//! Selects the atomics: those of the standard library, or loom's in interleaving tests.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
@@ -13,14 +13,14 @@ pub(crate) use std::sync::{
 
 /// Locks even if a panic in another thread left the mutex poisoned.
 ///
-/// Every critical section of this crate keeps its data whole between any two statements, so a
-/// panic (which could only be one of ours) must not take the caller's dependency down with it.
+/// Every critical section of this crate keeps its data consistent between any two statements, so a
+/// panic (which could only be one of ours) must not disable the caller's dependency.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Locks what is never held for longer than a few dozen instructions: waiting for it takes less
-/// time than going to sleep for it.
+/// Locks a mutex that is never held for longer than a few dozen instructions: spinning takes less
+/// time than sleeping.
 #[inline]
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     const TRIES: u32 = 32;
@@ -34,8 +34,8 @@ pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     lock(mutex)
 }
 
-/// Leaves a contended line to the thread that has it for a moment. That thread does several
-/// operations on it, which is faster for both than to pass it to and fro at each.
+/// Leaves a contended cache line to its current thread for a moment. That thread does several
+/// operations on it, which is faster for both than moving the line back and forth each time.
 #[cold]
 pub(crate) fn give_way() {
     /// Measured with two threads that do nothing else: the limiter rows of `cargo xtask bench`.
@@ -48,8 +48,8 @@ pub(crate) fn give_way() {
     }
 }
 
-/// Keeps what many threads write off the cache lines of what they only read. 128 bytes, because
-/// processors fetch lines in pairs.
+/// Keeps data that many threads write off the cache lines of data that they only read. 128 bytes,
+/// because processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);

@@ -3,7 +3,7 @@
 use serde::de::{Deserializer, Error, Visitor};
 use std::fmt;
 
-/// Reads a string and hands it to `parse`, whose error becomes serde's.
+/// Reads a string and passes it to `parse`, whose error becomes serde's.
 pub(crate) fn deserialize<'de, D, T, E>(
     from: D,
     parse: impl FnOnce(&str) -> Result<T, E>,

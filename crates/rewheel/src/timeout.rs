@@ -1,4 +1,4 @@
-//! Gives a call only so long.
+//! Timeout: limits the time of one call.
 
 use crate::clock::{Clock, Sleep};
 use crate::error::{Error, Refused, Why};
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A limit on the time of one call.
 ///
-/// The future of a call that takes longer is dropped. Work that it has handed to another task or
-/// thread goes on.
+/// The future of a call that takes longer is dropped. Work that it passed to another task or thread
+/// continues.
 ///
 /// ```
 /// use rewheel::{Timeout, Why, millis};
@@ -29,16 +29,16 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Gives a call so long.
+    /// Creates a timeout with this limit.
     ///
     /// # Panics
-    /// Panics if it is zero; in a constant that is a compile error.
+    /// Panics if the limit is zero; in a constant that is a compile error.
     pub const fn new(limit: Duration) -> Timeout {
         assert!(!limit.is_zero(), "no call fits a timeout of zero");
         Timeout { limit, clock: Clock::system() }
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Timeout {
         self.clock = clock.into();
@@ -48,7 +48,7 @@ impl Timeout {
     /// Makes a call.
     ///
     /// # Errors
-    /// The call's own error as `last`, or the timeout.
+    /// Returns the call's own error as `last`, or the timeout.
     pub async fn call<F, Fut, T, E>(&self, operation: F) -> Result<T, Error<E>>
     where
         F: FnOnce() -> Fut,

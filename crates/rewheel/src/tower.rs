@@ -1,7 +1,7 @@
-//! One tower layer over a whole pipeline.
+//! Tower layer for a pipeline.
 //!
-//! What a [`Pipeline`] does for a closure, [`Pipeline::layer`] does for a [`Service`]: each request
-//! runs under all its policies, as many attempts of the service inside as they allow.
+//! [`Pipeline::layer`] does for a [`Service`] what a [`Pipeline`] does for a closure: each request runs under all its policies,
+//! with as many attempts of the inner service as they allow.
 //!
 //! ```
 //! use rewheel::{CircuitBreaker, Pipeline, Retry, millis, seconds};
@@ -33,21 +33,18 @@
 //! # }
 //! ```
 //!
-//! **State is shared.** Frameworks apply a layer whenever they like: for each route, connection or
-//! even request. Every service that comes of one pipeline goes by the same breakers, limiters,
-//! bulkheads and budgets, so that is harmless here.
+//! **State is shared.** Frameworks may apply a layer for each route, connection or even request. All services of one pipeline
+//! share the same breakers, limiters, bulkheads and budgets, so this is harmless.
 //!
-//! **Readiness is kept.** A service that says it is ready may have reserved something for the next
-//! call: a permit, a slot in a buffer. The first attempt uses exactly that. Each later attempt is
-//! made by a clone of its own, which waits until it is ready; that wait is part of the attempt, so a
-//! timeout cuts it, and an error from it is judged as any other. What was reserved is given back as
-//! soon as it is of no use: when the response is there, and when the future is dropped. While a
-//! request waits for a limiter or a bulkhead of the pipeline, it keeps what was reserved for it.
+//! **Readiness is kept.** A service that is ready may have reserved something for the next call: a permit, a slot in a buffer.
+//! The first attempt uses exactly that. Each later attempt uses its own clone, which waits until it is ready; that wait is part
+//! of the attempt, so a timeout cuts it, and an error from it is classified like any other. A reservation is released as soon as
+//! it is no longer needed: when the response is ready, and when the future is dropped. While a request waits for a limiter or a
+//! bulkhead of the pipeline, it keeps its reservation.
 //!
-//! **Errors.** The service inside fails with `E`, the one outside with [`Error<E>`](Error). Where
-//! `E` is a boxed error, as after a tower buffer or timeout, it does not say what it means: use
-//! [`PipelineLayer::judge`]. [`Error`] is then no [`std::error::Error`] either, because the box is
-//! none; `ServiceBuilder::map_err`, written before the layer, makes of it what is needed.
+//! **Errors.** The inner service fails with `E`, the outer one with [`Error<E>`](Error). A boxed error, as after a tower buffer
+//! or timeout, does not implement `Classify`: use [`PipelineLayer::judge`]. [`Error`] is then no [`std::error::Error`] either,
+//! because the box is none; convert it with `ServiceBuilder::map_err`, written before the layer.
 
 mod attempt;
 mod response;
@@ -66,18 +63,18 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 impl Pipeline {
-    /// Makes a tower layer of these policies. See the module [`tower`](crate::tower).
+    /// Creates a tower layer of these policies. See the module [`tower`](crate::tower).
     pub fn layer(&self) -> PipelineLayer {
         PipelineLayer { plan: Arc::clone(self.plan()), judge: ByClassify }
     }
 }
 
-/// Puts services under the policies of a [`Pipeline`]. Made by [`Pipeline::layer`].
+/// Applies the policies of a [`Pipeline`] to services. Created by [`Pipeline::layer`].
 ///
-/// Clones, and all the services that it makes, share the state of those policies.
+/// Clones, and all services that it creates, share the state of those policies.
 ///
-/// An error says for itself what it means, by [`Classify`](crate::Classify). For errors that do not,
-/// and for responses that are failures, there is [`judge`](PipelineLayer::judge).
+/// Errors are classified by [`Classify`](crate::Classify). For errors that do not implement it, and for responses that are
+/// failures, use [`judge`](PipelineLayer::judge).
 ///
 /// ```
 /// use rewheel::{Pipeline, Retry, millis};
@@ -102,11 +99,10 @@ pub struct PipelineLayer<J = ByClassify> {
 }
 
 impl<J> PipelineLayer<J> {
-    /// Lets a closure say what each result means: for responses that are failures, as an HTTP 503
-    /// is, and for errors of other people's crates. If the last attempt ends with a response that
-    /// is not good enough, that is the response.
+    /// Classifies each result by a closure: for responses that are failures, such as an HTTP 503, and for errors of other crates.
+    /// If the last attempt ends with a response that was judged a failure, that response is returned.
     ///
-    /// The layer does not know its service yet, so the closure has to name what it judges.
+    /// The layer does not know its service yet, so the closure has to name the types that it classifies.
     ///
     /// ```
     /// use rewheel::{Category, Class, Pipeline, Retry, millis};
@@ -146,10 +142,10 @@ impl<J> fmt::Debug for PipelineLayer<J> {
     }
 }
 
-/// A service under the policies of a [`Pipeline`]. Made by [`PipelineLayer`].
+/// A service under the policies of a [`Pipeline`]. Created by [`PipelineLayer`].
 ///
-/// It is ready when the service inside is. If that fails to become ready, the error is returned
-/// without another attempt: there is no request yet that could be made again.
+/// It is ready when the inner service is. If that fails to become ready, the error is returned without another attempt: there is
+/// no request yet that could be repeated.
 #[derive(Clone)]
 pub struct PipelineService<S, J = ByClassify> {
     inner: S,
@@ -176,7 +172,7 @@ where
 
     #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
-        // Readiness belongs to the instance that was asked; a clone of it has reserved nothing.
+        // Readiness belongs to the instance that was polled; a clone has reserved nothing.
         let fresh = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, fresh);
         ResponseFuture::new(Arc::clone(&self.plan), ready, request, self.judge.clone())

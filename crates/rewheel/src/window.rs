@@ -6,7 +6,7 @@ mod time;
 pub(crate) use self::count::CountWindow;
 pub(crate) use self::time::TimeWindow;
 
-/// What a window holds at some instant.
+/// The counts of a window at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) calls: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Counts {
     pub(crate) slow: u64,
 }
 
-/// One outcome to be counted.
+/// One outcome to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) failed: bool,

@@ -1,4 +1,4 @@
-//! Checks that whoever listens hears of every refusal.
+//! Checks that observers are notified of every refusal.
 
 #![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "test code")]
 

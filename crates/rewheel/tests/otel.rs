@@ -1,4 +1,4 @@
-//! What OpenTelemetry hears of calls.
+//! Tests of the OpenTelemetry spans and metrics of calls.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -19,7 +19,7 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// Runs something with a subscriber, and returns the spans, the earliest first.
+/// Runs `work` with a subscriber, and returns the spans, the earliest first.
 fn spans(work: impl FnOnce()) -> Vec<SpanData> {
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
@@ -52,7 +52,7 @@ fn assert_said(span: &SpanData, expected: &[(&str, &str)]) {
     }
 }
 
-/// Fails so often, then succeeds.
+/// Fails `times` times, then succeeds.
 fn failing(times: u32) -> impl FnMut() -> io::Result<u32> {
     let count = Cell::new(0);
     move || {
@@ -160,7 +160,7 @@ fn without_a_subscriber_a_call_is_as_it_was() {
     assert_eq!(failing(1).retry(POLICY).clock(&clock).call_traced("fetch").unwrap(), 7);
 }
 
-/// What arrived of each metric, summed over everything that tells its values apart.
+/// Returns the values of each metric, summed over all labels.
 fn metrics(work: impl FnOnce(&opentelemetry::metrics::Meter)) -> BTreeMap<String, (String, f64)> {
     let exporter = InMemoryMetricExporter::default();
     let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter.clone()).build();

@@ -1,4 +1,4 @@
-//! What the waits of a pipeline go by.
+//! Tests of the clocks and wakers that a waiting pipeline uses.
 
 use rewheel::{Bulkhead, ManualClock, Pipeline, RateLimiter, seconds};
 use std::future::{Future, pending, ready};
@@ -24,8 +24,8 @@ fn poll<F: Future>(future: Pin<&mut F>, wakes: &Arc<Wakes>) -> Poll<F::Output> {
 #[test]
 fn a_wait_by_the_clock_of_a_limiter_is_as_long_by_the_clock_of_the_pipeline() {
     let (clock, its_clock) = (ManualClock::new(), ManualClock::new());
-    // Clocks count from different origins: the coarse one from the start of the machine, the
-    // system's from the start of the process.
+    // Clocks have different origins: the coarse one the start of the machine, the system's the
+    // start of the process.
     its_clock.advance(seconds(1_000_000));
     let limiter = RateLimiter::per_second(1).burst(1).clock(&its_clock).build();
     limiter.check().unwrap();

@@ -1,4 +1,4 @@
-//! Holds the README against the library.
+//! Checks the README against the library.
 
 use rewheel::{
     Bulkhead, CircuitBreaker, Pipeline, RateLimiter, Retry, RetryBudget, millis, seconds,

@@ -1,4 +1,4 @@
-//! Keeps out the defects that were found in other libraries of this kind.
+//! Checks that the library does not have known defects of similar libraries.
 //!
 //! Each test says in one line what it guards against, and where that was seen.
 
@@ -24,12 +24,12 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// An error that may pass.
+/// A temporary error.
 fn refused() -> io::Error {
     io::ErrorKind::ConnectionRefused.into()
 }
 
-/// Runs `work` in so many threads at the same moment; returns what each came to.
+/// Runs `work` in several threads at the same time; returns their results.
 fn race<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     let start = std::sync::Barrier::new(threads);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Holds what readers of the code once found wrong.
+//! Tests of defects that code reviews found.
 
 #![expect(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! What a service under a pipeline does.
+//! Tests of a service inside a pipeline.
 #![cfg(feature = "tower")]
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -35,7 +35,7 @@ async fn a_layer_applied_again_shares_the_breaker() {
     let layer = Pipeline::new().circuit_breaker(&breaker).layer();
     let script = Script::answers([reset(), reset()]);
 
-    // As a framework does that applies the layer for each request.
+    // Like a framework that applies the layer for each request.
     let mut whys = Vec::new();
     for _ in 0..3 {
         let service = layer.clone().layer(script.service());
@@ -153,7 +153,7 @@ fn reset() -> Answer {
     Answer::Err(ErrorKind::ConnectionReset)
 }
 
-/// Ten seconds between attempts, and no chance in it.
+/// Ten seconds between attempts, without jitter.
 fn steady(attempts_max: u32) -> Retry {
     Retry::fixed(seconds(10)).attempts_max(attempts_max)
 }

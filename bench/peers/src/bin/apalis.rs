@@ -1,4 +1,4 @@
-//! Drives apalis on PostgreSQL, which keeps what is done.
+//! Measures apalis on PostgreSQL; it keeps finished jobs.
 
 use anyhow::{Result, anyhow};
 use apalis::prelude::*;

@@ -1,4 +1,4 @@
-//! Drives awa, which keeps what is done until its partition is dropped.
+//! Measures awa on PostgreSQL; it keeps finished jobs until their partition is dropped.
 
 use anyhow::Result;
 use awa::model::insert::params_with;

@@ -1,4 +1,4 @@
-//! Everybody in turns, round by round.
+//! Runs Rewheel and its peers in turns, round by round.
 
 use anyhow::{Result, bail};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the server counts while it works.
+//! Reads PostgreSQL's page and statement counters during a measurement.
 
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;

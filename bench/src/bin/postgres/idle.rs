@@ -1,4 +1,4 @@
-//! Counts what engines ask while nothing happens.
+//! Counts the transactions and statements of idle engines.
 
 use anyhow::Result;
 use rewheel::seconds;

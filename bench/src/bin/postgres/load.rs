@@ -1,4 +1,4 @@
-//! What every subject is given to do.
+//! The workload that every queue is measured with.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};

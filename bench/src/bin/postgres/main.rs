@@ -1,4 +1,4 @@
-//! Prints how fast Rewheel is on PostgreSQL beside its peers on the same server.
+//! Prints how fast Rewheel is on PostgreSQL, compared with other queues on the same server.
 
 mod server;
 mod load;

@@ -1,4 +1,4 @@
-//! Counts the pages that a job touches from claim to settle, in an empty database, in a full one.
+//! Counts the pages that a job touches from claim to settle, in an empty and in a full database.
 
 use anyhow::Result;
 use std::sync::Arc;

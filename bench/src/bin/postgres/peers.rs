@@ -1,4 +1,4 @@
-//! The queues of others, each in a program of its own.
+//! Runs the other queues, each in its own program.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Counts the pages that a job touches while an old transaction keeps every dead row alive.
+//! Counts the pages that a job touches while an old transaction keeps dead rows from being removed.
 
 use anyhow::Result;
 use std::pin::pin;

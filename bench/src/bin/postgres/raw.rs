@@ -1,4 +1,4 @@
-//! What the server does with one table, one index, nothing promised.
+//! Measures a minimal queue (one table, one index, no guarantees) as the upper limit of the server.
 
 use anyhow::Result;
 use tokio::task::JoinSet;

@@ -1,4 +1,4 @@
-//! What a comparison found, as a document, as a table.
+//! Writes the results of a comparison as JSON and as a table.
 
 use serde::Serialize;
 use std::fmt;

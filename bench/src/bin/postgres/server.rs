@@ -1,4 +1,4 @@
-//! The server that everybody is measured on.
+//! The PostgreSQL server that all queues are measured on.
 
 use anyhow::{Context, Result};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Rewheel itself, through the interface that everybody has.
+//! Measures Rewheel through its public API.
 
 use anyhow::{Context, Result, ensure};
 use rewheel::{millis, seconds};

@@ -1,4 +1,4 @@
-//! Prints how fast the SQLite store is beside the raw limit of the same file.
+//! Prints how fast the SQLite store is, compared with the raw limit of the same file.
 
 use anyhow::{Result, ensure};
 use rewheel::Random;

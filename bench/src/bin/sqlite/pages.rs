@@ -1,4 +1,4 @@
-//! Counts the pages that a claim looks at, in an empty store and in a full one.
+//! Counts the pages that a claim reads, in an empty and in a full store.
 
 use super::{CLAIM_BATCH, prepare};
 use anyhow::{Result, ensure};

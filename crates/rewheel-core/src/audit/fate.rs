@@ -1,4 +1,4 @@
-//! What the audit log says of what became of a job without a person.
+//! Audit log entries for changes made by the engine itself.
 
 use super::Facts;
 use crate::failure::{Failure, clean};
@@ -7,7 +7,7 @@ use crate::job::Wanted;
 use crate::limits::Limits;
 use crate::state::{Cause, State};
 
-/// What the engine made of a job. Most of it is nothing to note: a takeover is, and an end that is no success.
+/// A change that the engine made to a job. The audit log records only takeovers and jobs that ended without success.
 ///
 /// ```
 /// use rewheel_core::{Cause, Failure, Fate, Fence, State};
@@ -30,40 +30,40 @@ use crate::state::{Cause, State};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Fate<'a> {
-    /// What moved it.
+    /// What caused the change.
     pub cause: Cause,
-    /// What it was.
+    /// The state before.
     pub from: State,
-    /// What it is.
+    /// The state after.
     pub to: State,
-    /// Who held it, if that is known.
+    /// The holder of the job, if known.
     pub holder: Option<HolderId>,
-    /// Under which fence.
+    /// The fence of the holder's lease.
     pub fence: Fence,
-    /// What a person wanted of it.
+    /// What a user requested for the job meanwhile.
     pub wanted: Option<Wanted>,
-    /// How often it was taken over, this time included.
+    /// Number of takeovers so far, including this one.
     pub takeovers: u32,
-    /// How many of these count against it.
+    /// Number of takeovers that count against the job's limit.
     pub takeovers_counted: u32,
-    /// What went wrong.
+    /// The failure, if there is one.
     pub failure: Option<&'a Failure>,
 }
 
-/// A line for the audit log, without who, when and of what.
+/// An audit log entry without author, time and job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditNote {
     /// What happened: `takeover`, or the state in which the job ended.
     pub what: &'static str,
-    /// What was changed, as it was.
+    /// The changed values before the change.
     pub before: Facts,
-    /// What was changed, as it is.
+    /// The changed values after the change.
     pub after: Facts,
 }
 
 impl Fate<'_> {
-    /// Returns what is to be noted, in this order. The words of an end are states (`cancelled`): the verb (`cancel`) is a
-    /// person's.
+    /// Returns the notes to write, in order. An end made by the engine is named after the state (`cancelled`); a user's change is
+    /// named after the verb (`cancel`).
     pub fn notes(&self) -> impl Iterator<Item = AuditNote> + use<> {
         [self.takeover(), self.ending()].into_iter().flatten()
     }

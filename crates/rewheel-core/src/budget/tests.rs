@@ -1,4 +1,4 @@
-//! What a pool hands out, case by case, then whatever happens.
+//! Tests of the shared retry budget: single cases, then random sequences.
 
 use super::{Floor, RetryAsk, RetryPool};
 use crate::name::KindName;
@@ -20,7 +20,7 @@ fn ask(earned: u64, wanted: u32, floor: Floor) -> RetryAsk {
     RetryAsk { kind: KindName::parse("charge").unwrap(), earned, wanted, floor }
 }
 
-/// From a balance, some time later: what is granted, what is left.
+/// Checks what is granted and what remains, from a balance and some time later.
 #[track_caller]
 fn check(balance: u64, later_ms: i64, asked: &RetryAsk, expected: (u32, u64)) {
     let pool = RetryPool { balance, counted: at(0) };
@@ -44,7 +44,7 @@ fn the_floor_is_earned_by_time_alone() {
     check(0, 1_000, &ask(0, 100, floor(10, 1_000)), (10, 0));
     check(0, 33, &ask(0, 100, floor(10, 1_000)), (0, RETRY / 100 * 33));
     check(0, 9_000, &ask(0, 100, floor(1, 60_000)), (0, 150_000));
-    // However long nobody asked, no more than that of ten seconds is due at once.
+    // After any pause, at most the floor of ten seconds is available at once.
     check(0, 86_400_000, &ask(0, 1_000, floor(10, 1_000)), (100, 0));
 }
 
@@ -54,7 +54,7 @@ fn savings_melt_down_to_what_is_always_kept() {
     check(110 * RETRY, 1_000, &ask(0, 0, none), (0, 100 * RETRY));
     check(110 * RETRY, 10_000, &ask(0, 0, none), (0, 10 * RETRY));
     check(10 * RETRY, 86_400_000, &ask(0, 0, none), (0, 10 * RETRY));
-    // What is earned now is not old.
+    // New earnings do not decay yet.
     check(0, 10_000, &ask(500 * RETRY, 300, none), (300, 200 * RETRY));
 }
 
@@ -74,7 +74,7 @@ fn extremes_are_bounded() {
     check(0, 10_000, &ask(0, 1, ages), (0, 0));
 }
 
-/// A clock that goes back a little, or that another read first, pays no stretch of time twice.
+/// A clock that goes back a little, or that another holder read earlier, pays no period twice.
 #[test]
 fn a_moment_is_paid_for_once() {
     let asked = ask(0, 1_000, floor(10, 1_000));
@@ -83,15 +83,16 @@ fn a_moment_is_paid_for_once() {
     let (pool, back) = pool.grant(&asked, at(1_000));
     let (pool, again) = pool.grant(&asked, at(2_000));
     assert_eq!((first, back, again), (20, 0, 0));
-    // One that goes back by an hour pays from then on: nobody waits for it to catch up.
+    // After a clock went back by an hour, the floor is paid from there on; it does not wait for the
+    // clock to catch up.
     let (pool, hour) = pool.grant(&asked, at(-3_600_000));
     let (_, later) = pool.grant(&asked, at(-3_599_000));
     assert_eq!((hour, later), (0, 10));
 }
 
 proptest! {
-    /// Whatever holders earn and want, and whenever they ask: all that is granted was earned, or is
-    /// of the floor, or was saved at the beginning.
+    /// For any sequence of requests: everything granted was earned, is part of the floor, or was in
+    /// the initial balance.
     #[test]
     fn no_more_is_granted_than_there_was(
         asks in prop::collection::vec((0_u64..40 * RETRY, 0_u32..100, -200_i64..4_000), 1..200),

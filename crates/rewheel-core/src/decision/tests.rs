@@ -1,4 +1,4 @@
-//! The table of decisions.
+//! Tests of the decision table.
 
 use super::{Because, Decision, GiveUp, History, Policy, Report, decide};
 use crate::failure::Failure;

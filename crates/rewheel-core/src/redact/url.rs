@@ -1,4 +1,4 @@
-//! URLs that may contain a password, printed without it.
+//! Prints URLs without the password that they may contain.
 
 use super::{HIDDEN, NAMES, span};
 use std::convert::Infallible;
@@ -76,21 +76,21 @@ fn masked(text: &str) -> String {
     let is_scheme = |scheme: &str| scheme.chars().all(|c| c.is_alphanumeric() || "+.-".contains(c));
     let parts = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme));
     let Some((scheme, rest)) = parts else {
-        // `host=db password=…` is how some clients write it.
+        // Some clients use the form `host=db password=…`.
         return match text.rsplit_once('@') {
             _ if text.contains('=') => HIDDEN.to_owned(),
             Some((_, place)) => format!("{HIDDEN}@{place}"),
             None => text.to_owned(),
         };
     };
-    // A password may have any character, also `/`, `?` and `@`: everything before the last `@` is hidden.
+    // A password may contain any character, including `/`, `?` and `@`: everything before the last `@` is hidden.
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
     let (place, settings) = rest.split_at(span(rest, |c| c != '?' && c != '#'));
     let place = if WITHOUT_HOST.contains(&scheme) { place.to_owned() } else { without_port(place) };
     format!("{scheme}://{user}{place}{}", without_values(settings))
 }
 
-/// Hides a port that is no number: it is the password of a URL whose `@` is missing.
+/// Hides a port that is not a number: it is the password of a URL whose `@` is missing.
 fn without_port(place: &str) -> String {
     let (hosts, path) = place.split_at(span(place, |c| c != '/'));
     let host = |host: &str| {
@@ -151,7 +151,7 @@ pub fn redact_urls(text: &str) -> String {
         kept.push_str(before);
         let (url, after) =
             after.split_at(span(after, |c| !c.is_whitespace() && !"\"'`<>".contains(c)));
-        // What ends a sentence is no part of the URL.
+        // Punctuation at the end of a sentence is not part of the URL.
         let (url, end) = url.split_at(url.trim_end_matches([':', ',', '.', ';', ')']).len());
         kept.push_str(&without_secrets(scheme, url));
         kept.push_str(end);
@@ -161,15 +161,15 @@ pub fn redact_urls(text: &str) -> String {
     kept
 }
 
-/// Takes what follows `scheme://`.
+/// Hides the secrets in the part after `scheme://`.
 fn without_secrets(scheme: &str, url: &str) -> String {
     let authority = &url[..span(url, |c| !"/?#".contains(c))];
     let is_web = scheme.starts_with("http");
     let end = match authority.rfind('@') {
-        // A name without a password may be shown, unless it is a token.
+        // A user name without a password may be shown, unless it is a token.
         Some(at) if is_web || authority[..at].contains(':') => Some(at),
         Some(_) => None,
-        // What looks like a port and is none is a password that contains `/`, `?` or `#`.
+        // A port that is not a number is a password that contains `/`, `?` or `#`.
         None if without_port(authority) != authority => url.rfind('@').or(Some(authority.len())),
         None => None,
     };

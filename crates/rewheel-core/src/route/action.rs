@@ -1,4 +1,4 @@
-//! What a rule does about a failure, as a value or as text.
+//! The action of a rule, as a value and as text.
 
 use crate::limits::Limits;
 use rewheel::duration;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is done about a failure.
+/// The action of a rule for a failure.
 ///
 /// ```
 /// use rewheel::minutes;
@@ -17,27 +17,27 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It is retried by its policy, also if it was judged hopeless: `retry`.
+    /// Retries by the policy, even if the failure was judged permanent: `retry`.
     Retry,
-    /// It is retried after this time instead of what its backoff says: `retry 30s`. A callee that
-    /// asked for more time gets it.
+    /// Retries after this delay instead of the backoff: `retry 30s`. A longer delay that the callee
+    /// asked for still applies.
     RetryAfter(Duration),
-    /// It is retried after so many times the wait that it would have: `retry x4`.
+    /// Retries after a multiple of the usual delay: `retry x4`.
     RetrySlower(u32),
-    /// It runs again after this time, as if this attempt had not been: `snooze 5m`.
+    /// Runs the job again after this time; the attempt does not count: `snooze 5m`.
     Snooze(Duration),
-    /// It is given up, and asks for a person: `dead`.
+    /// Gives up; the job becomes a dead letter: `dead`.
     Dead,
-    /// It is given up, and nobody is waiting: `fail`.
+    /// Gives up; the job ends as failed and needs no operator action: `fail`.
     Fail,
-    /// It waits for a person, and the attempt does not count: `pause`.
+    /// Pauses the job until an operator resumes it; the attempt does not count: `pause`.
     Pause,
-    /// It is stopped: `cancel`.
+    /// Cancels the job: `cancel`.
     Cancel,
 }
 
 impl Action {
-    /// Returns whether another attempt follows that counts.
+    /// Returns whether an attempt that counts follows.
     pub const fn is_retry(self) -> bool {
         match self {
             Action::Retry | Action::RetryAfter(_) | Action::RetrySlower(_) => true,
@@ -47,7 +47,7 @@ impl Action {
         }
     }
 
-    /// Says why it cannot work.
+    /// Returns why the action cannot work.
     pub(super) fn check(self) -> Result<(), String> {
         match self {
             Action::RetrySlower(factor) if !(2..=Limits::BACKOFF_FACTOR_MAX).contains(&factor) => {
@@ -119,7 +119,7 @@ impl FromStr for Action {
     }
 }
 
-/// The text is not an [`Action`].
+/// Error: the text is not an [`Action`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionError {
     text: String,

@@ -1,4 +1,4 @@
-//! The table of rules, and what becomes of failures by them.
+//! Tests of failure rules.
 
 use super::{Action, Router, Rule, Sticky};
 use crate::decision::{Because, Decision, GiveUp, History, Policy, Report};
@@ -34,7 +34,7 @@ fn decided(router: &Router, report: &Report, history: &History) -> Decision {
     router.route(report, &POLICY).decide(history, &Random::seeded(1))
 }
 
-/// What a router with one rule for everything decides about the first attempt.
+/// Checks what a router with one rule for all failures decides about the first attempt.
 #[track_caller]
 fn check(action: Action, report: &Report, expected: &Decision) {
     let router = Router::new().rule(Rule::new(action));
@@ -148,7 +148,7 @@ fn a_deadline_that_comes_first_ends_every_wait() {
 fn no_rule_makes_a_retry_wait_longer_than_anybody_may() {
     check(Action::RetryAfter(minutes(2)), &stopped(), &retry(seconds(60), false));
     check(Action::RetrySlower(1_000), &stopped(), &retry(seconds(60), false));
-    // A backoff that is longer by itself is not shortened.
+    // A longer backoff is not shortened.
     let slow = Policy { backoff: Backoff::fixed(minutes(10)), ..POLICY };
     let router = Router::new().rule(Rule::new(Action::RetrySlower(3)));
     let report = stopped();
@@ -211,7 +211,7 @@ fn a_rule_looks_at_category_code_status_and_message() {
     fits(&rule().on_message("being edited"), &conflict(), true);
     fits(&rule().on_message("ORDER 17"), &conflict(), true);
     fits(&rule().on_message("order 18"), &conflict(), false);
-    // Everything that is named must fit.
+    // All conditions of a rule must match.
     fits(&rule().on_code("409").on_message("edited"), &conflict(), true);
     fits(&rule().on_code("409").on_message("deleted"), &conflict(), false);
     fits(&rule().on_code("409").on_category(Category::Io), &conflict(), false);

@@ -1,4 +1,4 @@
-//! Walks the table of transitions.
+//! Tests of the state transition table.
 
 use super::{Cause, State};
 use State::{Cancelled, Dead, Failed, Leased, Paused, Scheduled, Succeeded};
@@ -16,7 +16,7 @@ const CAUSES: [Cause; 10] = [
     Cause::Redrive,
 ];
 
-/// Every legal transition, written out a second time, by its ends.
+/// Every legal transition, written a second time, ordered by cause and states.
 #[rustfmt::skip]
 const LEGAL: &[(Cause, State, &[State])] = &[
     (Cause::Claim, Scheduled, &[Leased]),

@@ -1,4 +1,4 @@
-//! Whether every job is accounted for, and what need not be kept.
+//! Job accounting (every submitted job is accounted for), and pruning.
 
 use crate::name::KindName;
 use crate::state::State;
@@ -6,10 +6,10 @@ use crate::timestamp::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The books, read in one snapshot: `submitted = live + dead + finished + pruned`.
+/// Job accounting, read in one snapshot: `submitted = live + dead + finished + pruned`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Books {
-    /// Jobs that were ever stored.
+    /// Number of jobs ever stored.
     pub submitted: u64,
     /// Jobs that are scheduled, leased or paused.
     pub live: u64,
@@ -17,13 +17,13 @@ pub struct Books {
     pub dead: u64,
     /// Jobs that ended and are kept.
     pub finished: u64,
-    /// Jobs that ended and are not kept any more, or never were.
+    /// Jobs that ended and are no longer kept, or never were.
     pub pruned: u64,
 }
 
 impl Books {
-    /// Returns how many jobs nobody can account for: zero, or something is wrong. Negative when
-    /// there are more than were submitted.
+    /// Returns the number of jobs that are not accounted for. Anything but zero is an error; negative means more jobs than were
+    /// submitted.
     ///
     /// ```
     /// use rewheel_core::store::Books;
@@ -40,24 +40,24 @@ impl Books {
 /// The jobs of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Which kind.
+    /// The kind.
     pub kind: KindName,
-    /// How many are scheduled, leased, paused and dead; none of the four is left out.
+    /// Number of jobs that are scheduled, leased, paused and dead; always contains these four states.
     pub jobs: BTreeMap<State, u64>,
-    /// When the first of those scheduled is due.
+    /// When the first scheduled job is due.
     pub oldest_due: Option<Timestamp>,
 }
 
-/// What to delete.
+/// A request to delete expired data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prune {
-    /// How much of each at most: a prune must not hold up the work.
+    /// Maximum number of each type: a prune must not delay other work.
     pub limit: usize,
-    /// Audit entries older than this.
+    /// Deletes audit log entries older than this.
     pub audit_older_than: Duration,
 }
 
-/// What was deleted.
+/// Number of deleted items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Ended jobs, with their attempts.
@@ -68,12 +68,12 @@ pub struct Pruned {
     pub audit: u64,
     /// Holders that died long ago.
     pub holders: u64,
-    /// Lines of the ledger that were added up into one.
+    /// Ledger rows that were merged into one.
     pub ledger: u64,
 }
 
 impl Pruned {
-    /// Returns whether a batch of this size deleted as much of something as it may: there may be more.
+    /// Returns whether any type reached the limit of the batch, so that there may be more.
     ///
     /// ```
     /// use rewheel_core::store::Pruned;

@@ -1,4 +1,4 @@
-//! What people do to jobs.
+//! Changes that users make to jobs: pause, resume, cancel, redrive and others.
 
 mod apply;
 
@@ -7,43 +7,43 @@ use crate::job::When;
 use crate::priority::Priority;
 use crate::state::{Cause, State};
 
-/// A change of one job by a person.
+/// A user's change of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which job.
+    /// The job.
     pub job: JobId,
-    /// What to do with it.
+    /// The change.
     pub what: What,
-    /// Only if this is still its version.
+    /// Apply only if the job still has this version.
     pub if_version: Option<Version>,
 }
 
 impl Change {
-    /// Changes a job whatever its version.
+    /// Changes a job at any version.
     pub const fn new(job: JobId, what: What) -> Change {
         Change { job, what, if_version: None }
     }
 }
 
-/// What a person does to a job.
+/// The type of a user's change of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Lets it wait. A leased one is wanted to be paused.
+    /// Pauses the job. For a leased job, requests a pause.
     Pause,
-    /// Lets it go on, when it is due.
+    /// Resumes the job; it runs when it is due.
     Resume,
-    /// Stops it. A leased one is wanted to be cancelled.
+    /// Cancels the job. For a leased job, requests a cancellation.
     Cancel,
-    /// Lets it run now. A dead letter is redriven.
+    /// Runs the job now. A dead letter is redriven.
     Retry,
-    /// Puts a dead letter back to work, with all its attempts before it.
+    /// Redrives a dead letter, with a full set of attempts.
     Redrive {
-        /// A new deadline: needed where the old one has passed.
+        /// A new deadline; required if the old one has passed.
         deadline: Option<When>,
     },
-    /// Changes what it says. A leased one must be paused first.
+    /// Changes values of the job. A leased job must be paused first.
     Edit(Box<Edit>),
-    /// Stops a job of the engine's own. It is the only change that such a job takes, and it is for no other job.
+    /// Cancels one of the engine's own jobs. This is the only change that such a job accepts, and it applies to no other job.
     Abort,
 }
 
@@ -61,8 +61,8 @@ impl What {
         }
     }
 
-    /// Returns what it does to a job in `state`: the state that it becomes, or `None` where it may
-    /// not be done. A leased job that is wanted to be paused or cancelled stays leased.
+    /// Returns the state after the change of a job in `state`, or `None` if the change is not allowed. A leased job stays leased
+    /// when a pause or cancellation is requested.
     pub const fn leads_to(&self, state: State) -> Option<State> {
         let (cause, to) = match self {
             What::Pause => (Cause::Pause, State::Paused),
@@ -81,56 +81,56 @@ impl What {
     }
 }
 
-/// New values; what is `None` stays as it is.
+/// New values; `None` leaves a value unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     /// The input.
     pub payload: Option<Vec<u8>>,
-    /// How urgent.
+    /// Priority.
     pub priority: Option<Priority>,
-    /// When it may next run.
+    /// Earliest time of the next attempt.
     pub due: Option<When>,
-    /// When nobody wants it any more; `Some(None)` takes the deadline away.
+    /// Give up after this time; `Some(None)` removes the deadline.
     pub deadline: Option<Option<When>>,
-    /// How many attempts it gets.
+    /// Maximum number of attempts.
     pub attempts_max: Option<u32>,
 }
 
-/// What became of a [`Change`].
+/// Result of a [`Change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// It is done.
+    /// The change was made.
     Applied {
-        /// What the job is now.
+        /// The new state.
         state: State,
-        /// Its new version.
+        /// The new version.
         version: Version,
     },
-    /// A holder has the job, and will obey.
+    /// The change was requested; the holder of the job will apply it.
     Wanted {
-        /// Its new version.
+        /// The new version.
         version: Version,
     },
-    /// It was so already.
+    /// The job was already in this state.
     Unchanged {
-        /// What the job is.
+        /// The state.
         state: State,
-        /// Its version.
+        /// The version.
         version: Version,
     },
-    /// It may not be done to a job in this state.
+    /// The change is not allowed in this state.
     WrongState(State),
-    /// Another changed it first.
+    /// Another change came first. Contains the current version.
     VersionChanged(Version),
-    /// Its deadline has passed, or would come before it is due: it needs another.
+    /// The deadline has passed, or is before the due time: a new deadline is required.
     NeedsDeadline,
-    /// The new payload is larger than the store takes.
+    /// The new payload is larger than the store accepts.
     TooLarge {
-        /// What the store takes.
+        /// The largest payload that the store accepts.
         bytes_max: usize,
     },
-    /// The kind is reserved for the engine: only [`What::Abort`] changes its jobs, and nothing else.
+    /// The kind is reserved for the engine: [`What::Abort`] is the only change of its jobs, and changes no other jobs.
     Reserved,
-    /// There is no such job.
+    /// The job does not exist.
     NotFound,
 }

@@ -1,4 +1,4 @@
-//! Asks for jobs to run.
+//! Claim requests.
 
 use crate::id::HolderId;
 use crate::job::{Job, Lane};
@@ -7,35 +7,33 @@ use crate::name::{KindName, Tenant};
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
-/// What a holder could run now or soon.
+/// A request for jobs that a holder can run now or soon.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
-    /// Who asks; must be alive.
+    /// The claiming holder; must be alive.
     pub holder: HolderId,
-    /// The lanes to look into, in this order; at most
-    /// [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
+    /// The lanes to visit, in this order; at most [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
     pub visits: &'a [Visit],
-    /// How far ahead: what is due within it waits in the holder's wheel.
+    /// How far ahead to claim: jobs due within this time wait in the holder's timing wheel.
     pub horizon: Duration,
-    /// How many at most, over all lanes.
+    /// Maximum number of jobs over all lanes.
     pub limit: usize,
 }
 
 /// One lane of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// Which.
+    /// The lane.
     pub lane: Lane,
-    /// How many at most.
+    /// Maximum number of jobs.
     pub limit: usize,
-    /// The attempt timeout of jobs that do not have their own.
+    /// Attempt timeout of jobs without their own.
     pub attempt_timeout: Duration,
-    /// How long after due and attempt timeout a job is overdue: the holder must have settled it by
-    /// then.
+    /// Time after due time and attempt timeout when a job is overdue: the holder must have settled it by then.
     pub grace: Duration,
 }
 
-/// The jobs that count against one limit. Claims lock limits in this order, so that no two wait for each other.
+/// The jobs that count against one limit. Claims lock limits in this order, so that they cannot deadlock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitOf {
     /// All jobs of a kind.
@@ -45,7 +43,7 @@ pub enum LimitOf {
 }
 
 impl LimitOf {
-    /// Returns what sort of limit it is: `kind` or `tenant`.
+    /// Returns the type of the limit: `kind` or `tenant`.
     pub const fn scope(&self) -> &'static str {
         match self {
             LimitOf::Kind(_) => "kind",
@@ -61,7 +59,7 @@ impl LimitOf {
         }
     }
 
-    /// Returns whether the jobs of a lane count.
+    /// Returns whether the jobs of a lane count against this limit.
     pub fn covers(&self, lane: &Lane) -> bool {
         match self {
             LimitOf::Kind(kind) => lane.kind == *kind,
@@ -70,79 +68,78 @@ impl LimitOf {
     }
 }
 
-/// A limit that holds for the whole fleet.
+/// A fleet-wide limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetLimit {
-    /// Whose jobs.
+    /// The jobs that count.
     pub of: LimitOf,
-    /// How many jobs may be leased at the same time, by all holders together. With zero none is.
+    /// Maximum number of leased jobs of all holders together. Zero allows none.
     pub concurrency_max: Option<u32>,
-    /// The shortest time between two starts, for a slow rate; at most
+    /// The minimum time between two starts, for a slow rate; at most
     /// [`Limits::FLEET_INTERVAL_MAX`](crate::Limits::FLEET_INTERVAL_MAX). A start is the lease of a job by a limited claim.
     pub interval: Option<Duration>,
 }
 
-/// A claim of lanes whose kind or tenant has a limit over the fleet. It takes only jobs that are due now.
+/// A claim from lanes whose kind or tenant has a fleet-wide limit. It returns only jobs that are due now.
 #[derive(Clone, Debug)]
 pub struct LimitedClaim<'a> {
-    /// Who asks; must be alive.
+    /// The claiming holder; must be alive.
     pub holder: HolderId,
-    /// The lanes to look into, in this order; at most
-    /// [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
+    /// The lanes to visit, in this order; at most [`Limits::LANES_MAX`](crate::Limits::LANES_MAX).
     pub visits: &'a [Visit],
-    /// How many at most, over all lanes.
+    /// Maximum number of jobs over all lanes.
     pub limit: usize,
-    /// The limits to keep. A lane may be under several, all of which hold; a lane under none is claimed without a limit.
+    /// The limits to enforce. A lane may be under several limits, all of which apply; a lane under none is claimed without a
+    /// limit.
     pub limits: &'a [FleetLimit],
 }
 
-/// What a limited claim brought.
+/// Result of a limited claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitedClaimed {
-    /// The jobs, in the order of their visits.
+    /// The leased jobs, in the order of the visits.
     pub leased: Vec<Leased>,
-    /// For each limit of the claim, in its order: why no more jobs may be leased under it now. `None` if more may be, or if the
-    /// lanes under it gave all that is due.
+    /// For each limit of the claim, in order: why no more jobs may be leased under it now. `None` if more may be leased, or if
+    /// its lanes have no more due jobs.
     pub waits: Vec<Option<LimitWait>>,
 }
 
 /// Why a job waits for a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitWait {
-    /// As many jobs are leased as may be.
+    /// The maximum number of jobs is leased.
     Concurrency,
     /// The next start is allowed after this time.
     Rate(Duration),
 }
 
-/// A holder with a free place, to which a new job may be leased by the insert itself.
+/// A holder with a free slot, to which an insert may lease new jobs directly.
 ///
-/// That happens when the holder is alive, the kind is neither paused nor parked, the job is due and
-/// no other of its lane is. Meant for all jobs of an insert: a caller with fewer places, or with a
-/// handler for some kinds only, inserts twice.
+/// The insert leases a job if the holder is alive, the kind is neither paused nor parked, the job is due and no other job of its
+/// lane is due. Applies to all jobs of an insert: a caller with fewer slots, or with handlers for some kinds only, inserts twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Direct {
-    /// Who.
+    /// The holder.
     pub holder: HolderId,
-    /// The attempt timeout of jobs that do not have their own.
+    /// Attempt timeout of jobs without their own.
     pub attempt_timeout: Duration,
-    /// How long after due and attempt timeout a job is overdue.
+    /// Time after due time and attempt timeout when a job is overdue.
     pub grace: Duration,
 }
 
-/// A job that was leased.
+/// A leased job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// The job, with its payload; its fence is the lease's.
+    /// The job, with its payload; its fence is the fence of the lease.
     pub job: Job,
-    /// How long until it may run; zero if it may.
+    /// Time until the job is due; zero if it is due.
     pub due_in: Duration,
-    /// How long until nobody wants it any more.
+    /// Time until the deadline.
     pub deadline_in: Option<Duration>,
 }
 
 impl Leased {
-    /// Returns what its holder names with every write.
+    /// Returns the lease, which every write of the holder names.
     pub const fn lease(&self) -> Lease {
         Lease { job: self.job.id, fence: self.job.fence }
     }
@@ -151,10 +148,10 @@ impl Leased {
 /// A lane that has scheduled jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneHead {
-    /// Which.
+    /// The lane.
     pub lane: Lane,
-    /// When the first of them is due.
+    /// When the first of its jobs is due.
     pub due: Timestamp,
-    /// How long until then; zero if it is.
+    /// Time until then; zero if it is due.
     pub due_in: Duration,
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How far a store's clock is from its source. Zero in production; a test that opened the store
-/// with a clone of it moves the store's time without waiting.
+/// Offset of a store's clock from its source. Zero in production; a test that opens the store with
+/// a clone of it can move the store's time without waiting.
 ///
 /// ```
 /// use rewheel_core::Timestamp;
@@ -28,17 +28,17 @@ impl ClockOffset {
         self.0.fetch_add(millis(by), Ordering::SeqCst);
     }
 
-    /// Moves the clock back, as a clock that was wrong does when it is corrected.
+    /// Moves the clock back, like a wrong clock that is corrected.
     pub fn turn_back(&self, by: Duration) {
         self.0.fetch_sub(millis(by), Ordering::SeqCst);
     }
 
-    /// Returns the store's time, where its source says `source`.
+    /// Returns the store's time, where its source shows `source`.
     pub fn apply(&self, source: Timestamp) -> Timestamp {
         Timestamp::from_millis(source.as_millis().saturating_add(self.as_millis()))
     }
 
-    /// Returns it in milliseconds, for a store whose source is a server.
+    /// Returns the offset in milliseconds, for a store whose time source is a server.
     pub fn as_millis(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }

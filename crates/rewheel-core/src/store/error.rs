@@ -1,41 +1,42 @@
-//! Why a store could not do what was asked.
+//! Store errors.
 
 use crate::id::HolderId;
 use rewheel::{Category, Class, Classify};
 use std::error::Error;
 use std::fmt::Write as _;
 
-/// An error of whatever a store is made of.
+/// An error of the underlying database or file.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A verb failed. Each variant is something that the caller does differently.
+/// Error of a store method. Each variant requires a different reaction of the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Nothing was written. Wait, then repeat it.
+    /// Nothing was written. Wait, then repeat the call.
     #[error("the store is unavailable")]
     Unavailable(#[source] BoxError),
-    /// It may have been written or not. Repeat it as it is: every verb can bear that.
+    /// The call may or may not have been written. Repeat it, an insert with [`Sent::Again`](crate::store::Sent::Again). Only
+    /// [`KindStore::grant`](crate::store::KindStore::grant) must not be repeated.
     #[error("the store's response was lost")]
     Ambiguous(#[source] BoxError),
-    /// Nothing was written, and nothing will be until there is room. Take no new jobs.
+    /// Nothing was written, and nothing will be until there is space. Accept no new jobs.
     #[error("the store is full: free disk space; no acknowledged job is lost")]
     Full(#[source] BoxError),
-    /// Something in this batch cannot be stored. Find it by [`halving`](crate::store::halving).
+    /// An item of this batch cannot be stored. Find it by [`halving`](crate::store::halving).
     #[error("the store rejected the request")]
     Rejected(#[source] BoxError),
-    /// The holder is dead or never joined. Drop its work, and join as another.
+    /// The holder is dead or never registered. Drop its work, and register as a new holder.
     #[error("holder {0} has expired: register again under a new id")]
     HolderDead(HolderId),
-    /// A person must look at the store; the text says at what.
+    /// The store needs operator action; the text says which.
     #[error("{what}")]
     Broken {
         /// What is wrong, and what to do.
         what: String,
-        /// What the store said.
+        /// The error of the underlying database.
         #[source]
         source: Option<BoxError>,
     },
-    /// It was closed by its owner.
+    /// The store was closed by its owner.
     #[error("the store is closed")]
     Closed,
 }
@@ -52,8 +53,8 @@ impl StoreError {
         }
     }
 
-    /// Returns the error with its causes, in one line: the words of whatever the store is made of
-    /// are what an operator searches for.
+    /// Returns the error with its causes, in one line, because operators search for the text of the
+    /// underlying database error.
     ///
     /// ```
     /// use rewheel_core::store::StoreError;
@@ -72,9 +73,9 @@ impl StoreError {
     }
 }
 
-/// Whether the same call may be made again at once, and whether its failure speaks against the
-/// store. Only what did not reach the store, or did not come back, does: everything else is an
-/// answer, and who answers is there.
+/// Decides whether the call may be repeated at once, and whether the failure counts against the
+/// store. Only calls that did not reach the store, or whose response was lost, count: any other
+/// error is a response, so the store is available.
 ///
 /// ```
 /// use rewheel::{Classify, Verdict};
@@ -95,7 +96,7 @@ impl Classify for StoreError {
             StoreError::Rejected(_) => Class::stop(Category::Rejected),
             StoreError::HolderDead(_) => Class::stop(Category::Rejected).with_code("holder_dead"),
             StoreError::Broken { .. } => Class::stop(Category::Rejected).with_code("broken"),
-            // Its owner does not want answers any more: that is neither for nor against the store.
+            // The owner closed the store: this counts neither for nor against it.
             StoreError::Closed => Class::stop(Category::Cancelled).with_code("closed"),
         }
     }

@@ -1,4 +1,4 @@
-//! More time for a running attempt.
+//! Requests that extend the timeout of a running attempt.
 
 use crate::lease::Lease;
 use crate::timestamp::Timestamp;
@@ -7,19 +7,19 @@ use std::time::Duration;
 /// A request for more time, see [`WorkStore::extend`](super::WorkStore::extend).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// Which job, under which fence.
+    /// The job and its fence.
     pub lease: Lease,
-    /// How much longer the attempt may take, from now on.
+    /// How much longer the attempt may take, from now.
     pub timeout: Duration,
-    /// How long the attempt may take in total, from the moment it was leased: an attempt cannot be extended for ever.
+    /// Maximum total time of the attempt since it was leased: an attempt cannot be extended forever.
     pub total_max: Duration,
-    /// How long after that the job is overdue.
+    /// Time after that when the job is overdue.
     pub grace: Duration,
 }
 
 impl Extension {
-    /// Returns when the attempt is overdue, given when it was leased and when it was overdue until now. An extension never
-    /// takes time away.
+    /// Returns when the attempt is overdue, given the time of its lease and its previous overdue time. An extension never
+    /// shortens the time.
     ///
     /// ```
     /// use rewheel::{Random, seconds};

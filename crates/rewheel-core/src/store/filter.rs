@@ -1,4 +1,4 @@
-//! Chooses jobs, a page at a time.
+//! Filters and pages for listing jobs.
 
 use crate::id::JobId;
 use crate::incident::FailedJob;
@@ -11,34 +11,33 @@ use rewheel::Category;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which jobs. What is empty or `None` lets everything through.
+/// Selects jobs. An empty or `None` condition matches every job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// In one of these states.
+    /// Jobs in one of these states.
     pub states: Vec<State>,
-    /// Of one of these kinds.
+    /// Jobs of one of these kinds.
     pub kinds: Vec<KindName>,
-    /// On this behalf.
+    /// Jobs of this tenant.
     pub tenant: Option<Tenant>,
-    /// The jobs that keys with this text belong to, while the store remembers the keys. They are found by an index: one
-    /// probe for each kind and tenant that the filter lets through.
+    /// Jobs with this key, while the store keeps the key. Found by an index: one lookup for each matching kind and tenant.
     pub key: Option<Key>,
-    /// With a last failure of this category.
+    /// Jobs whose latest failure has this category.
     pub category: Option<Category>,
-    /// With this text in the id, the key or the last failure; capital letters or not.
+    /// Jobs with this text in the id, the key or the latest failure, ignoring case.
     pub text: Option<String>,
-    /// Due at or after this.
+    /// Due at or after this time.
     pub due_after: Option<Timestamp>,
-    /// Due before this.
+    /// Due before this time.
     pub due_before: Option<Timestamp>,
-    /// Stored at or after this.
+    /// Created at or after this time.
     pub created_after: Option<Timestamp>,
-    /// Stored before this.
+    /// Created before this time.
     pub created_before: Option<Timestamp>,
 }
 
 impl Filter {
-    /// Returns whether it lets a job through.
+    /// Returns whether a job matches.
     pub fn matches(&self, job: &Job) -> bool {
         self.wants(job.state())
             && (self.kinds.is_empty() || self.kinds.contains(&job.lane.kind))
@@ -54,7 +53,7 @@ impl Filter {
             && self.text.as_ref().is_none_or(|text| says(job, &text.to_lowercase()))
     }
 
-    /// Returns whether it lets jobs in this state through, as far as the state goes.
+    /// Returns whether jobs in this state can match.
     pub fn wants(&self, state: State) -> bool {
         self.states.is_empty() || self.states.contains(&state)
     }
@@ -70,24 +69,24 @@ fn says(job: &Job, text: &str) -> bool {
             .is_some_and(|failure| has(failure.message()) || failure.code().is_some_and(has))
 }
 
-/// Where a page begins, and how long it is.
+/// Position and size of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// Where the last one ended.
+    /// The end of the previous page.
     pub cursor: Option<Cursor>,
-    /// At most so many jobs, and at most [`Limits::PAGE_MAX`].
+    /// Maximum number of jobs, at most [`Limits::PAGE_MAX`].
     pub limit: usize,
-    /// After how many rows to answer with what was found.
+    /// Maximum number of rows to scan before the page is returned.
     pub scan_max: usize,
 }
 
 impl PageRequest {
-    /// Asks for the first page.
+    /// Requests the first page.
     pub const fn first(limit: usize) -> PageRequest {
         PageRequest { cursor: None, limit, scan_max: Limits::SCAN_MAX }
     }
 
-    /// Asks for the page behind `cursor`.
+    /// Requests the page after `cursor`.
     pub const fn behind(cursor: Cursor, limit: usize) -> PageRequest {
         PageRequest { cursor: Some(cursor), limit, scan_max: Limits::SCAN_MAX }
     }
@@ -96,34 +95,34 @@ impl PageRequest {
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What was found.
+    /// The items of the page.
     pub items: Vec<T>,
-    /// Where the next page begins; `None` at the end.
+    /// The start of the next page; `None` at the end.
     pub next: Option<Cursor>,
 }
 
-/// Where a page ended. Its text is for nobody but the store that made it.
+/// Position of the end of a page. Its text has a meaning only for the store that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(JobId);
 
 impl Cursor {
-    /// Marks the place behind a job.
+    /// Creates a cursor after a job.
     pub const fn behind(job: JobId) -> Cursor {
         Cursor(job)
     }
 
-    /// Marks a place between two jobs of which `newer` has the larger id. The place is the one with the fewest digits that
-    /// keeps them apart, and so names neither of them: the reader of the cursor may be allowed to see neither.
+    /// Creates a cursor between two jobs, where `newer` has the larger id. The cursor has as few digits as needed to separate
+    /// them, and names neither: its reader may not be allowed to see either job.
     pub fn between(newer: JobId, older: JobId) -> Cursor {
         let (newer, older) =
             (u128::from_be_bytes(newer.to_bytes()), u128::from_be_bytes(older.to_bytes()));
-        // The highest bit in which they differ is set in the newer one. What follows it is cleared.
+        // The highest bit in which they differ is set in the newer id. All bits after it are cleared.
         let cleared = 127_u32.saturating_sub((newer ^ older).leading_zeros());
         let place = (newer >> cleared) << cleared;
         Cursor(JobId::from_bytes(place.to_be_bytes()))
     }
 
-    /// Returns the id that everything on the next page is smaller than.
+    /// Returns the id that is larger than all ids on the next page.
     pub const fn job(self) -> JobId {
         self.0
     }
@@ -144,26 +143,26 @@ impl FromStr for Cursor {
     }
 }
 
-/// The text is not a cursor.
+/// Error: the text is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not a cursor: use `next` of the previous page")]
 pub struct CursorError;
 
-/// Which failed jobs to look at, and how many.
+/// Selects failed jobs to scan, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureScan {
-    /// Of one of these kinds; of all if there are none.
+    /// Jobs of these kinds; all if empty.
     pub kinds: Vec<KindName>,
-    /// On this behalf; on every behalf if `None`.
+    /// Jobs of this tenant; all if `None`.
     pub tenant: Option<Tenant>,
-    /// At most so many rows of the dead letters and as many of the live jobs, the newest of each.
+    /// Maximum number of rows for dead letters and for live jobs each, the newest first.
     pub rows_max: usize,
-    /// At most about so many bytes of messages from the dead letters and as many from the live jobs.
+    /// Approximate maximum of message bytes for dead letters and for live jobs each.
     pub bytes_max: usize,
 }
 
 impl FailureScan {
-    /// Returns whether it is about jobs of a lane.
+    /// Returns whether jobs of a lane are selected.
     pub fn wants(&self, lane: &Lane) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&lane.kind))
             && self.tenant.as_ref().is_none_or(|tenant| lane.tenant.as_ref() == Some(tenant))
@@ -173,18 +172,18 @@ impl FailureScan {
 /// Live jobs and dead letters whose latest attempt failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// The dead letters first, the newest id of each first.
+    /// Dead letters first, then live jobs, each with the newest id first.
     pub jobs: Vec<FailedJob>,
-    /// Whether every job was looked at; otherwise only the newest were.
+    /// Whether all jobs were scanned; otherwise only the newest were.
     pub complete: bool,
 }
 
-/// How many jobs there are.
+/// Number of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// So many.
+    /// The exact number.
     Exactly(u64),
-    /// At least so many; there were more rows than could be looked at.
+    /// A lower bound; there were more rows than the scan limit.
     AtLeast(u64),
 }
 
@@ -214,7 +213,7 @@ mod tests {
             let other = JobId::new(Timestamp::from_millis(1_800_000_000_000), &random);
             let place = Cursor::between(one.max(other), one.min(other)).job();
             assert!(place != one && place != other);
-            // What is chance in an id does not get out.
+            // The random part of an id is not revealed.
             assert_eq!(place.to_bytes()[10..], [0; 6]);
         }
     }

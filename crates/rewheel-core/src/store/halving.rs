@@ -1,15 +1,16 @@
-//! Finds the items of a batch that a store refuses.
+//! Finds the items of a batch that a store rejects, by halving the batch.
 
 use crate::store::{Answer, StoreError};
 use std::future::Future;
 
-/// Sends a batch. When the store refuses it for what is in it, sends its halves, and so on until
-/// each bad item is alone: it is answered with the refusal, all others with what the store said.
+/// Sends a batch. If the store rejects it because of its content, sends the halves, and so on until
+/// each bad item is alone. A bad item gets the rejection; all others get the store's result.
 ///
-/// Any other error ends it: what was sent until then is answered when the batch is repeated.
+/// Any other error ends the process: repeating the batch returns the results of the parts that were
+/// already sent.
 ///
 /// # Errors
-/// Passes on every error but [`StoreError::Rejected`].
+/// Returns every error except [`StoreError::Rejected`].
 pub async fn halving<'a, I, T, F>(
     items: &'a [I],
     mut send: impl FnMut(&'a [I]) -> F,
@@ -18,7 +19,7 @@ where
     F: Future<Output = Answer<Vec<T>>>,
 {
     let mut answers = Vec::with_capacity(items.len());
-    // The parts that are still to be sent, the next one last.
+    // The parts still to send, the next one last.
     let mut parts = vec![items];
     while let Some(part) = parts.pop() {
         if part.is_empty() {

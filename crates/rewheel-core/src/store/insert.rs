@@ -1,4 +1,4 @@
-//! Asks for new jobs to be stored.
+//! Insert requests.
 
 use crate::id::{Fence, JobId};
 use crate::job::NewJob;
@@ -11,94 +11,94 @@ use crate::timestamp::Timestamp;
 pub struct Insert<'a> {
     /// At most [`Limits::SUBMIT_MAX`](crate::Limits::SUBMIT_MAX).
     pub jobs: &'a [NewJob],
-    /// What becomes of the others when one is refused.
+    /// What happens to the other jobs when one is refused.
     pub if_refused: IfRefused,
-    /// Whether an earlier answer was lost.
+    /// Whether the batch was sent before.
     pub sent: Sent,
-    /// Leases what may run at once to this holder, see [`Direct`].
+    /// Leases jobs that may run at once to this holder, see [`Direct`].
     pub direct: Option<Direct>,
 }
 
 impl<'a> Insert<'a> {
-    /// Stores all that can be, for the first time, and leases none.
+    /// Stores as many as possible, for the first time, without leasing any.
     pub const fn new(jobs: &'a [NewJob]) -> Insert<'a> {
         Insert { jobs, if_refused: IfRefused::StoreOthers, sent: Sent::First, direct: None }
     }
 }
 
-/// What becomes of the other jobs of a batch when one is refused.
+/// What happens to the other jobs of a batch when one is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfRefused {
-    /// They are stored.
+    /// The others are stored.
     StoreOthers,
     /// Nothing is stored.
     StoreNothing,
 }
 
-/// Whether this is the first time that a batch is sent.
+/// Whether a batch is sent for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is: no job of it can be known.
+    /// Sent for the first time: no job of it can be stored already.
     First,
-    /// It was sent before, and the answer was lost: jobs that are known are not stored again. One
-    /// that has no key, and that succeeded meanwhile without being kept, is not known any more.
+    /// Sent before, and the response was lost: jobs that are stored already are not stored again. A
+    /// job without a key that succeeded meanwhile without retention is no longer known.
     Again,
 }
 
-/// What became of one new job.
+/// Result of inserting one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It is durable.
+    /// The job is durable.
     Created {
-        /// When it may run.
+        /// Earliest time of the first attempt.
         due: Timestamp,
-        /// Set when it was leased to the holder of [`Direct`] at once.
+        /// Set if the job was leased directly to the holder of [`Direct`].
         leased: Option<Fence>,
     },
-    /// Its key, or its id, is known: nothing was stored.
+    /// The key or the id exists already: nothing was stored.
     Duplicate {
-        /// The job that has it; may be gone by now.
+        /// The existing job; it may be deleted by now.
         job: JobId,
-        /// What that job is, or was at its end.
+        /// The state of that job, or its final state.
         state: State,
     },
-    /// It cannot be stored.
+    /// The job cannot be stored.
     Refused(Refusal),
-    /// It could have been, but another of the batch was refused.
+    /// The job was not stored because another job of the batch was refused.
     LeftOut,
 }
 
 /// Why a new job cannot be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Nobody has named its kind.
+    /// The kind does not exist.
     #[error(
         "the kind does not exist: define it in the config, with PUT /v1/kinds, or with a handler"
     )]
     UnknownKind,
-    /// Its key belongs to a job with another payload.
+    /// The key belongs to a job with another payload.
     #[error("the key is used by job {job} with a different payload")]
     KeyReused {
-        /// The job that has it.
+        /// The job that has the key.
         job: JobId,
     },
-    /// Its deadline has passed, or comes before it is due.
+    /// The deadline has passed, or is before the due time.
     #[error("the deadline ends before the job can run")]
     DeadlineTooEarly,
-    /// Its payload is larger than the store takes.
+    /// The payload is larger than the store accepts.
     #[error("the payload has {bytes} bytes; the limit of the store is {bytes_max}")]
     TooLarge {
-        /// What it has.
+        /// Size of the payload.
         bytes: usize,
-        /// What the store takes.
+        /// The largest payload that the store accepts.
         bytes_max: usize,
     },
-    /// Its tenant has as many live jobs as it may have. Not said by stores, but by engines.
+    /// The tenant has reached its cap on live jobs. Returned by engines, not by stores.
     #[error(
         "the tenant is at its limit of {jobs_max} live jobs: submit it again when some have ended"
     )]
     TenantFull {
-        /// How many that is.
+        /// The cap.
         jobs_max: u64,
     },
 }

@@ -1,14 +1,14 @@
-//! Which kinds changed since they were last read.
+//! Reads the kinds that changed since the last read.
 
 use crate::kind::Kind;
 
-/// Kinds as they are now: those that changed since an earlier reading, or all of them.
+/// The current kinds: those that changed since an earlier read, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindsSince {
-    /// What to ask with next time, see [`KindStore::kinds_since`](super::KindStore::kinds_since).
+    /// The value to pass next time, see [`KindStore::kinds_since`](super::KindStore::kinds_since).
     pub at: u64,
-    /// Whether `kinds` has every kind. A kind that is not among them then does not exist any more.
+    /// Whether `kinds` contains every kind. If so, a kind that is missing no longer exists.
     pub all: bool,
-    /// By name. Some may be as they were.
+    /// Ordered by name. Some may be unchanged.
     pub kinds: Vec<Kind>,
 }

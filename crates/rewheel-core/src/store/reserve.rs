@@ -1,16 +1,16 @@
-//! Asks for room among the live jobs that a tenant may have.
+//! Reserves part of a tenant's job cap for one node.
 
 use crate::id::HolderId;
 use crate::name::Tenant;
 
-/// The most that a holder sets aside beyond what it needs now: enough for a burst, and no great
-/// loss to the others while it is not used.
+/// The most that a holder reserves beyond its current need: enough for a burst, and a small loss to
+/// other holders while unused.
 const AHEAD_MAX: u64 = 1_000;
 
-/// Room for jobs of a tenant that may have so many live ones and no more.
+/// A request to reserve part of a tenant's cap on live jobs.
 ///
-/// What a holder has set aside counts as if it were live, until it says that it needs less. So the
-/// fleet never has more live jobs than the cap, and a holder asks once for many jobs.
+/// A holder's reservation counts as live jobs until the holder reduces it. So the fleet never
+/// exceeds the cap, and a holder needs only one request for many jobs.
 ///
 /// ```
 /// use rewheel_core::store::Reserve;
@@ -31,23 +31,25 @@ const AHEAD_MAX: u64 = 1_000;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserve {
-    /// Who asks; must be alive.
+    /// The requesting holder; must be alive.
     pub holder: HolderId,
-    /// Whose jobs.
+    /// The tenant.
     pub tenant: Tenant,
-    /// How many of them may live.
+    /// The tenant's cap on live jobs.
     pub jobs_max: u64,
-    /// How many the holder has sent to be stored and has no answer for: they cannot be given back.
+    /// Number of jobs that the holder has sent to the store without a response yet: they cannot be
+    /// released.
     pub on_the_way: u64,
-    /// How many more it has; none gives back all that is not on its way.
+    /// Number of further jobs that it needs to store; zero releases everything that is not on the
+    /// way.
     pub needed: u64,
-    /// How many holders share what is left.
+    /// Number of holders that share the rest.
     pub holders: u64,
 }
 
 impl Reserve {
-    /// Returns how much the holder has set aside from now on, with what is on its way, where so
-    /// many jobs live and so much is set aside by others.
+    /// Returns the holder's new reservation, including jobs on the way, given the number of live
+    /// jobs and the reservations of other holders.
     pub fn granted(&self, live: u64, others: u64) -> u64 {
         let left = self.jobs_max.saturating_sub(live).saturating_sub(others);
         let wanted = self.on_the_way.saturating_add(self.needed);
@@ -84,7 +86,7 @@ mod tests {
             (0, 1, 200, 0, 0),
             (0, 50, 60, 10, 30),
             (0, 200, 0, 0, 100),
-            // What is on its way cannot be taken back, and may be counted already.
+            // Jobs on the way cannot be taken back, and may be counted already.
             (10, 0, 100, 0, 10),
             (10, 5, 100, 0, 10),
             (10, 5, 80, 0, 15 + 2),

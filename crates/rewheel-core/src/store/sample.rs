@@ -1,19 +1,19 @@
-//! Job counts that one node takes for the whole fleet.
+//! Job counts, taken by one node for the whole fleet.
 
 use super::{Answer, Tally};
 use crate::timestamp::Timestamp;
 use async_trait::async_trait;
 use std::time::Duration;
 
-/// Counts jobs for people and monitoring. Counting a large store is expensive, so one node counts at
-/// a time and all others read its result.
+/// Counts jobs for users and monitoring. Counting a large store is expensive, so one node counts at a time and all others read
+/// its result.
 #[async_trait]
 pub trait SampleStore: Send + Sync {
     /// Counts the jobs now, if there are at most `rows_max` live jobs and dead letters. Returns
     /// `None` for a larger store. Reads a bounded number of rows.
     async fn sample_now(&self, rows_max: usize) -> Answer<Option<Sample>>;
 
-    /// Returns the latest stored sample. Costs as much as there are kinds, however many jobs there are.
+    /// Returns the latest stored sample. The cost depends on the number of kinds, not of jobs.
     async fn sample(&self) -> Answer<Option<Sample>>;
 
     /// Counts the jobs and stores the result, if a sample is due and no other node is counting, see
@@ -28,7 +28,7 @@ pub struct Sample {
     pub taken: Timestamp,
     /// How long ago that was.
     pub age: Duration,
-    /// One for each kind, by name.
+    /// One for each kind, ordered by name.
     pub tallies: Vec<Tally>,
 }
 
@@ -36,7 +36,7 @@ impl Sample {
     /// Shortest time from one count to the next.
     pub const INTERVAL_MIN: Duration = Duration::from_secs(15);
 
-    /// Counts take at most one part in so many of the time: about 5 %.
+    /// Counting takes at most 1/20 of the time: about 5 %.
     pub const COST_FACTOR: u32 = 20;
 
     /// Longest time that a count may take. After it another node may count.
@@ -48,14 +48,14 @@ impl Sample {
     }
 }
 
-/// Whose turn it is to count: what a store remembers of the latest count.
+/// What a store remembers of the latest count, to decide which node counts next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleTurn {
     /// When the latest count began; `None` if there was none.
     pub begun: Option<Timestamp>,
-    /// Whether it still runs, as far as is known: a node that crashed does not end its count.
+    /// Whether it still runs, as far as known: a node that crashed does not end its count.
     pub counting: bool,
-    /// How long the latest count took that ended.
+    /// Duration of the latest completed count.
     pub cost: Duration,
 }
 

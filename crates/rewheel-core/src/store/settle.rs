@@ -1,4 +1,4 @@
-//! Tells what became of an attempt.
+//! Settle requests: the results of attempts.
 
 use crate::decision::Decision;
 use crate::failure::Failure;
@@ -9,25 +9,25 @@ use crate::state::State;
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
-/// What became of an attempt, and what is to follow.
+/// The result of an attempt, and what happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
-    /// What the holder got.
+    /// The lease of the holder.
     pub lease: Lease,
-    /// What is to follow.
+    /// What happens next.
     pub decision: Decision,
-    /// When it ran.
+    /// When the attempt ran.
     pub ran: Ran,
-    /// What went wrong in it. Kept in the job's history; `None` leaves no record.
+    /// The failure of the attempt, kept in the job's history; `None` leaves no record.
     pub failure: Option<Failure>,
-    /// For a sticky retry: how long after its due the holder must have settled it.
+    /// For a sticky retry: time after its due time by which the holder must have settled it.
     pub hold: Duration,
-    /// How long to keep it, if this ends it.
+    /// Retention of the job, if this ends it.
     pub keep: Keep,
 }
 
 impl Settlement {
-    /// Settles an attempt that succeeded, and keeps the job as long as usual.
+    /// Settles an attempt that succeeded, with default retention.
     pub fn succeed(lease: Lease) -> Settlement {
         Settlement {
             lease,
@@ -40,7 +40,7 @@ impl Settlement {
     }
 }
 
-/// When an attempt ran, told without a clock that others would have to agree on.
+/// When an attempt ran, in durations that do not depend on a shared clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
     /// How long ago it started.
@@ -49,54 +49,54 @@ pub struct Ran {
     pub duration: Duration,
 }
 
-/// What a store did with a settlement.
+/// Result of writing a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It was written now.
+    /// Written now.
     Applied(Outcome),
-    /// It had been written before, and the answer was lost; or nothing is left of the job, so that
-    /// there is nothing to overwrite.
+    /// Written before, and the response was lost; or the job no longer exists, so there is nothing
+    /// to overwrite.
     AlreadyApplied(Outcome),
-    /// The job is not this holder's any more: nothing was written.
+    /// The holder no longer has the job: nothing was written.
     Lost,
 }
 
-/// What a job is after it was settled.
+/// A job after it was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It stays with its holder, under a new fence.
+    /// The job stays with its holder, under a new fence.
     Kept {
         /// The new fence.
         fence: Fence,
-        /// How long until it runs again.
+        /// Time until it runs again.
         due_in: Duration,
     },
-    /// It is nobody's.
+    /// The job has no holder; contains its state.
     LetGo(State),
-    /// Nothing is left of it.
+    /// The job no longer exists.
     Gone,
 }
 
 /// One failed attempt of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
-    /// Counted from 1. One that does not count has the number of the one that follows.
+    /// Counted from 1. An attempt that does not count has the number of the next one.
     pub attempt: u32,
-    /// Under which fence it ran.
+    /// The fence under which it ran.
     pub fence: Fence,
-    /// Who ran it.
+    /// The holder that ran it.
     pub holder: HolderId,
     /// When it started, by the store's clock.
     pub started: Timestamp,
     /// How long it took.
     pub duration: Duration,
-    /// What went wrong.
+    /// The failure.
     pub failure: Failure,
-    /// What was decided: the name of a [`Decision`].
+    /// The name of the [`Decision`].
     pub decision: String,
-    /// How long the next one had to wait.
+    /// The delay before the next attempt.
     pub delay: Option<Duration>,
-    /// How many records between the previous one and this one the store has dropped, see
+    /// Number of dropped records between the previous one and this one, see
     /// [`Limits::ATTEMPTS_LAST_KEPT`](crate::Limits::ATTEMPTS_LAST_KEPT).
     pub dropped: u64,
 }

@@ -1,4 +1,4 @@
-//! Divides the free slots of fleet limits among the lanes of a claim.
+//! Divides the free slots of fleet-wide limits among the lanes of a claim.
 
 use super::claim::{FleetLimit, LimitOf, LimitWait, LimitedClaim};
 use crate::job::Lane;
@@ -6,17 +6,17 @@ use crate::timestamp::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What is used of a limit.
+/// Current use of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitUse {
-    /// How many jobs are leased; a store need not count further than `concurrency_max`.
+    /// Number of leased jobs; a store need not count beyond `concurrency_max`.
     pub leased: usize,
-    /// When a limited claim last leased a job under it.
+    /// When a limited claim last leased a job under this limit.
     pub last: Option<Timestamp>,
 }
 
 impl FleetLimit {
-    /// Returns why a job would wait for this limit.
+    /// Returns why a job would have to wait for this limit.
     ///
     /// ```
     /// use rewheel_core::store::{FleetLimit, LimitOf, LimitUse, LimitWait};
@@ -39,7 +39,7 @@ impl FleetLimit {
         if self.slots_left(used) == 0 {
             return Some(LimitWait::Concurrency);
         }
-        // A clock that was set back would otherwise stop the work for as long as it was set back by.
+        // Otherwise a clock that was set back would stop the work for that long.
         let last = used.last?.min(now);
         let left = last.plus(self.interval()?).since(now);
         (!left.is_zero()).then_some(LimitWait::Rate(left))
@@ -57,26 +57,26 @@ impl FleetLimit {
 
 /// The free slots of a limited claim.
 ///
-/// Every store uses this, so that all of them agree: it takes slots for a lane before it claims, and gives back what the lane did
-/// not use.
+/// Every store uses this, so that all stores agree: it takes slots for a lane before the claim, and returns the slots that the
+/// lane did not use.
 #[derive(Debug)]
 pub struct FleetSlots<'a> {
     limits: &'a [FleetLimit],
     now: Timestamp,
-    /// Of each limit, with what this claim leased.
+    /// Use of each limit, including the jobs that this claim leased.
     used: Vec<LimitUse>,
-    /// Slots of each limit that are not taken.
+    /// Free slots of each limit.
     free: Vec<usize>,
-    /// How many jobs the claim may still lease, whatever their limits.
+    /// Number of jobs that the claim may still lease, independent of limits.
     left: usize,
-    /// Under which limits there may be more jobs.
+    /// For each limit, whether there may be more jobs.
     has_more: Vec<bool>,
-    /// Of which limits the store has to write that the last start is now.
+    /// For each limit, whether the store has to write now as its last start.
     is_start: Vec<bool>,
 }
 
 impl<'a> FleetSlots<'a> {
-    /// Begins a claim at this time, with what is used of each of its limits.
+    /// Starts a claim at this time, with the current use of each of its limits.
     pub fn new(claim: &LimitedClaim<'a>, used: Vec<LimitUse>, now: Timestamp) -> FleetSlots<'a> {
         debug_assert_eq!(used.len(), claim.limits.len(), "one use for each limit");
         let free = |(limit, used): (&FleetLimit, &LimitUse)| match limit.wait(*used, now) {
@@ -84,7 +84,7 @@ impl<'a> FleetSlots<'a> {
             None if limit.interval().is_some() => 1,
             None => limit.slots_left(*used),
         };
-        // The last start is still ahead where the clock was set back. Written down as now, it is an interval ago in time.
+        // After the clock was set back, the last start is in the future. Writing it as now lets the interval pass normally.
         let is_ahead = |used: &LimitUse| used.last.is_some_and(|last| last > now);
         FleetSlots {
             limits: claim.limits,
@@ -97,12 +97,12 @@ impl<'a> FleetSlots<'a> {
         }
     }
 
-    /// Notes that jobs were leased at this time, where a store's clock goes on during a claim.
+    /// Records when jobs were leased, for a store whose clock advances during a claim.
     pub fn leased_at(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
     }
 
-    /// Takes slots for jobs of a lane, at most so many. Returns how many.
+    /// Takes slots for jobs of a lane, at most `most`. Returns the number taken.
     pub fn take(&mut self, lane: &Lane, most: usize) -> usize {
         let free = covering(self.limits, lane).map(|nth| self.free[nth]).min();
         let taken = most.min(self.left).min(free.unwrap_or(usize::MAX));
@@ -111,7 +111,7 @@ impl<'a> FleetSlots<'a> {
         taken
     }
 
-    /// Gives back slots of a lane of which only some were used: the others are free for the next lane.
+    /// Returns the unused slots of a lane: they are free for the next lane.
     pub fn give_back(&mut self, lane: &Lane, taken: usize, leased: usize) {
         let unused = taken.saturating_sub(leased);
         self.left += unused;
@@ -126,18 +126,18 @@ impl<'a> FleetSlots<'a> {
         }
     }
 
-    /// Notes that a lane may have more jobs than it gave.
+    /// Records that a lane may have more jobs.
     pub fn has_more(&mut self, lane: &Lane) {
         covering(self.limits, lane).for_each(|nth| self.has_more[nth] = true);
     }
 
-    /// Returns the limits whose last start the store has to write down, and as when.
+    /// Returns the limits whose last start the store has to write, and the time to write.
     pub fn starts(&self) -> (BTreeSet<&'a LimitOf>, Timestamp) {
         let limits = self.limits.iter().zip(&self.is_start);
         (limits.filter(|(_, is_start)| **is_start).map(|(limit, _)| &limit.of).collect(), self.now)
     }
 
-    /// Returns what [`LimitedClaimed::waits`](super::LimitedClaimed::waits) says.
+    /// Returns the value of [`LimitedClaimed::waits`](super::LimitedClaimed::waits).
     pub fn waits(&self) -> Vec<Option<LimitWait>> {
         let limits = self.limits.iter().zip(&self.used).zip(&self.has_more);
         limits
@@ -146,7 +146,7 @@ impl<'a> FleetSlots<'a> {
     }
 }
 
-/// Which of the limits hold for a lane.
+/// Returns the limits that apply to a lane.
 fn covering<'l>(limits: &'l [FleetLimit], lane: &'l Lane) -> impl Iterator<Item = usize> + 'l {
     limits.iter().enumerate().filter(|(_, limit)| limit.of.covers(lane)).map(|(nth, _)| nth)
 }

@@ -1,4 +1,4 @@
-//! What holders learn about themselves, each other, the dead.
+//! Heartbeats and expiry of holders, and sweeps that free the jobs of dead holders.
 
 use crate::failure::Failure;
 use crate::id::{HolderId, JobId, Version};
@@ -7,40 +7,40 @@ use crate::lease::Lease;
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
-/// Which jobs to take from holders that no longer act on them.
+/// A request to free jobs of holders that no longer act on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// The sweeper.
+    /// The sweeping holder.
     pub by: HolderId,
-    /// How many jobs at most.
+    /// Maximum number of jobs.
     pub limit: usize,
-    /// How long to keep those that end.
+    /// Retention of jobs that end.
     pub keep: Keep,
-    /// What the sweeper knows of the store's clock.
+    /// How long the sweeper has watched the store's clock.
     pub watched: Watched,
 }
 
 impl Sweep {
-    /// Takes jobs for `by`, and trusts the store's clock.
+    /// Sweeps for `by`, and trusts the store's clock.
     pub const fn new(by: HolderId, limit: usize, keep: Keep) -> Sweep {
         Sweep { by, limit, keep, watched: Watched::ALWAYS }
     }
 }
 
-/// How long the store's clock has not jumped ahead, as far as a sweeper knows.
+/// The period in which the store's clock has not jumped ahead, as far as a sweeper knows.
 ///
-/// A clock that jumps ahead by an hour makes every leased job look overdue. So an overdue job is taken from a living holder only if
-/// its lease was for no longer than the clock was watched: whether it began before that or after, its time has passed.
+/// A clock that jumps ahead by an hour makes every leased job look overdue. So an overdue job is taken from a live holder only if
+/// its lease was for no longer than the clock was watched: then its time has certainly passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// The latest reading of the store's clock. What is overdue later is not taken.
+    /// The latest reading of the store's clock. Jobs that become overdue later are not taken.
     pub until: Timestamp,
-    /// How long the clock was watched up to then, by the sweeper's own clock.
+    /// How long the clock was watched until then, by the sweeper's own clock.
     pub since: Duration,
 }
 
 impl Watched {
-    /// The clock never jumps.
+    /// Assumes that the clock never jumps.
     pub const ALWAYS: Watched =
         Watched { until: Timestamp::from_millis(i64::MAX), since: Duration::MAX };
 
@@ -50,50 +50,50 @@ impl Watched {
     }
 }
 
-/// A holder lives on.
+/// Result of a successful renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewed {
-    /// When, by the store's clock.
+    /// When it was renewed, by the store's clock.
     pub at: Timestamp,
-    /// Its renewals so far.
+    /// Number of renewals so far.
     pub renewals: u64,
-    /// What people want of its jobs; at most [`Limits::BATCH_MAX`](crate::Limits::BATCH_MAX).
+    /// What users requested for its jobs; at most [`Limits::BATCH_MAX`](crate::Limits::BATCH_MAX).
     pub wanted: Vec<WantedJob>,
 }
 
-/// What a person wants of a job that a holder has.
+/// What a user requested for a leased job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedJob {
-    /// The job.
+    /// The lease of the job.
     pub lease: Lease,
-    /// What.
+    /// The request.
     pub wanted: Wanted,
 }
 
-/// What came of burying a holder.
+/// Result of expiring a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Burial {
-    /// It is dead from now on.
+    /// The holder is dead from now on.
     Buried,
     /// It has renewed since, or its lease has not run out.
     Alive,
-    /// It was dead already, or never joined.
+    /// It was already dead, or never registered.
     Dead,
 }
 
-/// A dead letter that somebody should hear of.
+/// A dead letter to announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The job.
     pub job: JobId,
-    /// Which of its deaths: it may have been redriven and died again.
+    /// Distinguishes its deaths: it may have been redriven and died again.
     pub version: Version,
-    /// Of what kind, on whose behalf.
+    /// Its kind, tenant, priority and shard.
     pub lane: Lane,
-    /// How many attempts it used up.
+    /// Number of used attempts.
     pub attempt: u32,
     /// When it died.
     pub died: Timestamp,
-    /// What finally happened.
+    /// The last failure.
     pub failure: Option<Failure>,
 }

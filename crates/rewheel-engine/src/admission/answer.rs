@@ -1,25 +1,25 @@
-//! What admission answers.
+//! The answers of admission: run, or the reason to wait.
 
 use super::ticket::Ticket;
 use rewheel::Moment;
 use std::time::Duration;
 
-/// Why a job that is due does not run.
+/// Why a due job does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeldBecause {
     /// The rate of its kind is used up.
     RateLimit,
     /// Its kind is parked, its breaker is open, or it recovers from an outage.
     Parked,
-    /// A person paused its kind.
+    /// An operator paused its kind.
     Paused,
-    /// A limit of its tenant is reached: rate or concurrency.
+    /// Its tenant has reached its rate or concurrency limit.
     TenantLimit,
-    /// All slots are taken: those of its kind, or those of the engines.
+    /// All slots of its kind or of the engines are taken.
     Concurrency,
     /// The retry budget of its kind is used up.
     Budget,
-    /// A person holds the job.
+    /// An operator paused the job.
     Hold,
     /// No engine and no worker runs its kind.
     NoRunner,
@@ -59,7 +59,7 @@ impl HeldBecause {
     }
 }
 
-/// A job does not run now: why, and until when if that is known.
+/// A job does not run now: the reason, and until when, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) because: HeldBecause,
@@ -79,21 +79,21 @@ impl Held {
 /// Whether a job may run now.
 #[derive(Debug)]
 pub(crate) enum Admit {
-    /// It may. Boxed, since most answers of a busy engine are the others.
+    /// It may run. Boxed, because a busy engine mostly gives the other answers.
     Run(Box<Ticket>),
     /// Not yet: it waits here.
     Wait(Held),
     /// Not here, or not soon: it goes back to the store, and no other job of its kind or tenant is claimed until then.
     Return(Held),
-    /// Its retry cannot be paid for: it goes back to the store, due later.
+    /// Its retry has no grant: it goes back to the store, with a later due time.
     PutOff(Held),
 }
 
-/// Why an attempt was refused, and what becomes of the job.
+/// Why an attempt was refused, and what happens to the job.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Refused {
     Wait(Held),
-    /// Another suspect runs: suspects that come later wait, too, or one that must run alone would never start.
+    /// Another suspect job runs. Later suspects wait too, otherwise a job that must run alone would never start.
     WaitAlone,
     Return(Held),
     PutOff(Held),
@@ -109,24 +109,24 @@ impl Refused {
     }
 }
 
-/// A job that asks to run.
+/// A job that wants to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
     pub(crate) kind: &'a rewheel_core::KindName,
     pub(crate) tenant: Option<&'a rewheel_core::Tenant>,
-    /// Whether its attempt is a retry, which a budget has to pay for.
+    /// Whether its attempt is a retry, which needs a grant of the budget.
     pub(crate) is_retry: bool,
     pub(crate) suspect: Suspect,
-    /// Whether the claim that leased it kept the limits over the fleet.
+    /// Whether the claim that leased it enforced the fleet-wide limits.
     pub(crate) is_within_fleet: bool,
 }
 
-/// Whether a job may have ended a process.
+/// Whether a job may have crashed a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspect {
     No,
-    /// It runs beside other suspects.
+    /// It runs beside other suspect jobs.
     Together,
-    /// One more takeover makes it a dead letter: it runs without another suspect, so that it is charged for no other's crash.
+    /// One more takeover makes it a dead letter: it runs without other suspect jobs, so that it is not blamed for their crash.
     Alone,
 }

@@ -1,25 +1,25 @@
-//! One engine's share of a rate that holds for the whole fleet.
+//! One engine's share of a fleet-wide rate.
 
 use crate::rate::Rate;
 use rewheel::Moment;
 use std::time::Duration;
 
-/// How far ahead jobs are claimed: what may start within this time. The others wait in the store.
+/// How far ahead jobs are claimed: those that may start within this time. The others stay in the store.
 const AHEAD: Duration = Duration::from_secs(2);
 
-/// How much may start at once after a time without work: attempts come in batches.
+/// How much may start at once after a time without work, because attempts come in batches.
 const BURST: Duration = Duration::from_millis(100);
 
-/// A token bucket for fast rates. Slow ones are kept by the store, see [`Rate::interval`].
+/// A token bucket for fast rates. The store enforces slow ones, see [`Rate::interval`].
 ///
-/// It starts empty, so that a restart is no way to go faster, and a change of the fleet carries what is in it: it never
-/// refills.
+/// It starts empty, so that a restart does not allow more, and a change of the fleet keeps its level: it is never refilled at
+/// once.
 #[derive(Debug)]
 pub(super) struct Bucket {
     rate: Rate,
-    /// How many engines share the rate. None until the fleet is known: nothing may start before.
+    /// Number of engines that share the rate. `None` until the fleet is known: nothing may start before.
     holders: Option<usize>,
-    /// How many may start now.
+    /// Number of attempts that may start now.
     level: f64,
     at: Moment,
 }
@@ -29,14 +29,14 @@ impl Bucket {
         Bucket { rate, holders: None, level: 0.0, at: now }
     }
 
-    /// Takes another rate, and keeps the level.
+    /// Sets another rate, and keeps the level.
     pub(super) fn change(&mut self, rate: Rate, now: Moment) {
         self.refill(now);
         self.rate = rate;
         self.level = self.level.min(self.burst());
     }
 
-    /// Hears how many engines there are.
+    /// Sets the number of engines.
     pub(super) fn share(&mut self, holders: usize, now: Moment) {
         let holders = holders.max(1);
         if self.holders == Some(holders) {
@@ -44,14 +44,14 @@ impl Bucket {
         }
         self.refill(now);
         if let Some(before) = self.holders.filter(|before| *before < holders) {
-            // The new engines start with nothing: what is in the bucket is divided among more.
+            // New engines start with an empty bucket: the level is divided among more engines.
             self.level *= before as f64 / holders as f64;
         }
         self.holders = Some(holders);
         self.level = self.level.min(self.burst());
     }
 
-    /// Returns how long the next start has to wait: zero if it may begin now.
+    /// Returns how long the next start has to wait; zero if it may start now.
     pub(super) fn wait(&mut self, now: Moment) -> Duration {
         self.refill(now);
         let missing = 1.0 - self.level;
@@ -67,23 +67,23 @@ impl Bucket {
         }
     }
 
-    /// Returns how many may start now.
+    /// Returns how many attempts may start now.
     pub(super) fn whole(&mut self, now: Moment) -> usize {
         self.refill(now);
         (self.level + 1e-9).floor().max(0.0) as usize
     }
 
-    /// Uses up one start.
+    /// Takes one start.
     pub(super) fn take(&mut self) {
         self.level -= 1.0;
     }
 
-    /// Takes one back that was not used.
+    /// Returns a start that was not used.
     pub(super) fn refund(&mut self) {
         self.level = (self.level + 1.0).min(self.burst());
     }
 
-    /// Returns how many jobs to have in hand.
+    /// Returns how many jobs to hold in this engine.
     pub(super) fn ahead(&self) -> usize {
         self.rate.within(AHEAD, self.holders.unwrap_or(1))
     }
@@ -105,7 +105,7 @@ impl Bucket {
     }
 }
 
-/// Returns whether a job is better off in the store than waiting here.
+/// Returns whether a job should go back to the store rather than wait here.
 pub(super) fn is_far(wait: Duration) -> bool {
     wait > AHEAD
 }

@@ -1,4 +1,4 @@
-//! What this engine's own attempts say about the dependency of a kind.
+//! Health of a kind's dependency, judged by this engine's own attempts.
 
 use crate::settings::BreakerSettings;
 use rewheel::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Clock, OwnedPermit, Random};
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) struct Health {
     settings: BreakerSettings,
     breaker: CircuitBreaker,
-    /// What the latest failure said.
+    /// The message of the latest failure.
     why: String,
 }
 
@@ -29,8 +29,8 @@ impl Health {
         self.settings
     }
 
-    /// Returns what may happen now, and how long until that changes by itself. A breaker that has been open for long enough
-    /// lets one attempt find out, but it notices only when it is asked for one.
+    /// Returns the state, and how long until it changes by itself. A breaker that has been open for long enough allows one probe,
+    /// but it notices this only when it is asked for a permit.
     pub(super) fn state(&self) -> (BreakerState, Option<Duration>) {
         let seen = self.breaker.snapshot();
         match (seen.state, seen.retry_in) {
@@ -39,12 +39,12 @@ impl Health {
         }
     }
 
-    /// Begins an attempt, unless the breaker is against it.
+    /// Begins an attempt, unless the breaker refuses it.
     pub(super) fn begin(&self) -> Option<OwnedPermit> {
         self.breaker.acquire_owned().ok()
     }
 
-    /// Forgets what it has seen.
+    /// Clears the breaker.
     pub(super) fn reset(&self) {
         self.breaker.reset();
     }
@@ -53,7 +53,7 @@ impl Health {
         failure.clone_into(&mut self.why);
     }
 
-    /// Returns what people are told.
+    /// Returns the reason shown to users.
     pub(super) fn why(&self) -> String {
         let percent = (self.settings.failure_ratio * 100.0).round();
         let (window, why) = (self.settings.window, &self.why);
@@ -61,7 +61,7 @@ impl Health {
     }
 }
 
-/// Describes the breaker that a kind, or one target of it, has in each engine.
+/// Builds the breaker of a kind, or of one target of it, in each engine.
 pub(crate) fn breaker(
     kind: &KindName,
     settings: BreakerSettings,
@@ -72,7 +72,7 @@ pub(crate) fn breaker(
         .failure_ratio(settings.failure_ratio)
         .open_for(settings.open_for)
         .probes_max(1)
-        // An attempt ends by its own timeout, which may be an hour: until then it is the one that finds out.
+        // An attempt ends by its own timeout, which may be an hour: until then it is the probe.
         .probe_timeout(Duration::MAX)
         .named(kind.to_string())
         .clock(clock)

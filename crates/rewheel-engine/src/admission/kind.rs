@@ -1,4 +1,4 @@
-//! What admission knows of one kind.
+//! Admission state of one kind.
 
 use super::answer::{Held, HeldBecause, Refused};
 use super::bucket::{self, Bucket};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How much one attempt changes the failure ratio of its kind.
 const RATIO_STEP: f64 = 0.05;
 
-/// A kind as admission hears of it.
+/// A kind as passed to admission.
 #[derive(Debug)]
 pub(crate) struct KindFact<'a> {
     pub(crate) kind: &'a Kind,
@@ -24,10 +24,10 @@ pub(crate) struct KindFact<'a> {
     pub(crate) runs: bool,
 }
 
-/// What is new after a [`KindFact`].
+/// What changed after a [`KindFact`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KindNews {
-    /// It was parked and is not any more.
+    /// It was parked and no longer is.
     pub(crate) is_back: bool,
     /// It is parked.
     pub(crate) is_parked: bool,
@@ -39,21 +39,21 @@ pub(super) struct KindState {
     pub(super) name: KindName,
     pub(super) runs: bool,
     paused: bool,
-    /// While it is parked: the holder that may probe, if one may.
+    /// While it is parked: the holder that may probe, if there is one.
     parked: Option<Option<HolderId>>,
     forced: bool,
     generation: u64,
     concurrency_max: Option<usize>,
     pub(super) fleet: FleetRule,
     pub(super) load: Load,
-    /// How many of its attempts have ended.
+    /// Number of its attempts that have ended.
     pub(super) ended: u64,
     pub(super) bucket: Option<Bucket>,
     pub(super) budget: Option<Budget>,
     pub(super) health: Option<Health>,
-    /// The share of its attempts that failed of late.
+    /// The recent failure ratio of its attempts.
     failure_ratio: f64,
-    /// Jobs of it were given back because no slot was free: until then, or until a slot is free, none is asked for.
+    /// Set after jobs were returned because no slot was free: until then, or until a slot is free, none is claimed.
     pub(super) full: Option<Full>,
     /// Whether a worker may take the right to probe.
     pub(super) is_probe_due: bool,
@@ -61,19 +61,19 @@ pub(super) struct KindState {
     pub(super) recovery: Recovery,
 }
 
-/// When a kind was full, so that its jobs went back.
+/// When a kind was full, so that its jobs were returned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
-    /// How many slots had been freed by then.
+    /// Number of slots that had been freed by then.
     pub(super) freed: u64,
     pub(super) until: Moment,
 }
 
-/// What a kind or a tenant may have in the whole fleet, kept by the claim itself.
+/// Fleet-wide limits of a kind or a tenant, enforced by the claim itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FleetRule {
     pub(crate) concurrency_max: Option<u32>,
-    /// The shortest time between two starts, for a slow rate.
+    /// The minimum time between two starts, for a slow rate.
     pub(crate) interval: Option<Duration>,
 }
 
@@ -86,7 +86,7 @@ impl FleetRule {
         self.concurrency_max.is_none() && self.interval.is_none()
     }
 
-    /// Why a job waits that this holds up.
+    /// Returns why a job waits that this limit holds back.
     pub(super) const fn reason(&self) -> HeldBecause {
         match self.interval {
             Some(_) => HeldBecause::RateLimit,
@@ -95,23 +95,23 @@ impl FleetRule {
     }
 }
 
-/// What may be done with a kind now.
+/// What may run of a kind now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// Whatever its limits allow.
+    /// Everything that its limits allow.
     Well,
-    /// One attempt at a time, which finds out whether its dependency is back.
+    /// One attempt at a time, which tests whether the dependency is back.
     Probing,
     /// Nothing.
     Closed(HeldBecause, Option<Duration>),
 }
 
-/// The right to begin an attempt, as the dependency is concerned.
+/// What an attempt tells about the dependency, and to whom.
 #[derive(Debug)]
 pub(super) enum Evidence {
-    /// It says something to this engine's breaker.
+    /// Its result counts for this engine's breaker.
     Own(rewheel::OwnedPermit),
-    /// It says to the whole fleet whether a parked kind is back, as of this generation.
+    /// Its result tells the whole fleet whether a parked kind is back, for this generation.
     Probe(u64),
 }
 
@@ -138,7 +138,7 @@ impl KindState {
         }
     }
 
-    /// Takes the kind as the store has it. What runs keeps its slots, and limits that changed keep their level.
+    /// Takes over the kind as stored. Running attempts keep their slots, and changed limits keep their level.
     pub(super) fn learn(
         &mut self,
         fact: &KindFact<'_>,
@@ -161,7 +161,7 @@ impl KindState {
         let is_parked = kind.parked.is_some();
         let is_back = was_parked && !is_parked;
         if is_back || self.forced != kind.forced {
-            // What was seen before does not count.
+            // Earlier results do not count.
             self.health.iter().for_each(Health::reset);
         }
         match (was_parked, is_parked) {
@@ -175,18 +175,18 @@ impl KindState {
         KindNews { is_back, is_parked }
     }
 
-    /// The kind was deleted. What still runs ends.
+    /// The kind was deleted. Running attempts end normally.
     pub(super) fn forget(&mut self) {
         self.runs = false;
         (self.bucket, self.budget, self.health) = (None, None, None);
     }
 
-    /// Returns what this engine's own attempts say, unless a person has decided.
+    /// Returns the health judged by this engine's own attempts, unless an operator has decided.
     pub(super) fn judged(&self) -> Option<&Health> {
         self.health.as_ref().filter(|_| !self.forced)
     }
 
-    /// Returns what a holder may do with the kind.
+    /// Returns what a holder may run of the kind.
     pub(super) fn condition(&self, holder: HolderId) -> Condition {
         if self.paused {
             return Condition::Closed(HeldBecause::Paused, None);
@@ -220,7 +220,7 @@ impl KindState {
         share.min(self.concurrency_max.unwrap_or(usize::MAX))
     }
 
-    /// Returns how many more jobs of it to ask for.
+    /// Returns how many more jobs of it to claim.
     pub(super) fn room(
         &mut self,
         holder: HolderId,
@@ -242,9 +242,9 @@ impl KindState {
             Some((_, ahead)) => ahead,
             None => usize::MAX,
         };
-        // A kind with its own limit asks for no more than may run: jobs that wait here could run elsewhere.
+        // A kind with its own limit claims no more than may run: jobs that wait here could run elsewhere.
         let own = self.concurrency_max.unwrap_or(usize::MAX);
-        // A fleet slot is a lease: one that waits here for a slot of the engine is a slot that no other engine has.
+        // A fleet slot is a lease: a job that waits here for a slot of the engine takes a slot from other engines.
         let own = if self.fleet.is_none() { own } else { own.min(share) };
         let all = self.load.all();
         let room = self.load.room(share, mine).min(ahead.min(own).saturating_sub(all));
@@ -267,7 +267,7 @@ impl KindState {
         self.load.is_ramping() || self.is_suspected() == Some(BreakerState::HalfOpen)
     }
 
-    /// Returns why an attempt may not begin, as far as the kind alone is concerned.
+    /// Returns why an attempt may not begin, as far as only the kind is concerned.
     pub(super) fn refuses(
         &mut self,
         (holder, share): (HolderId, usize),
@@ -291,7 +291,7 @@ impl KindState {
         if !self.fleet.is_none() && !is_within_fleet {
             return Some(Refused::Return(Held::by(self.fleet.reason())));
         }
-        // One attempt finds out whether the dependency is back: with none, it would stay away.
+        // One attempt tests whether the dependency is back: without it, the kind would stay closed.
         let is_spent = self.budget.as_ref().is_some_and(Budget::is_spent);
         if is_retry && is_spent && condition == Condition::Well {
             return Some(Refused::PutOff(Held::by(HeldBecause::Budget)));
@@ -306,7 +306,7 @@ impl KindState {
         refused_by_rate(HeldBecause::RateLimit, wait, now)
     }
 
-    /// Begins an attempt that nothing refuses. Returns nothing where the breaker is against it after all.
+    /// Begins an attempt that nothing refuses. Returns `None` if the breaker refuses it after all.
     pub(super) fn begin(&mut self, holder: HolderId) -> Option<Option<Evidence>> {
         let evidence = match (self.parked, self.judged()) {
             (Some(prober), _) if prober == Some(holder) => Some(Evidence::Probe(self.generation)),
@@ -318,7 +318,7 @@ impl KindState {
         Some(evidence)
     }
 
-    /// Takes note of how an attempt went: well, or badly, and why.
+    /// Records the result of an attempt, with the reason of a failure.
     pub(super) fn went(&mut self, failure: Option<&str>, slots: usize) {
         match failure {
             None => self.load.succeeded(slots),
@@ -335,13 +335,13 @@ impl KindState {
         self.failure_ratio
     }
 
-    /// Returns whether its breaker is open, or half open.
+    /// Returns the state of its breaker if it is open or half open.
     pub(super) fn is_suspected(&self) -> Option<BreakerState> {
         self.judged().map(|health| health.state().0)
     }
 }
 
-/// Makes a bucket follow its setting.
+/// Updates a bucket to its setting.
 pub(super) fn set_rate(
     bucket: &mut Option<Bucket>,
     rate: Option<Rate>,
@@ -358,7 +358,7 @@ pub(super) fn set_rate(
     }
 }
 
-/// Says what becomes of a job that a rate makes wait.
+/// Returns what happens to a job that a rate holds back.
 pub(super) fn refused_by_rate(
     because: HeldBecause,
     wait: Duration,

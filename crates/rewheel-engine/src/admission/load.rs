@@ -1,19 +1,19 @@
-//! Counts the jobs of one kind, or of one tenant, that this engine has.
+//! Counts the jobs of one kind or one tenant in this engine.
 
-/// How many jobs were asked for, wait for a slot and run.
+/// Number of jobs that were claimed, wait for a slot and run.
 #[derive(Debug, Default)]
 pub(super) struct Load {
-    /// Jobs that claims on their way may bring.
+    /// Jobs that claims in progress may return.
     asked: usize,
     /// Jobs that are due here and wait for a slot.
     queued: usize,
     running: usize,
-    /// Attempts from before the dependency went down. They may hang until their timeout: they take slots, but say nothing about
+    /// Attempts from before an outage of the dependency. They may hang until their timeout: they take slots, but do not say
     /// whether the dependency is back.
     old: usize,
-    /// Grows when running attempts become old.
+    /// Increases when running attempts become old.
     outages: u64,
-    /// How many may run while the kind recovers from an outage.
+    /// Number of attempts that may run while the kind recovers from an outage.
     ramp: Option<usize>,
 }
 
@@ -40,13 +40,13 @@ impl Load {
         self.outages
     }
 
-    /// Ends an attempt that began at a count of outages.
+    /// Ends an attempt that began at this outage count.
     pub(super) fn end(&mut self, outages: u64) {
         let count = if outages == self.outages { &mut self.running } else { &mut self.old };
         *count = count.saturating_sub(1);
     }
 
-    /// Notes that the dependency is down: what runs now is from before.
+    /// Records that the dependency is down: running attempts become old.
     pub(super) fn set_aside(&mut self) {
         if self.running > 0 {
             self.old += self.running;
@@ -55,23 +55,23 @@ impl Load {
         }
     }
 
-    /// Returns how many attempts run, old ones included.
+    /// Returns the number of running attempts, including old ones.
     pub(super) const fn running(&self) -> usize {
         self.running + self.old
     }
 
-    /// Returns how many attempts run that began since the last outage.
+    /// Returns the number of running attempts that began since the last outage.
     pub(super) const fn running_since(&self) -> usize {
         self.running
     }
 
-    /// Returns how many attempts run from before an outage.
+    /// Returns the number of running attempts from before an outage.
     pub(super) const fn old(&self) -> usize {
         self.old
     }
 
-    /// Returns whether all that runs is from before an outage. Then one more attempt may run, whatever the limits: it has to
-    /// find out whether the dependency is back.
+    /// Returns whether all running attempts are from before an outage. Then one more attempt may run, whatever the limits: it has
+    /// to test whether the dependency is back.
     pub(super) const fn only_old_runs(&self) -> bool {
         self.running == 0 && self.old > 0
     }
@@ -80,17 +80,17 @@ impl Load {
         self.queued
     }
 
-    /// Returns how many were asked for or wait.
+    /// Returns the number of jobs that were claimed or wait.
     pub(super) const fn waiting(&self) -> usize {
         self.asked + self.queued
     }
 
-    /// Returns how many were asked for, wait or run.
+    /// Returns the number of jobs that were claimed, wait or run.
     pub(super) const fn all(&self) -> usize {
         self.fresh() + self.old
     }
 
-    /// The same without those from before an outage.
+    /// The same without attempts from before an outage.
     pub(super) const fn fresh(&self) -> usize {
         self.asked + self.queued + self.running
     }
@@ -99,10 +99,10 @@ impl Load {
         self.all() == 0
     }
 
-    /// Returns how many more jobs to ask for, where up to `most` may run: nearly as many again wait, so that no slot waits for
-    /// the store. A fifth less, so that there is always room to claim other jobs. Of the jobs
-    /// that were asked for only those of the same claim count here, `mine`: the engine's room for all jobs bounds the others, and
-    /// claims from a store far away must overlap.
+    /// Returns how many more jobs to claim, where up to `most` may run: nearly as many again wait, so that no slot waits for the
+    /// store. A fifth less, so that there is always capacity to claim other jobs. Of the jobs that are being claimed only those
+    /// of the same claim count here, `mine`: the engine's capacity for all jobs limits the others, and claims from a distant
+    /// store must overlap.
     pub(super) fn room(&self, most: usize, mine: usize) -> usize {
         let most = most.saturating_mul(2).saturating_sub(most.div_ceil(5));
         let of_ramp = self.ramp.map_or(usize::MAX, |ramp| ramp.saturating_sub(self.fresh()));
@@ -114,7 +114,7 @@ impl Load {
         self.ramp.is_none_or(|ramp| self.running < ramp)
     }
 
-    /// Returns how many may run while it recovers from an outage.
+    /// Returns how many attempts may run while it recovers from an outage.
     pub(super) const fn ramp(&self) -> Option<usize> {
         self.ramp
     }
@@ -124,19 +124,19 @@ impl Load {
         self.ramp.is_some()
     }
 
-    /// Lets it come back slowly: one attempt at first.
+    /// Starts the ramp: one attempt at first.
     pub(super) fn ramp_up(&mut self) {
         self.ramp = Some(1);
     }
 
-    /// One more for each that succeeds, which doubles it in the time of one attempt; no ramp once there is one for each
+    /// One more for each success, which doubles the number in the time of one attempt; the ramp ends when there is one for each
     /// slot.
     pub(super) fn succeeded(&mut self, slots: usize) {
         self.ramp = self.ramp.filter(|ramp| *ramp < slots).map(|ramp| ramp + 1);
     }
 
-    /// One less after a failure. Half would be too careful: where one attempt in ten fails on a good day, a ramp that is halved
-    /// each time stays at some twenty. This one grows while fewer fail than succeed; if more do, the breaker opens.
+    /// One less after a failure. Half would be too careful: where one attempt in ten fails normally, a ramp that is halved each
+    /// time stays at about twenty. This one grows while fewer attempts fail than succeed; if more fail, the breaker opens.
     pub(super) fn failed(&mut self) {
         self.ramp = self.ramp.map(|ramp| (ramp - 1).max(1));
     }

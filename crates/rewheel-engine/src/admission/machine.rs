@@ -1,4 +1,4 @@
-//! The state machine of admission: no I/O, and no time but what it is told.
+//! State machine of admission, without I/O; the caller passes the time.
 
 use super::answer::{Ask, Held, HeldBecause, Refused, Suspect};
 use super::bucket::Bucket;
@@ -12,18 +12,18 @@ use rewheel_core::{HolderId, KindName, Lane, Tenant};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// Which kind, for as long as the engine lives.
+/// Index of a kind, valid as long as the engine lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KindId(usize);
 
-/// What a probe of a parked kind found.
+/// The result of probing a parked kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Probed {
     pub(crate) kind: KindName,
-    /// That of the right to probe: a decision made since then has the last word.
+    /// The generation of the right to probe: a later decision overrides the result.
     pub(crate) generation: u64,
     pub(crate) is_back: bool,
-    /// What people are told if it is not.
+    /// The reason shown to users if it is not back.
     pub(crate) why: String,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Admitted {
     pub(super) is_paid: bool,
 }
 
-/// Everything that decides whether a job may run.
+/// The complete admission state.
 #[derive(Debug)]
 pub(super) struct Machine {
     slots: usize,
     running: usize,
-    /// How many of them are from before an outage of their kind.
+    /// Number of them that are from before an outage of their kind.
     old: usize,
-    /// How often a slot was freed.
+    /// Number of times that a slot was freed.
     freed: u64,
     suspects: usize,
     is_alone: bool,
@@ -51,7 +51,7 @@ pub(super) struct Machine {
     living: Option<usize>,
     kinds: Vec<KindState>,
     by_name: HashMap<KindName, KindId>,
-    /// How many kinds share the slots.
+    /// Number of kinds that share the slots.
     sharing: usize,
     pub(super) tenants: Tenants,
     /// Whether jobs of several tenants are due.
@@ -85,7 +85,7 @@ impl Machine {
         }
     }
 
-    /// Takes note of something that happened.
+    /// Records an event.
     pub(super) fn apply(&mut self, fact: Fact, now: Moment) {
         match fact {
             Fact::Holder(me) => self.me = me,
@@ -120,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// Takes a kind as the store has it.
+    /// Takes over a kind as stored.
     pub(super) fn learn(&mut self, fact: &KindFact<'_>) -> KindNews {
         let id = self.id(&fact.kind.name);
         let living = self.living;
@@ -184,24 +184,24 @@ impl Machine {
         self.living.unwrap_or(1)
     }
 
-    /// Returns how many slots one kind may have. The last fifth is for the others, where there are any: whatever one kind
-    /// waits for, they find a slot.
+    /// Returns how many slots one kind may have. The last fifth is reserved for other kinds, if there are any, so that a hanging
+    /// kind does not block them.
     fn kind_share(&self) -> usize {
         if self.sharing > 1 { self.slots - self.slots / 5 } else { self.slots }
     }
 
-    /// Returns how many slots one tenant may have. The last fifth is for the others, while others have something due.
+    /// Returns how many slots one tenant may have. The last fifth is reserved for other tenants, while they have due jobs.
     fn tenant_share(&self) -> usize {
         if self.are_several { self.slots - self.slots / 5 } else { self.slots }
     }
 
-    /// Returns whether any job could start: there is a free slot, or old attempts hang in those of a kind.
+    /// Returns whether any job could start: there is a free slot, or the slots of a kind are held by hanging old attempts.
     pub(super) fn may_start(&self) -> bool {
         let has_only_old = |kind: &KindState| kind.load.only_old_runs();
         self.running < self.slots || (self.old > 0 && self.kinds.iter().any(has_only_old))
     }
 
-    /// Returns whether nothing runs, waits or was asked for.
+    /// Returns whether no job runs, waits or is being claimed.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         (self.running, self.old, self.suspects, self.is_alone) == (0, 0, 0, false)
@@ -209,7 +209,7 @@ impl Machine {
             && self.tenants.are_idle()
     }
 
-    /// Says of each lane whether it is worth a visit.
+    /// Returns for each lane whether it is worth a visit.
     pub(super) fn rooms(&mut self, lanes: &[&Lane], now: Moment) -> Vec<Room> {
         let (me, share, freed) = (self.me, self.kind_share(), self.freed);
         let of_tenants = self.tenant_share();
@@ -228,7 +228,8 @@ impl Machine {
         rooms
     }
 
-    /// Reserves room for jobs of a lane, at most `wanted`, for a claim that has asked for so many of its kind and of its tenant.
+    /// Reserves capacity for jobs of a lane, at most `wanted`, for a claim that has already reserved this many of its kind and of
+    /// its tenant.
     pub(super) fn reserve(
         &mut self,
         lane: &Lane,
@@ -250,8 +251,8 @@ impl Machine {
             true => of_kind.min(1),
             false => wanted.min(of_kind).min(of_tenant),
         };
-        // A job that waits here has a slot or a start of the fleet that another engine could use: beyond free slots one waits at
-        // most.
+        // A job that waits here holds a slot or a start of the fleet that another engine could use: beyond the free slots at most
+        // one waits.
         let limits = [(fleet_of_kind, wait_of_kind), (fleet_of_tenant, tenant.load.waiting())];
         for (_, waiting) in limits.iter().filter(|(rule, _)| !rule.is_none() && !is_probe) {
             jobs = jobs.min(free.max(1).saturating_sub(*waiting));
@@ -273,7 +274,7 @@ impl Machine {
         }
     }
 
-    /// Lets a job that is due wait here for a slot.
+    /// Lets a due job wait here for a slot.
     pub(super) fn queue(
         &mut self,
         kind: &KindName,
@@ -288,7 +289,7 @@ impl Machine {
         id
     }
 
-    /// Returns whether so many jobs like this wait here that one more would take the room to claim others.
+    /// Returns whether so many similar jobs wait here that one more would take the capacity to claim others.
     pub(super) fn has_enough(
         &mut self,
         kind: &KindName,
@@ -313,7 +314,7 @@ impl Machine {
         }
     }
 
-    /// Says why a job may not run now, if something is against it. Takes nothing.
+    /// Returns why a job may not run now, or `None` if it may. Takes nothing.
     pub(super) fn refuses(&mut self, ask: &Ask<'_>, now: Moment) -> Option<Refused> {
         let (me, share, of_tenants) = (self.me, self.kind_share(), self.tenant_share());
         let (running, slots) = (self.running, self.slots);
@@ -325,7 +326,7 @@ impl Machine {
             return of_kind;
         }
         let is_probe = kind.condition(me) == Condition::Probing;
-        // Attempts that hang do not count against the one that finds out whether the dependency is back.
+        // Hanging attempts do not count against the probe that tests whether the dependency is back.
         let has_hung = is_probe && kind.load.only_old_runs();
         let of_tenants = if kind.load.only_old_runs() { usize::MAX } else { of_tenants };
         if running >= slots && !kind.load.only_old_runs() {
@@ -344,11 +345,11 @@ impl Machine {
         must_wait.then_some(Refused::WaitAlone)
     }
 
-    /// Begins an attempt, or says why not. What was not begun took nothing, so that there is nothing to undo.
+    /// Begins an attempt, or returns why not. A refused attempt has taken nothing, so there is nothing to undo.
     pub(super) fn admit(&mut self, ask: &Ask<'_>, now: Moment) -> Result<Admitted, Refused> {
         if let Some(refused) = self.refuses(ask, now) {
             if let (Refused::PutOff(_), Some(kind)) = (refused, self.find_mut(ask.kind)) {
-                // It came, and could not be paid for.
+                // It was due, but had no grant.
                 kind.budget.as_mut().map(Budget::pay);
             }
             return Err(refused);
@@ -394,7 +395,7 @@ impl Machine {
         }
     }
 
-    /// Takes back what an attempt took that was not made.
+    /// Returns what an attempt took that was not made.
     pub(super) fn refund(&mut self, kind: KindId, is_paid: bool, tenant: Option<&Tenant>) {
         if let Some(kind) = self.kind(kind) {
             kind.bucket.iter_mut().for_each(Bucket::refund);
@@ -407,7 +408,7 @@ impl Machine {
         }
     }
 
-    /// Takes note of what an attempt says about the dependency of its kind. Returns whether the fleet should hear of it.
+    /// Records what an attempt says about the dependency of its kind. Returns whether the fleet should know it.
     pub(super) fn spoke(
         &mut self,
         id: KindId,
@@ -434,15 +435,15 @@ impl Machine {
                 permit.failure();
                 let is_open = kind.is_suspected() == Some(BreakerState::Open);
                 if is_open && !was_open && !kind.is_parked() {
-                    // What still runs is from before, and may hang. Later failures find an outage that is known: what
-                    // runs then may be the probe.
+                    // Running attempts are from before the outage, and may hang. Later failures belong to a known outage: the
+                    // attempts that run then may include the probe.
                     let old = kind.load.old();
                     kind.load.set_aside();
                     self.old += kind.load.old() - old;
                 }
                 is_open
             }
-            // A probe that says nothing leaves the right to another.
+            // A probe without a result leaves the right to another.
             (Some(Evidence::Probe(generation)), spoke) => {
                 let is_back = matches!(spoke, Some(Ok(())));
                 let why = kind.health.as_ref().map(|health| health.why()).unwrap_or_default();
@@ -454,7 +455,7 @@ impl Machine {
         }
     }
 
-    /// Returns what the first probe found that the store has not heard of.
+    /// Returns the first probe result that is not stored yet.
     pub(super) fn first_probed(&self) -> Option<Probed> {
         self.probed.front().cloned()
     }
@@ -463,8 +464,8 @@ impl Machine {
         self.probed.pop_front();
     }
 
-    /// Returns whether a new job may go directly to a slot. Not while jobs that are already here wait for it, or the store
-    /// would not lease it: an insert on its way has the slot, the probe or the pass that another job needs.
+    /// Returns whether a new job may go directly to a slot. Not while jobs that are already here wait for it, or if the store
+    /// would not lease it: an insert in progress holds the slot, the probe or the rate token that another job needs.
     pub(super) fn takes_direct(
         &mut self,
         name: &KindName,
@@ -482,7 +483,7 @@ impl Machine {
     }
 }
 
-/// Whether a kind is one of those that share the slots. What the engine runs for people now and then is not.
+/// Returns whether a kind is one of those that share the slots. The engine's own kinds, which run rarely, are not.
 fn is_sharing(kind: &KindState) -> bool {
     kind.runs && !kind.name.is_reserved()
 }

@@ -1,4 +1,4 @@
-//! Room for jobs that a claim is to bring.
+//! Capacity that a claim reserves for the jobs it will return.
 
 use super::Admission;
 use super::kind::FleetRule;
@@ -9,27 +9,26 @@ use std::sync::Arc;
 /// Whether a lane is worth a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Whether its kind and its tenant have room for more.
+    /// Whether its kind and its tenant have capacity for more.
     pub(crate) is_open: bool,
-    /// Whether limits over the fleet hold for it.
+    /// Whether fleet-wide limits apply to it.
     pub(crate) is_limited: bool,
-    /// How much its tenant is given beside others.
+    /// The weight of its tenant.
     pub(crate) weight: u32,
 }
 
-/// What was reserved for a lane.
+/// The capacity reserved for a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// How many jobs may come.
+    /// Maximum number of jobs.
     pub(crate) jobs: usize,
     /// Whether its one job is the probe of a parked kind.
     pub(crate) is_probe: bool,
-    /// Limits over the fleet: of its kind and of its tenant.
+    /// Fleet-wide limits: of its kind and of its tenant.
     pub(crate) fleet: [FleetRule; 2],
 }
 
-/// Room that claims on their way may fill. Two claims never count on the same room; what did not come is free again when
-/// this is dropped.
+/// Capacity reserved for claims in progress. Two claims never use the same capacity; dropping it releases what was not used.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     admission: Arc<Admission>,
@@ -41,7 +40,7 @@ impl Reservation {
         Reservation { admission, lanes: Vec::new() }
     }
 
-    /// Reserves room for jobs of a lane, at most `wanted`.
+    /// Reserves capacity for jobs of a lane, at most `wanted`.
     pub(crate) fn reserve(&mut self, lane: &Lane, wanted: usize) -> Grant {
         let now = self.admission.now();
         let of = |is_same: &dyn Fn(&Lane) -> bool| -> usize {
@@ -55,8 +54,8 @@ impl Reservation {
         grant
     }
 
-    /// Ends the reservation with what came. Returns one guard for each job: it is counted from here on if it is due, and later
-    /// when it comes due.
+    /// Ends the reservation with the claimed jobs. Returns one guard for each job: a due job counts from now on, others when they
+    /// become due.
     pub(crate) fn came<'j>(
         mut self,
         jobs: impl Iterator<Item = (&'j Job, bool)>,

@@ -1,5 +1,7 @@
-//! Remote workers: their slots are their leases in the store, so that they hold no ticket. Passes are taken when they claim, and
-//! evidence is noted by the engine that settles, which may be another one.
+//! Admission of remote workers.
+//!
+//! The slots of a remote worker are its leases in the store, so it holds no ticket. It takes rate tokens when it claims. The
+//! engine that settles records the evidence; this may be another engine.
 
 use super::Admission;
 use super::answer::{Ask, Held, HeldBecause};
@@ -10,13 +12,13 @@ use rewheel_core::{Failure, HolderId, KindName, Lane};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a worker may claim of a lane.
+/// What a worker may claim from a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerGrant {
     pub(crate) jobs: usize,
     /// Whether its one job is the probe of a parked kind.
     pub(crate) is_probe: bool,
-    /// Limits over the fleet: of its kind and of its tenant.
+    /// Fleet-wide limits: of its kind and of its tenant.
     pub(crate) fleet: [FleetRule; 2],
 }
 
@@ -56,7 +58,7 @@ pub(crate) struct WorkerHas {
 }
 
 impl Admission {
-    /// Says how many jobs of a lane a worker may claim, at most `wanted`, and takes passes for them.
+    /// Returns how many jobs of a lane a worker may claim, at most `wanted`, and takes rate tokens for them.
     pub(crate) fn worker_takes(
         &self,
         worker: HolderId,
@@ -93,7 +95,7 @@ impl Admission {
         WorkerGrant { jobs, is_probe, fleet: [of_kind, of_tenant] }
     }
 
-    /// Says why a worker would get no job of a lane now, and until when. Takes nothing.
+    /// Returns why a worker would get no job of a lane now, and until when. Takes nothing.
     pub(crate) fn why_for_workers(&self, worker: HolderId, ask: &Ask<'_>) -> Option<Held> {
         let now = self.now();
         let mut machine = self.machine();
@@ -110,15 +112,15 @@ impl Admission {
         Some(refused.held())
     }
 
-    /// Returns the generation of a parked kind that the next worker may probe. Says so once: the worker takes the right in the
-    /// store.
+    /// Returns the generation of a parked kind that the next worker may probe. Returns it only once: the worker then takes the
+    /// right in the store.
     pub(crate) fn takes_probe(&self, kind: &KindName) -> Option<u64> {
         let mut machine = self.machine();
         let kind = machine.find_mut(kind).filter(|kind| kind.is_parked())?;
         std::mem::take(&mut kind.is_probe_due).then(|| kind.generation())
     }
 
-    /// Returns whether a worker's claim of kinds must know what the worker has.
+    /// Returns whether a worker's claim needs to know how many jobs the worker has.
     pub(crate) fn counts_workers<'k>(
         &self,
         mut kinds: impl Iterator<Item = &'k KindName>,
@@ -127,7 +129,7 @@ impl Admission {
         kinds.any(|kind| machine.find(kind).is_some_and(KindState::counts_workers))
     }
 
-    /// Takes back the passes of jobs that did not come.
+    /// Returns the rate tokens of jobs that were not claimed.
     pub(crate) fn worker_returns(&self, lane: &Lane, jobs: usize) {
         let mut machine = self.machine();
         if let Some(id) = machine.id_of(&lane.kind) {
@@ -136,7 +138,7 @@ impl Admission {
         }
     }
 
-    /// Pays for an attempt that a worker makes. Returns whether it may: a first attempt earns, a retry has to be paid for.
+    /// Pays for an attempt of a worker. Returns whether it may run: a first attempt earns, a retry needs a grant.
     pub(crate) fn worker_pays(&self, worker: HolderId, kind: &KindName, is_retry: bool) -> bool {
         let mut machine = self.machine();
         let Some(kind) = machine.find_mut(kind) else { return true };
@@ -151,7 +153,7 @@ impl Admission {
         }
     }
 
-    /// Takes note of what an attempt of a worker says about the dependency of its kind.
+    /// Records what a worker's attempt says about the dependency of its kind.
     pub(crate) fn worker_spoke(
         &self,
         worker: HolderId,
@@ -169,7 +171,7 @@ impl Admission {
             budget.note(spoke.is_ok());
         }
         if spoke.is_none() {
-            // Nothing is wrong with its dependency.
+            // Its dependency works.
             kind.load.succeeded(slots);
         }
         let evidence = if kind.is_probed_by(worker) {
@@ -187,8 +189,8 @@ impl Admission {
         }
     }
 
-    /// A retry that was paid for succeeded at a worker. Which of its attempts were paid for is not known where they are settled,
-    /// which may be another engine than the one that paid.
+    /// Records that a retry of a worker succeeded. The engine that settles does not know which attempts were granted, because
+    /// another engine may have done that.
     pub(crate) fn worker_succeeded(&self, kind: &KindName) {
         let mut machine = self.machine();
         machine.find_mut(kind).and_then(|kind| kind.budget.as_mut()).map(Budget::refund);

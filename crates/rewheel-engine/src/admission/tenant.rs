@@ -1,4 +1,4 @@
-//! What admission knows of tenants.
+//! Admission state of tenants.
 
 use super::answer::{Held, HeldBecause, Refused};
 use super::bucket::{self, Bucket};
@@ -9,13 +9,13 @@ use rewheel::Moment;
 use rewheel_core::Tenant;
 use std::collections::HashMap;
 
-/// Tenants that are remembered before those with nothing in hand are forgotten.
+/// Number of tenants to keep before those without jobs here are removed.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// Every tenant that has jobs here.
 #[derive(Debug)]
 pub(super) struct Tenants {
-    /// Of jobs that name none: it has no limits.
+    /// State of jobs without a tenant, which has no limits.
     none: TenantState,
     named: HashMap<Tenant, TenantState>,
     book: TenantBook,
@@ -26,7 +26,7 @@ pub(super) struct Tenants {
 #[derive(Debug, Default)]
 pub(super) struct TenantState {
     pub(super) load: Load,
-    /// How many of its attempts have ended.
+    /// Number of its attempts that have ended.
     pub(super) ended: u64,
     concurrency_max: Option<usize>,
     pub(super) fleet: FleetRule,
@@ -47,13 +47,13 @@ impl TenantState {
         }
     }
 
-    /// Returns how many jobs to have in hand because of its own limits.
+    /// Returns how many jobs to hold here because of its own limits.
     fn wanted(&self) -> usize {
         let ahead = self.bucket.as_ref().map(Bucket::ahead);
         ahead.into_iter().chain(self.concurrency_max).min().unwrap_or(usize::MAX)
     }
 
-    /// Returns how many more jobs of it to ask for, where one tenant may have `share` slots.
+    /// Returns how many more jobs of it to claim, where one tenant may have `share` slots.
     pub(super) fn room(&mut self, (share, mine): (usize, usize), now: Moment) -> usize {
         if self.bucket.as_mut().is_some_and(|bucket| bucket::is_far(bucket.wait(now))) {
             return 0;
@@ -61,13 +61,13 @@ impl TenantState {
         self.load.room(share, mine).min(self.wanted().saturating_sub(self.load.all()))
     }
 
-    /// Returns whether so many of its jobs run or wait here that another would only be in the way.
+    /// Returns whether so many of its jobs run or wait here that another would only block others.
     pub(super) fn has_enough(&self, share: usize) -> bool {
         self.load.all() >= self.wanted().min(share).saturating_mul(2)
     }
 
-    /// Returns why an attempt may not begin. Where old attempts hang, a probe has to find out for all whether their dependency is
-    /// back: then only rates hold for it.
+    /// Returns why an attempt may not begin. While old attempts hang, a probe has to test for all tenants whether the dependency
+    /// is back: then only rates apply to it.
     pub(super) fn refuses(
         &mut self,
         share: usize,
@@ -93,7 +93,7 @@ impl TenantState {
         self.bucket.iter_mut().for_each(Bucket::refund);
     }
 
-    /// Returns how many may start now by its rate.
+    /// Returns how many attempts may start now by its rate.
     pub(super) fn passes(&mut self, now: Moment) -> usize {
         self.bucket.as_mut().map_or(usize::MAX, |bucket| bucket.whole(now))
     }
@@ -102,7 +102,7 @@ impl TenantState {
         self.concurrency_max
     }
 
-    /// Returns whether a new job would take the turn of one that waits here.
+    /// Returns whether a new job would overtake one that waits here.
     pub(super) const fn is_held_up(&self) -> bool {
         self.bucket.is_some() && self.load.queued() > 0
     }
@@ -126,7 +126,7 @@ impl Tenants {
         }
     }
 
-    /// Returns one that has jobs here.
+    /// Returns a tenant that has jobs here.
     pub(super) fn known(&mut self, tenant: Option<&Tenant>) -> Option<&mut TenantState> {
         match tenant {
             Some(tenant) => self.named.get_mut(tenant),
@@ -142,7 +142,7 @@ impl Tenants {
 
     fn make_room(&mut self) {
         if self.named.len() >= REMEMBERED_MAX {
-            // One with a rate last: forgetting it forgets what it used of that.
+            // Tenants with a rate last: removing one forgets how much of the rate it used.
             self.named.retain(|_, state| !state.load.is_idle() || state.bucket.is_some());
         }
         if self.named.len() >= REMEMBERED_MAX {
@@ -150,7 +150,7 @@ impl Tenants {
         }
     }
 
-    /// Returns how much a tenant is given beside the others. One that is not named by a job has no settings.
+    /// Returns the weight of a tenant. Jobs without a tenant have no settings.
     pub(super) fn weight(&self, tenant: Option<&Tenant>) -> u32 {
         tenant.map_or(1, |tenant| self.book.of(tenant).weight)
     }

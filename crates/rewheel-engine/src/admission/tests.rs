@@ -1,4 +1,4 @@
-//! What admission promises, whatever happened before.
+//! Tests of the guarantees of admission.
 
 mod cases;
 mod model;

@@ -1,4 +1,4 @@
-//! The right to run one attempt, and what it leaves behind.
+//! The ticket for one attempt: a slot, and the rate and budget it used.
 
 use super::Admission;
 use super::answer::Suspect;
@@ -7,8 +7,8 @@ use super::machine::{Admitted, KindId};
 use rewheel_core::{Failure, Tenant};
 use std::sync::Arc;
 
-/// The right to run one attempt. It ends as [`unused`](Ticket::unused), which takes back rate and budget, or as
-/// [`ran`](Ticket::ran), which does not. Dropped, as by a panic, it frees its slot and takes nothing back.
+/// The right to run one attempt. It ends with [`unused`](Ticket::unused), which returns rate and budget, or with
+/// [`ran`](Ticket::ran), which does not. If it is dropped, for example by a panic, it frees its slot and returns nothing.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     slot: Slot,
@@ -46,21 +46,21 @@ impl Ticket {
         Ticket { slot: Slot { admission, kind, outages, tenant, suspect }, evidence, is_paid }
     }
 
-    /// The attempt was not made: its slot, rate and budget are free again.
+    /// The attempt was not made: frees its slot, and returns rate and budget.
     pub(crate) fn unused(self) {
         let Slot { admission, kind, tenant, .. } = &self.slot;
         admission.machine().refund(*kind, self.is_paid, tenant.as_ref());
     }
 
-    /// The attempt was not made, and its job is written back first: rate and budget are free again, the slot once that is
-    /// durable.
+    /// The attempt was not made, and its job is written back first: returns rate and budget at once, and frees the slot once the
+    /// write is durable.
     pub(crate) fn unused_until_settled(self) -> Slot {
         let Ticket { slot, is_paid, .. } = self;
         slot.admission.machine().refund(slot.kind, is_paid, slot.tenant.as_ref());
         slot
     }
 
-    /// The attempt begins. A first one earns retries for its kind.
+    /// The attempt begins. A first attempt earns retries for its kind.
     pub(crate) fn begins(&self, is_first: bool) {
         if !is_first {
             return;
@@ -71,13 +71,13 @@ impl Ticket {
         }
     }
 
-    /// The attempt calls one of many targets: it says nothing about the kind. A probe does.
+    /// The attempt calls one of many targets, so it says nothing about the kind. A probe does.
     pub(crate) fn is_of_one_target(&mut self) {
         self.evidence.take_if(|evidence| matches!(evidence, Evidence::Own(_)));
     }
 
-    /// Takes note of what the attempt says about the dependency: that it works, that it does not, or nothing. An attempt that
-    /// was told to stop says nothing.
+    /// Records what the attempt says about the dependency: that it works, that it does not, or nothing. A cancelled attempt says
+    /// nothing.
     pub(crate) fn speaks(&mut self, spoke: Option<&Result<(), Failure>>, was_told_to_stop: bool) {
         let Slot { admission, kind, .. } = &self.slot;
         let failure = spoke.and_then(|spoke| spoke.as_ref().err()).map(ToString::to_string);
@@ -85,7 +85,7 @@ impl Ticket {
         let mut machine = admission.machine();
         if spoke.is_none() && !was_told_to_stop {
             let slots = machine.slots();
-            // Nothing is wrong with its dependency.
+            // Its dependency works.
             machine.kind(*kind).into_iter().for_each(|kind| kind.load.succeeded(slots));
         }
         if let (Some(budget), Some(spoke)) =
@@ -100,7 +100,7 @@ impl Ticket {
         }
     }
 
-    /// The attempt is over. Its slot is free once the result is durable.
+    /// The attempt has ended. Its slot becomes free once the result is durable.
     pub(crate) fn ran(self, has_succeeded: bool) -> Slot {
         let Ticket { slot, is_paid, .. } = self;
         if is_paid && has_succeeded {

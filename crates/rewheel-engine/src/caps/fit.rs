@@ -1,4 +1,4 @@
-//! Inserts the part of a batch that its tenants have room for.
+//! Inserts the jobs of a batch that fit their tenants' caps.
 
 use super::note;
 use super::room::Taken;
@@ -9,7 +9,7 @@ use rewheel_core::{NewJob, Tenant, Timestamp, When};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Inserts what fits, in the order of the batch. What is known already needs no room.
+/// Inserts the jobs that fit, in the order of the batch. Duplicates do not count against the cap.
 pub(super) async fn insert(
     shared: &Arc<Shared>,
     insert: &Insert<'_>,
@@ -49,14 +49,15 @@ async fn insert_rest(
     Ok(answers.into_iter().map(next).map(|one| one.unwrap_or(Inserted::LeftOut)).collect())
 }
 
-/// Answers for jobs of full tenants that are known, or that cannot be stored at all.
+/// Returns the results of jobs of full tenants that are duplicates, or that cannot be stored at
+/// all.
 async fn known(
     shared: &Shared,
     insert: &Insert<'_>,
     taken: &BTreeMap<Tenant, Taken>,
 ) -> Answer<Vec<Option<Inserted>>> {
     let is_asked = |job: &NewJob| job.key.is_some() && is_short(taken, job);
-    // A store looks for the key first, and stores nothing that nobody wants any more.
+    // A store checks the key first, and stores no job whose deadline has passed.
     let deadline = Some(When::At(Timestamp::from_millis(0)));
     let asked = insert.jobs.iter().filter(|job| is_asked(job));
     let asked: Vec<NewJob> = asked.map(|job| NewJob { deadline, ..job.clone() }).collect();
@@ -75,7 +76,7 @@ async fn known(
     Ok(insert.jobs.iter().map(answer).collect())
 }
 
-/// Refuses what has no room.
+/// Refuses jobs that exceed the cap.
 fn refuse(
     shared: &Shared,
     jobs: &[NewJob],

@@ -1,4 +1,4 @@
-//! The room that one engine has for jobs of one tenant.
+//! The part of a tenant's cap that this engine has reserved.
 
 use crate::shared::Shared;
 use rewheel::{Clock, Moment};
@@ -7,29 +7,29 @@ use rewheel_core::{HolderId, Tenant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a tenant is full for this engine once the store said so: counting its jobs costs
-/// something, and many may ask.
+/// How long a tenant counts as full for this engine after the store said so: counting its jobs has
+/// a cost, and many callers may ask.
 const FULL_FOR: Duration = Duration::from_secs(1);
 
-/// Room that the store has set aside for this engine.
+/// A reservation in the store for this engine.
 ///
-/// What the store has noted is never less than `free`, `on_the_way` and `unsure` together: then no
-/// other engine is given the same room.
+/// The stored reservation is never less than `free`, `on_the_way` and `unsure` together, so no
+/// other engine gets the same part.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Whoever asks the store; the others wait for what it says.
+    /// Held by the caller that asks the store; other callers wait for its result.
     turn: tokio::sync::Mutex<()>,
     counts: Mutex<Counts>,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// For whom it was set aside: with a holder's life its room ends.
+    /// The holder of the reservation, which ends when the holder dies.
     holder: Option<HolderId>,
     free: u64,
-    /// Of jobs that are being stored.
+    /// For jobs that are being stored.
     on_the_way: u64,
-    /// Of jobs that may have been stored, or may yet be, until when.
+    /// For jobs whose insert has an unknown outcome, and until when.
     unsure: u64,
     unsure_until: Option<Moment>,
     full_since: Option<Moment>,
@@ -43,11 +43,11 @@ impl Room {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // Nothing that can panic happens under this lock.
+        // No code under this lock can panic.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what is free here is not yet free to others.
+    /// Returns whether the free part is still reserved for this engine.
     fn is_ours(&self, shared: &Shared) -> bool {
         !shared.is_doubtful() && self.counts().holder == Some(shared.holder())
     }
@@ -56,7 +56,7 @@ impl Room {
         self.counts().full_since.is_some_and(|since| now.since(since) < FULL_FOR)
     }
 
-    /// Takes as much room as there is.
+    /// Takes as much as is free.
     fn take(self: &Arc<Room>, shared: &Shared, need: u64) -> Taken {
         let mut counts = self.counts();
         let jobs = need.min(counts.free);
@@ -68,18 +68,18 @@ impl Room {
             jobs,
             is_short: jobs < need,
             clock: shared.clock.clone(),
-            // A call that was given up may be carried out that late.
+            // A call that was given up may still be executed within this time.
             unsure_for: 2 * shared.settings.statement_timeout,
         }
     }
 
-    /// Takes room, if there is enough.
+    /// Takes the needed part, if enough is free.
     fn take_all(self: &Arc<Room>, shared: &Shared, need: u64) -> Option<Taken> {
         let is_enough = self.is_ours(shared) && self.counts().free >= need;
         is_enough.then(|| self.take(shared, need))
     }
 
-    /// Asks the store for as much as is needed. Whoever does it has the turn.
+    /// Asks the store for the needed part. The caller holds the turn.
     async fn ask(&self, shared: &Shared, tenant: &Tenant, needed: u64) -> Answer<()> {
         let Some(jobs_max) = shared.intake.caps.jobs_max(tenant) else { return Ok(()) };
         let (holder, holders) = (shared.holder(), shared.admission.living() as u64);
@@ -95,7 +95,7 @@ impl Room {
 }
 
 impl Counts {
-    /// Returns how much cannot be given back. All that is free is given back by asking anew.
+    /// Returns how much cannot be released. A new request releases everything that is free.
     fn ask(&mut self, holder: HolderId, now: Moment) -> u64 {
         if self.unsure_until.is_some_and(|until| until <= now) {
             (self.unsure, self.unsure_until) = (0, None);
@@ -105,7 +105,7 @@ impl Counts {
     }
 }
 
-/// Takes room for so many jobs, or for as many as there is room for.
+/// Takes the part for this many jobs, or as much as is available.
 pub(super) async fn take(
     shared: &Shared,
     room: &Arc<Room>,
@@ -116,7 +116,7 @@ pub(super) async fn take(
         return Ok(taken);
     }
     let _turn = room.turn.lock().await;
-    // Another may have asked for more than it needed.
+    // Another caller may have reserved more than it needed.
     if let Some(taken) = room.take_all(shared, need) {
         return Ok(taken);
     }
@@ -126,7 +126,7 @@ pub(super) async fn take(
     Ok(room.take(shared, need))
 }
 
-/// Gives back what is free, unless some of it was used since the last time.
+/// Releases the free part, unless some of it was used since the last time.
 pub(super) async fn give_back_unused(shared: &Shared, room: &Room, tenant: &Tenant) -> Answer<()> {
     let was_used = std::mem::take(&mut room.counts().was_used);
     if was_used || room.counts().free == 0 {
@@ -138,11 +138,11 @@ pub(super) async fn give_back_unused(shared: &Shared, room: &Room, tenant: &Tena
     }
 }
 
-/// Room for jobs that are being stored.
+/// The part of a reservation for jobs that are being stored.
 #[derive(Debug)]
 pub(super) struct Taken {
     room: Arc<Room>,
-    /// Those of which nothing is known yet.
+    /// Jobs without a result yet.
     jobs: u64,
     is_short: bool,
     clock: Clock,
@@ -150,7 +150,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Whether it is less than was needed.
+    /// Returns whether it is less than needed.
     pub(super) const fn is_short(&self) -> bool {
         self.is_short
     }
@@ -159,7 +159,7 @@ impl Taken {
         self.jobs
     }
 
-    /// Notes whether one of the jobs takes its room.
+    /// Records whether one of the jobs was stored.
     pub(super) fn note(&mut self, lives: bool) {
         if self.jobs == 0 {
             return;
@@ -170,7 +170,7 @@ impl Taken {
         counts.free += u64::from(!lives);
     }
 
-    /// Notes that no job takes what is left.
+    /// Records that no further job was stored.
     pub(super) fn give_back(&mut self) {
         while self.jobs > 0 {
             self.note(false);
@@ -179,7 +179,7 @@ impl Taken {
 }
 
 impl Drop for Taken {
-    /// Whoever asked stopped waiting, or got no answer: the jobs may be stored, or not, or soon.
+    /// The caller stopped waiting, or got no response: the jobs may be stored, or not, or soon.
     fn drop(&mut self) {
         if self.jobs == 0 {
             return;

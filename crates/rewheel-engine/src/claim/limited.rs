@@ -1,4 +1,4 @@
-//! Lanes with limits over the fleet: when it is worth to ask for them again.
+//! Decides when to claim again from a lane that a fleet-wide limit held back.
 
 use crate::admission::FleetRule;
 use crate::shared::Shared;
@@ -8,33 +8,33 @@ use rewheel_core::store::{FleetLimit, LimitOf, LimitWait};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The first wait after a claim found all slots of the fleet taken. It doubles up to the time between two polls: another engine
-/// may free one at any time, and says so to none.
+/// The first delay after a claim found all slots of the fleet taken. It doubles up to the poll interval: another engine may free
+/// a slot at any time, without a notification.
 const FULL_FIRST: Duration = Duration::from_millis(20);
 
-/// Limits that are remembered before those that are over are forgotten.
+/// Number of limits to keep before those that have passed are removed.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Limits that held up a claim.
+/// Limits that held back a claim.
 #[derive(Debug, Default)]
 pub(super) struct Limited {
     held: HashMap<LimitOf, Held>,
-    /// When the first job is due of those that are claimed only then.
+    /// When the first job is due of those that are claimed only when due.
     due: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// The limit as it was: once it is changed, the wait is over.
+    /// The limit at that time: once it changes, the wait is over.
     rule: FleetRule,
     until: Moment,
-    /// How long it was waited for a slot of the fleet.
+    /// How long it has waited for a slot of the fleet.
     wait: Duration,
-    /// How many attempts under the limit had ended here before the claim: one more may have freed a slot.
+    /// Number of attempts under the limit that had ended here before the claim: one more may have freed a slot.
     ended: Option<u64>,
 }
 
-/// A limit of a claim on its way, and how many attempts under it had ended here by then.
+/// A limit of a claim in progress, and the number of attempts under it that had ended here by then.
 pub(super) type Asked = (FleetLimit, u64);
 
 /// What a claim found out about a limit.
@@ -47,7 +47,7 @@ pub(super) struct Found {
 }
 
 impl Limited {
-    /// Takes note of what a claim found.
+    /// Records what a claim found out.
     pub(super) fn note(&mut self, shared: &Shared, all: &[Found]) {
         let now = shared.clock.now();
         for Found { asked: (limit, ended), wait, has_leased } in all {
@@ -58,7 +58,7 @@ impl Limited {
                     self.held.remove(&limit.of);
                     continue;
                 }
-                // Counted in whole milliseconds by the store.
+                // The store counts in whole milliseconds.
                 Some(LimitWait::Rate(wait)) => {
                     let until = now.plus(wait.saturating_add(Duration::from_millis(1)));
                     Held { rule, until, wait: Duration::ZERO, ended: None }
@@ -77,7 +77,7 @@ impl Limited {
         }
     }
 
-    /// Returns whether asking for a lane would be for nothing.
+    /// Returns whether claiming from a lane would return nothing.
     pub(super) fn holds(&self, shared: &Shared, lane: &Lane, now: Moment) -> bool {
         if self.held.is_empty() {
             return false;
@@ -91,7 +91,7 @@ impl Limited {
         })
     }
 
-    /// Takes note of when a job is due.
+    /// Records when a job is due.
     pub(super) fn awaits(&mut self, due: Moment) {
         let due = due.plus(Duration::from_millis(1));
         self.due = Some(self.due.map_or(due, |known| known.min(due)));
@@ -101,14 +101,14 @@ impl Limited {
         self.due = None;
     }
 
-    /// Returns how long until the first of the limits is over.
+    /// Returns how long until the first of the limits has passed.
     pub(super) fn next(&self, now: Moment) -> Option<Duration> {
         let ends = self.held.values().map(|held| held.until).chain(self.due);
         ends.filter(|end| *end > now).map(|end| end.since(now)).min()
     }
 }
 
-/// Returns how many attempts under a limit have ended here.
+/// Returns the number of attempts under a limit that have ended here.
 pub(super) fn ended(shared: &Shared, of: &LimitOf) -> u64 {
     match of {
         LimitOf::Kind(kind) => shared.admission.ended(kind),

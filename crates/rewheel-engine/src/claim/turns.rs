@@ -1,39 +1,38 @@
-//! Whose turn it is to be visited.
+//! Chooses the lanes to claim from next.
 
 use rewheel_core::{Lane, Limits, Priority};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// How many of the lanes that are visited are not chosen for their urgency.
+/// Number of visited lanes that are not chosen by priority.
 const LANES_IN_TURN: usize = Limits::LANES_MAX / 5;
 
-/// Each so-many-th claim begins with a lane that is not among the most urgent: the one that was given
-/// nothing for the longest time.
+/// Every n-th claim begins with a lane below the highest priority: the one that got nothing for the longest time.
 const LONGEST_FIRST_EVERY: u64 = 8;
 
-/// Each so-many-th claim asks not whose a shard is: its holder may have no time for it.
+/// Every n-th claim ignores the owners of shards: an owner may be too busy.
 const EVERYBODYS_EVERY: u64 = 8;
 
-/// A lane that had nothing due for so many claims begins anew: it has not waited.
+/// A lane without due jobs for this many claims starts over: it has not waited.
 const ABSENT_MAX: u64 = 16;
 
-/// Lanes that are remembered before those that had nothing due of late are forgotten.
+/// Number of lanes to keep before those without recent due jobs are removed.
 const REMEMBERED_MAX: usize = 20_000;
 
-/// What a lane can be owed, or owe: a batch. More would be an old story.
+/// Maximum credit or debt of a lane: one batch. A larger one would be outdated.
 const OWED_MAX: f64 = Limits::BATCH_MAX as f64;
 
-/// Lanes take turns: by priority, then by what they are owed.
+/// The order of lanes: by priority, then by credit.
 ///
-/// Deficit round robin: among lanes of one priority each is due its weight's share of what all of
-/// them were given, and the one that is owed the most is visited first. Where there are few places,
-/// the most urgent would take all of them: so one of the others has the first turn now and then.
+/// Deficit round robin: among lanes of one priority each is entitled to its weight's share of all claimed jobs, and the lane with
+/// the largest credit is visited first. With few slots, the highest priority would take all of them, so from time to time another
+/// lane goes first.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     round: u64,
-    /// Claims that brought something.
+    /// Number of claims that returned jobs.
     served: u64,
-    /// Claims that brought something since one began with a lane that is not among the most urgent.
+    /// Number of claims that returned jobs since one began with a lane below the highest priority.
     urgent: u64,
     standings: HashMap<Lane, Standing>,
 }
@@ -42,21 +41,21 @@ pub(super) struct Turns {
 struct Standing {
     /// In jobs.
     owed: f64,
-    /// The round in which it was last given something, or came.
+    /// The round in which it last got something, or was added.
     served: u64,
-    /// The round in which it last had something due.
+    /// The round in which it last had a due job.
     seen: u64,
 }
 
-/// A lane that has something due.
+/// A lane that has due jobs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'l> {
     pub(super) lane: &'l Lane,
-    /// Whether visiting it would be for nothing.
+    /// Whether visiting it would return nothing.
     pub(super) is_closed: bool,
-    /// Whether another holder is to have it first.
+    /// Whether another holder owns its shard and has precedence.
     pub(super) is_foreign: bool,
-    /// Its tenant's. Lanes that differ in their shard alone share it.
+    /// The weight of its tenant. Lanes that differ only in their shard share it.
     pub(super) weight: f64,
 }
 
@@ -65,13 +64,13 @@ pub(super) struct Candidate<'l> {
 pub(super) struct Offer<'l> {
     pub(super) lane: &'l Lane,
     pub(super) weight: f64,
-    /// Whether it was worth a visit, before other lanes took the room of its kind and tenant.
+    /// Whether it was worth a visit, before other lanes took the capacity of its kind and tenant.
     pub(super) is_open: bool,
-    /// How many jobs it may give.
+    /// Maximum number of jobs to take from it.
     pub(super) jobs: usize,
 }
 
-/// What a lane was asked for, and gave.
+/// What a lane was asked for, and returned.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     pub(super) lane: Lane,
@@ -87,8 +86,7 @@ impl Given {
 }
 
 impl Turns {
-    /// Puts lanes into the order in which to visit them, those that will give nothing last. What one
-    /// does not use of its offer is the next one's.
+    /// Orders the lanes to visit, with lanes that will return nothing last. The unused part of an offer passes to the next lane.
     pub(super) fn offers<'l>(
         &mut self,
         mut lanes: Vec<Candidate<'l>>,
@@ -112,7 +110,7 @@ impl Turns {
             urgency(one).cmp(&urgency(other)).then_with(|| owed(other).total_cmp(&owed(one)))
         });
         if lanes.len() > Limits::LANES_MAX {
-            // However many are more urgent, or closed without our knowing: each lane has its turn.
+            // With any number of lanes that have a higher priority, or are closed without our knowledge, each lane has its turn.
             let others = &mut lanes[Limits::LANES_MAX - LANES_IN_TURN..];
             let start = turn(self.round.wrapping_mul(LANES_IN_TURN as u64), others.len());
             others.rotate_left(start);
@@ -129,7 +127,7 @@ impl Turns {
         }
         let offer = |lane: Candidate<'l>| {
             let Candidate { lane, weight, is_foreign, is_closed } = lane;
-            // Shared by those who are as urgent and as much this holder's. What these leave is offered to the others.
+            // Shared by lanes of the same priority and the same ownership. The rest is offered to the others.
             let all = weights.get(&(lane.priority, is_foreign)).copied().unwrap_or(0.0);
             let share = limit as f64 * weight / all.max(weight);
             Offer { lane, weight, is_open: !is_closed, jobs: (share.ceil() as usize).max(1) }
@@ -137,7 +135,7 @@ impl Turns {
         lanes.into_iter().map(offer).collect()
     }
 
-    /// Notes what lanes gave that were visited together, for up to so many jobs.
+    /// Records what lanes returned that were visited together, for up to `limit` jobs.
     pub(super) fn note(&mut self, all: &[Given], limit: usize) {
         let mut sums: BTreeMap<Priority, (f64, f64)> = BTreeMap::new();
         for one in all {
@@ -153,7 +151,7 @@ impl Turns {
         } else if all.iter().any(gave) {
             self.urgent += 1;
         }
-        // Otherwise the last ones may not have been asked.
+        // Otherwise the last lanes may not have been visited.
         let were_all_asked = all.iter().map(|one| one.given).sum::<usize>() < limit;
         for one in all {
             let Some(standing) = self.standings.get_mut(&one.lane) else { continue };
@@ -161,7 +159,7 @@ impl Turns {
                 standing.served = self.round;
             }
             if were_all_asked && one.given < one.asked {
-                // It has no more: who has nothing to give is owed nothing.
+                // It has no more: an empty lane has no credit.
                 standing.owed = 0.0;
                 continue;
             }
@@ -189,8 +187,7 @@ impl Turns {
         }
     }
 
-    /// Returns which of the lanes that are open, and that more urgent ones are before, was given nothing for the
-    /// longest time.
+    /// Returns the open lane below the highest priority that got nothing for the longest time.
     fn longest(&self, lanes: &[Candidate<'_>]) -> Option<usize> {
         let served = |lane: &Candidate<'_>| self.standings.get(lane.lane).map_or(0, |s| s.served);
         let first = lanes.iter().find(|lane| !lane.is_closed)?.lane.priority;
@@ -200,9 +197,9 @@ impl Turns {
     }
 }
 
-/// Divides the weight of a tenant among lanes that are one but for their shards: who has more shards is owed no more.
+/// Divides the weight of a tenant among lanes that differ only in their shards: more shards give no more credit.
 pub(super) fn share_weights<'l>(lanes: &mut [Candidate<'l>]) {
-    // In the order of the store, they are neighbours.
+    // They are adjacent in the order of the store.
     let is_one = |one: &Candidate<'l>, other: &Candidate<'l>| {
         let name = |lane: &'l Lane| (&lane.kind, &lane.tenant, lane.priority);
         name(one.lane) == name(other.lane)

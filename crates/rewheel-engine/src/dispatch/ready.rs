@@ -1,4 +1,4 @@
-//! Jobs that are due, in the order in which they get places.
+//! Queue of due jobs, in the order in which they get a slot.
 
 use crate::shared::Waiting;
 use rewheel::Moment;
@@ -6,19 +6,19 @@ use rewheel_core::Priority;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet, btree_map};
 
-/// Each so-many-th place goes to a job that is not among the most urgent: the one that came first.
+/// Every n-th slot goes to a job below the highest priority: the one that arrived first.
 const FIRST_COME_EVERY: u32 = 8;
 
-/// By priority, then by due, then as they came.
+/// By priority, then by due time, then by arrival.
 pub(super) type Turn = (Reverse<Priority>, Moment, u64);
 
-/// Jobs that wait for a place.
+/// Jobs that wait for a slot.
 #[derive(Debug)]
 pub(super) struct Ready<T = Waiting> {
     by_urgency: BTreeMap<Turn, T>,
-    /// As they came.
+    /// By arrival.
     by_age: BTreeMap<u64, Turn>,
-    /// How many of the most urgent have started since one of the others did.
+    /// Number of jobs of the highest priority that have started since another one did.
     urgent: u32,
 }
 
@@ -57,7 +57,7 @@ impl<T> Ready<T> {
         std::mem::take(&mut self.by_urgency).into_values()
     }
 
-    /// Returns whom to offer a place, each once.
+    /// Returns the jobs in the order in which to offer them a slot, each once.
     pub(super) fn order(&self) -> Order<'_, T> {
         Order {
             ready: self,
@@ -70,28 +70,28 @@ impl<T> Ready<T> {
         }
     }
 
-    /// Takes note of how often the most urgent had the first turn.
+    /// Records how often the highest priority had the first turn.
     pub(super) fn note(&mut self, urgent: u32) {
         self.urgent = urgent;
     }
 }
 
-/// Goes through those who wait.
+/// Iterates over the waiting jobs.
 pub(super) struct Order<'r, T> {
     ready: &'r Ready<T>,
     /// The highest priority of all.
     first: Option<Reverse<Priority>>,
     by_urgency: btree_map::Iter<'r, Turn, T>,
     by_age: btree_map::Values<'r, u64, Turn>,
-    /// Where the walk by urgency is.
+    /// The position of the iteration by priority.
     last: Option<Turn>,
-    /// Those who had their turn before that walk came to them.
+    /// Jobs that had their turn before that iteration reached them.
     ahead: HashSet<u64>,
     urgent: u32,
 }
 
 impl<'r, T> Order<'r, T> {
-    /// Returns whose turn it is.
+    /// Returns the next job.
     pub(super) fn next(&mut self) -> Option<(Turn, &'r T)> {
         if self.urgent + 1 >= FIRST_COME_EVERY
             && let Some(turn) = self.next_by_age()
@@ -111,13 +111,13 @@ impl<'r, T> Order<'r, T> {
         self.by_age.find(is_behind).copied()
     }
 
-    /// Notes that whose turn it was got a place.
+    /// Records that this job got a slot.
     pub(super) fn started(&mut self, turn: &Turn) {
         let is_behind = self.first.is_some_and(|first| turn.0 > first);
         self.urgent = if is_behind { 0 } else { self.urgent.saturating_add(1) };
     }
 
-    /// Returns how many of the most urgent have started since one of the others did.
+    /// Returns the number of jobs of the highest priority that have started since another one did.
     pub(super) const fn urgent(&self) -> u32 {
         self.urgent
     }
@@ -140,7 +140,7 @@ mod tests {
         ready
     }
 
-    /// Starts so many, of those that may.
+    /// Starts `count` of the jobs that may start.
     fn start(ready: &mut Ready<u8>, count: usize, may: impl Fn(u8) -> bool) -> Vec<u8> {
         let (mut started, mut order) = (Vec::new(), ready.order());
         while started.len() < count

@@ -1,4 +1,4 @@
-//! What waiting costs: memory, looks at the clock.
+//! Tests of the cost of waiting jobs: memory and clock reads.
 
 use super::Dispatch;
 use crate::engine::Engine;
@@ -64,7 +64,7 @@ fn waiting(shared: &Shared, kind: &KindName) -> Waiting {
     waiting
 }
 
-/// What a rate held up can wait for a place, too: its moment has passed then, and says nothing about when to look.
+/// A job that a rate held back may also wait for a slot: its start time has passed then, and must not determine the next wake-up.
 #[tokio::test(start_paused = true)]
 async fn a_rate_that_waits_for_a_place_does_not_wake_the_loop_all_the_time() {
     let rated = KindSettings { rate: "10/s".parse().ok(), ..KindSettings::default() };

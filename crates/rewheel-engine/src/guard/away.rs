@@ -1,4 +1,4 @@
-//! Remembers since when the store fails, so that people are told once.
+//! Tracks store outages, so that operators are notified once.
 
 use rewheel::{Clock, Moment, RateLimiter, RateLimiterBuilder, duration, millis, minutes, seconds};
 use rewheel_core::store::StoreError;
@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Failures so close together count once: a server that drops its connections, or a group that is
-/// not committed, fails a hundred calls in one moment, and is there for their next attempts.
+/// Failures this close together count once: a server that drops its connections, or a group that is
+/// not committed, fails a hundred calls at the same time, and may serve their next attempts.
 const SAME_MOMENT: Duration = millis(50);
 
-/// What fails for some calls and not for others comes and goes all the time: so often it is told.
+/// Log limit for failures of single calls, which come and go all the time.
 const TOLD: RateLimiterBuilder = RateLimiter::per(1, minutes(1)).burst(3);
 
-/// What somebody else repeats is worth telling once it has gone on for so long.
+/// A failure that the caller repeats is reported once it has lasted this long.
 const REPEATED: Duration = seconds(1);
 
-/// What is known about a store that fails, if it does.
+/// The state of a store outage, if there is one.
 #[derive(Debug)]
 pub(super) struct Away {
     clock: Clock,
-    /// Whether there is trouble: asked after every call, so that a healthy one takes no lock.
+    /// Whether the store fails: checked after every call, so that a successful call takes no lock.
     is_failing: AtomicBool,
     trouble: Mutex<Trouble>,
     telling: RateLimiter,
@@ -28,25 +28,25 @@ pub(super) struct Away {
 
 #[derive(Debug, Default)]
 struct Trouble {
-    /// Not set while there is none.
+    /// `None` if there is no outage.
     since: Option<Moment>,
     is_told: bool,
     /// When a failure was last counted.
     counted: Option<Moment>,
-    /// What the last failure was.
+    /// The last failure.
     last: String,
 }
 
 /// What follows a call that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GivenUp {
-    /// Whoever asked gets the error.
+    /// The caller gets the error.
     ForGood,
-    /// Whoever asked asks again.
+    /// The caller repeats the call.
     ForNow,
 }
 
-/// Why a call was not passed on.
+/// Error of a call that was refused while the store is unavailable.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no call got through for {time}: see that it runs and can be reached; it is asked again every \
@@ -67,16 +67,16 @@ impl Away {
         }
     }
 
-    /// Notes an attempt that did not reach the store, or did not come back.
+    /// Records an attempt that did not reach the store, or got no response.
     pub(super) fn failed(&self, verb: &'static str, error: &StoreError) {
         let text = error.with_causes();
         tracing::debug!(verb, error = text, "store call failed, retrying");
-        // What it means is said by whoever repeats it; what caused it is to be kept.
+        // The caller that repeats it reports the meaning; here only the cause is kept.
         let cause = text.strip_prefix(&format!("{error}: ")).map(str::to_owned);
         self.enter().last = cause.unwrap_or(text);
     }
 
-    /// Returns whether the failure that was just noted counts: once in a moment.
+    /// Returns whether the last recorded failure counts: only once within a short time.
     pub(super) fn counts(&self) -> bool {
         let now = self.clock.now();
         let mut trouble = lock(&self.trouble);
@@ -87,7 +87,7 @@ impl Away {
         is_new
     }
 
-    /// Notes that the store is there.
+    /// Records that the store is available.
     pub(super) fn answered(&self) {
         if !self.is_failing.load(Ordering::Relaxed) {
             return;
@@ -102,7 +102,7 @@ impl Away {
         }
     }
 
-    /// Tells people of a call that was given up, unless they know already.
+    /// Reports a call that was given up, unless the outage was already reported.
     pub(super) fn tell(&self, verb: &'static str, error: &StoreError, given_up: GivenUp) {
         match error {
             StoreError::Unavailable(_) | StoreError::Ambiguous(_) => {
@@ -117,15 +117,15 @@ impl Away {
                     tracing::error!(verb, error, "store error needs operator action");
                 }
             }
-            // Whoever asked knows what to make of these.
+            // The caller handles these.
             StoreError::Rejected(_) | StoreError::HolderDead(_) | StoreError::Closed => {}
         }
     }
 
-    /// Returns what a call is answered that is not passed on.
+    /// Returns the error of a refused call.
     pub(super) fn error(&self) -> StoreError {
         let trouble = lock(&self.trouble);
-        // A call that was on its way before may have answered meanwhile.
+        // A call that was already in progress may have succeeded meanwhile.
         let since = trouble.since.unwrap_or_else(|| self.clock.now());
         let left_alone = LeftAlone { time: self.time_since(since), last: trouble.last.clone() };
         StoreError::Unavailable(Box::new(left_alone))
@@ -157,6 +157,6 @@ impl Away {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic happens under this lock.
+    // No code under this lock can panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What becomes of a call when the store has a blip, is away, never answers, or says no.
+//! Tests of guarded store calls: brief errors, outages, timeouts and refusals.
 
 mod conformance;
 
@@ -31,7 +31,7 @@ fn faulty() -> (Arc<FaultyStore>, GuardedStore) {
     (faulty, guarded)
 }
 
-/// A store that fails as long as it is told to, with the calls that reached it.
+/// A store that fails as long as requested, with the number of calls that reached it.
 struct Outage {
     fault: Arc<Mutex<Option<Fault>>>,
     reached: Arc<AtomicU32>,
@@ -54,7 +54,7 @@ impl Outage {
         *self.fault.lock().unwrap() = fault;
     }
 
-    /// Returns how many calls reached the store since it was last asked.
+    /// Returns how many calls reached the store since the last check.
     fn reached(&self) -> u32 {
         self.reached.swap(0, Ordering::SeqCst)
     }
@@ -181,7 +181,7 @@ async fn an_insert_is_sent_again_also_inside_another_retry_and_a_read_is_not() {
     let (random, store) = (Random::seeded(3), &store);
     faulty.fail_next(Verb::Insert, Fault::After);
     let submitted = (|| {
-        // What callers do: a new id each time.
+        // As callers do: a new id each time.
         let jobs = [new_job(&random)];
         async move { store.insert(&Insert::new(&jobs)).await.map(|_| ()) }
     })
@@ -216,7 +216,7 @@ async fn what_may_have_been_written_is_not_said_to_be_not() {
     assert!(matches!(store.now().await, Err(StoreError::Unavailable(_))));
 }
 
-/// An insert whose first attempt still runs when the second is made collides with it: the id is taken.
+/// An insert whose first attempt still runs when the second is made collides with it: the id exists already.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_was_stored_is_not_said_to_be_rejected() {
     let (_, store) = faulty();
@@ -236,7 +236,7 @@ async fn a_job_that_was_stored_is_not_said_to_be_rejected() {
     assert!(insert(&[&lost, &taken]).await.is_ok());
     let error = insert(&[&lost, &taken, &taken, &taken]).await.unwrap_err();
     assert!(matches!(error, StoreError::Ambiguous(_)), "{error:?}");
-    // Without an attempt that may have stored it there is no doubt.
+    // Without an attempt that may have stored it, the rejection is certain.
     let error = insert(&[&taken]).await.unwrap_err();
     assert!(matches!(error, StoreError::Rejected(_)), "{error:?}");
 }
@@ -326,7 +326,7 @@ async fn an_answer_that_nobody_likes_is_an_answer() {
             let said = call.await.unwrap_err();
             assert_eq!(said.to_string(), answer().to_string());
             assert_eq!(made.load(Ordering::SeqCst), count, "{said} was asked for again");
-            // Failures of one moment count once.
+            // Failures at the same time count once.
             tokio::time::sleep(millis(60)).await;
         }
         made.store(0, Ordering::SeqCst);
@@ -350,7 +350,7 @@ async fn a_change_that_goes_by_a_version_is_not_made_again() {
     assert!(store.change(&[pause], &by, keep).await.is_ok());
 }
 
-/// What was earned would count twice.
+/// Otherwise the earnings would count twice.
 #[tokio::test(start_paused = true)]
 async fn a_grant_whose_answer_was_lost_is_not_asked_for_again() {
     let (faulty, store) = faulty();

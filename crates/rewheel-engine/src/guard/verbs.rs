@@ -1,4 +1,4 @@
-//! Sends each verb its way.
+//! Implements the store traits for the guarded store.
 
 use super::{GuardedStore, within};
 use async_trait::async_trait;
@@ -142,13 +142,13 @@ impl KindStore for GuardedStore {
     }
 
     async fn edit_kind(&self, edit: &KindEdit, by: &Actor) -> Answer<KindEdited> {
-        // Made again after a lost answer, it would find the version changed by itself.
+        // A repetition after a lost response would find the version changed by itself.
         let way = if edit.if_version.is_some() { &self.once } else { &self.usual };
         self.call("edit_kind", way, |_| self.inner.edit_kind(edit, by)).await
     }
 
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
-        // Not made again: what was earned would count twice. The next heartbeat asks by itself.
+        // Not repeated: the earnings would count twice. The next heartbeat asks again.
         self.call("grant", &self.beat, |_| self.inner.grant(asks)).await
     }
 }
@@ -171,7 +171,7 @@ impl TokenStore for GuardedStore {
 #[async_trait]
 impl OperateStore for GuardedStore {
     async fn change(&self, changes: &[Change], by: &Actor, keep: Keep) -> Answer<Vec<Changed>> {
-        // Made again after a lost answer, it would find the version changed by itself.
+        // A repetition after a lost response would find the version changed by itself.
         let is_conditional = changes.iter().any(|change| change.if_version.is_some());
         let way = if is_conditional { &self.once } else { &self.usual };
         self.call("change", way, |_| self.inner.change(changes, by, keep)).await
@@ -284,7 +284,7 @@ impl Store for GuardedStore {
     }
 
     async fn close(&self) -> Answer<()> {
-        // Not refused, nor made again: whoever closes a store that is away wants to leave.
+        // Neither refused nor repeated: closing an unavailable store must not hang.
         let time_max = self.usual.time_max;
         within(time_max, time_max, self.inner.close()).await
     }

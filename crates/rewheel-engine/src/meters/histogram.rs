@@ -1,9 +1,9 @@
-//! Counts how often a value was how large.
+//! Histogram of values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Nanoseconds, from a millisecond to five minutes: what a call takes, and what a person waits for.
+/// Buckets in nanoseconds, from a millisecond to five minutes.
 const DURATIONS: [u64; 16] = [
     1_000_000,
     2_500_000,
@@ -23,27 +23,27 @@ const DURATIONS: [u64; 16] = [
     300_000_000_000,
 ];
 
-/// Jobs in a batch, up to the largest one.
+/// Buckets of batch sizes, up to the largest batch.
 const SIZES: [u64; 11] = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/// What a histogram has counted: how many values were no larger than each bound, and together.
+/// The content of a histogram: the number of values up to each bound, and in total.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// Each bound with how many values were at most that, the smaller ones among them.
+    /// Each bound with the number of values up to it, cumulative.
     pub buckets: Vec<(f64, u64)>,
-    /// How many values there were.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: f64,
 }
 
-/// A histogram that any number of tasks counts in.
+/// A histogram that any number of tasks can update.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     bounds: &'static [u64],
-    /// How many of what is counted make one of what is shown.
+    /// Number of counted units per displayed unit.
     scale: f64,
-    /// One more than bounds: the last is for what is larger than all.
+    /// One more than bounds: the last is for larger values.
     counts: Box<[AtomicU64]>,
     sum: AtomicU64,
     #[cfg(feature = "otel")]
@@ -84,7 +84,8 @@ impl Histogram {
         }
     }
 
-    /// Tells an instrument of OpenTelemetry each value from now on: it has none that is asked for them.
+    /// Also records each value from now on in an OpenTelemetry instrument: OpenTelemetry has no histogram that can be read from a
+    /// callback.
     #[cfg(feature = "otel")]
     pub(super) fn mirror(&self, mirror: super::otel::Mirror) {
         let _ = self.mirror.set(mirror);

@@ -1,4 +1,4 @@
-//! Keeps what was counted, for as long as the engine lives.
+//! Counters that live as long as the engine.
 
 use super::histogram::Histogram;
 use crate::counts::Counts;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Kinds that are counted apart. A collector keeps some hundred series of each.
+/// Maximum number of kinds with their own series. A collector keeps some hundred series for each.
 const KINDS_MAX: usize = 1_000;
 
-/// What a submit may become.
+/// Results of a submit.
 pub(super) const SUBMITTED: [&str; 3] = ["created", "duplicate", "refused"];
 
-/// What asking for a longer lease may become.
+/// Results of a lease renewal.
 pub(super) const RENEWED: [&str; 3] = ["renewed", "failed", "dead"];
 
 /// One of [`RENEWED`].
@@ -27,17 +27,17 @@ pub(crate) enum Renewal {
     Dead,
 }
 
-/// What a call of the store may become.
+/// Results of a store call.
 pub(super) const CALLED: [&str; 2] = ["ok", "error"];
 
-/// Everything that is counted here.
+/// All counters of an engine.
 #[derive(Debug)]
 pub(crate) struct Meters {
     kinds: RwLock<BTreeMap<KindName, Arc<KindMeters>>>,
     pub(crate) store: Arc<StoreMeters>,
     pub(crate) claim_batch: Histogram,
     renewals: [AtomicU64; RENEWED.len()],
-    /// What the store's clock showed, and when that was heard.
+    /// The last known time of the store's clock, and when it was received.
     store_time: Mutex<Option<(Timestamp, Moment)>>,
     #[cfg(feature = "otel")]
     pub(super) instruments: std::sync::OnceLock<super::otel::Instruments>,
@@ -56,7 +56,7 @@ impl Meters {
         }
     }
 
-    /// Returns what is counted of a kind. Those that come after very many are counted, and not shown.
+    /// Returns the counters of a kind. Beyond the maximum number of kinds, they are counted but not shown.
     pub(crate) fn kind(&self, name: &KindName) -> Arc<KindMeters> {
         let known = self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         known.unwrap_or_else(|| {
@@ -83,13 +83,13 @@ impl Meters {
         self.renewals[renewal as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes what the store's clock shows.
+    /// Records the time of the store's clock.
     pub(crate) fn store_time(&self, at: Timestamp, heard: Moment) {
         *self.store_time.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, heard));
     }
 
-    /// Returns how long something has been due, by the store's clock, as far as it is known here: a little
-    /// less than it was, by the time an answer takes. Nothing is decided by it.
+    /// Returns how long something has been due, by the store's clock as far as known here: slightly less than the true value, by
+    /// the response time. For information only.
     pub(crate) fn overdue(&self, due: Timestamp, now: Moment) -> Duration {
         let known = *self.store_time.lock().unwrap_or_else(PoisonError::into_inner);
         let store_now = known.map(|(at, heard)| at.plus(now.since(heard)));
@@ -101,14 +101,14 @@ impl Meters {
     }
 }
 
-/// What is counted of one kind.
+/// The counters of one kind.
 #[derive(Debug)]
 pub(crate) struct KindMeters {
     submitted: [AtomicU64; SUBMITTED.len()],
     pub(crate) started: AtomicU64,
     pub(crate) attempts: AtomicU64,
     pub(crate) settled: Counts,
-    /// By category, as they are in [`Category::ALL`].
+    /// By category, in the order of [`Category::ALL`].
     dead: [AtomicU64; Category::ALL.len()],
     pub(crate) duration: Histogram,
     pub(crate) lateness: Histogram,
@@ -135,15 +135,15 @@ impl Default for KindMeters {
 }
 
 impl KindMeters {
-    /// Counts what became of a job that came in.
+    /// Counts the result of a submitted job.
     pub(crate) fn submitted(&self, id: JobId, answer: &Inserted) {
         let place = match answer {
             Inserted::Created { .. } => 0,
-            // It was sent again after its answer was lost.
+            // It was sent again after its response was lost.
             Inserted::Duplicate { job, .. } if *job == id => 0,
             Inserted::Duplicate { .. } => 1,
             Inserted::Refused(_) => 2,
-            // Another entry of its batch was refused.
+            // Another job of its batch was refused.
             Inserted::LeftOut => return,
         };
         self.submitted[place].fetch_add(1, Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl KindMeters {
         self.attempts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts how late one starts now.
+    /// Records how late an attempt starts now.
     pub(crate) fn is_late(&self, late: Duration, now: Moment) {
         self.lateness.took(late);
         let unparked = *self.unparked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl KindMeters {
         }
     }
 
-    /// Notes that its jobs may run again: those that were due before had to wait.
+    /// Records that its jobs may run again: those that were due before had to wait.
     pub(crate) fn unparked(&self, now: Moment) {
         *self.unparked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
@@ -179,7 +179,7 @@ impl KindMeters {
         }
     }
 
-    /// Counts a dead letter that a settlement made.
+    /// Counts a dead letter created by a settlement.
     pub(crate) fn died_of(&self, settlement: &Settlement) {
         let failure = settlement.decision.failure().or(settlement.failure.as_ref());
         self.died(failure.map_or(Category::Unknown, rewheel_core::Failure::category));
@@ -199,7 +199,7 @@ impl KindMeters {
     }
 }
 
-/// What is counted of calls of the store.
+/// The counters of store calls.
 #[derive(Debug, Default)]
 pub(crate) struct StoreMeters {
     verbs: RwLock<BTreeMap<&'static str, Arc<VerbMeters>>>,
@@ -207,7 +207,7 @@ pub(crate) struct StoreMeters {
     pub(super) instruments: std::sync::OnceLock<super::otel::Instruments>,
 }
 
-/// What is counted of one verb of the store.
+/// The counters of one store method.
 #[derive(Debug)]
 pub(crate) struct VerbMeters {
     calls: [AtomicU64; CALLED.len()],
@@ -215,7 +215,7 @@ pub(crate) struct VerbMeters {
 }
 
 impl StoreMeters {
-    /// Counts a call, with all its attempts.
+    /// Counts a call, including all its attempts.
     pub(crate) fn called(&self, verb: &'static str, took: Duration, is_ok: bool) {
         let known = self.verbs.read().unwrap_or_else(PoisonError::into_inner).get(verb).cloned();
         let meters = known.unwrap_or_else(|| self.fresh(verb));

@@ -1,4 +1,4 @@
-//! Shows the table of meters to OpenTelemetry.
+//! Exports the metrics table to OpenTelemetry.
 
 use super::histogram::Histogram;
 use super::kept::{KindMeters, VerbMeters};
@@ -10,7 +10,7 @@ use opentelemetry::metrics::{Histogram as Instrument, Meter as OtelMeter};
 use rewheel_core::KindName;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-/// Where a histogram repeats its values.
+/// The OpenTelemetry copy of a histogram.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     instrument: Instrument<f64>,
@@ -23,7 +23,7 @@ impl Mirror {
     }
 }
 
-/// The histograms of OpenTelemetry: it has none that can be asked for what they have counted.
+/// The OpenTelemetry histograms, which cannot be read from a callback.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruments {
     duration: Instrument<f64>,
@@ -62,15 +62,15 @@ impl Instruments {
     }
 }
 
-/// An engine's meters, on their way to OpenTelemetry.
+/// An engine's metrics, exported to OpenTelemetry.
 #[derive(Clone, Debug)]
 pub struct Exported {
     fleet: Arc<RwLock<Option<Fleet>>>,
 }
 
 impl Exported {
-    /// Reads what the store has, for the meters that tell it: they say what they heard last. Call it as
-    /// often as meters are collected; before the first time the store counts as away.
+    /// Reads the values of the store, for the metrics that need them; those metrics report the last values read. Call it as often
+    /// as metrics are collected; before the first call the store counts as unavailable.
     pub async fn refresh(&self, engine: &Engine) {
         let fleet = engine.fleet().await.ok();
         *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = fleet;
@@ -78,8 +78,7 @@ impl Exported {
 }
 
 impl Engine {
-    /// Makes an instrument of OpenTelemetry for each meter. Call it once for an engine: the first one to
-    /// ask has the histograms.
+    /// Creates an OpenTelemetry instrument for each metric. Call it once per engine: only the first call gets the histograms.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -106,7 +105,7 @@ impl Engine {
         meters.claim_batch.mirror(Mirror { instrument: claim_batch, labels: Vec::new() });
         let _ = meters.store.instruments.set(instruments.clone());
         let _ = meters.instruments.set(instruments.clone());
-        // Those that came since have done it themselves.
+        // Kinds that were added since have done it themselves.
         for (name, kind) in meters.kinds() {
             instruments.mirror_kind(&name, &kind);
         }
@@ -155,7 +154,7 @@ fn gauge(
         .build();
 }
 
-/// Reads a meter, unless the engine is gone.
+/// Reads a metric, unless the engine is gone.
 fn each(
     meter: &'static Meter,
     shared: &Weak<Shared>,

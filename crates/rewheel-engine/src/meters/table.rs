@@ -1,4 +1,4 @@
-//! The table of all meters.
+//! The table of all metrics.
 
 use super::kept::{CALLED, KindMeters, RENEWED, SUBMITTED};
 use super::{Distribution, Fleet, Form, Meter, Sample, Source, Value};
@@ -8,10 +8,10 @@ use rewheel_core::{Kind, State};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// States of jobs that are not over.
+/// States of jobs that have not ended, including dead letters.
 const LIVING: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
-/// Everything that an engine measures.
+/// Every metric of an engine.
 pub static METERS: [Meter; 28] = [
     Meter {
         name: "rewheel.jobs",
@@ -275,7 +275,7 @@ fn load(count: &AtomicU64) -> u64 {
     count.load(Ordering::Relaxed)
 }
 
-/// Reads something of every kind that is known here.
+/// Reads a value of every kind that is known here.
 fn of_kinds(from: &Source<'_>, read: impl Fn(&str, &KindMeters, &mut Vec<Sample>)) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (name, meters) in from.shared.reports.meters.kinds() {

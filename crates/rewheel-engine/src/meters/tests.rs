@@ -1,4 +1,4 @@
-//! Whether the table holds together.
+//! Checks that the metrics table is consistent.
 
 use super::{Form, METERS};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! One notifier with its route, its queue, its window, its counts.
+//! One notifier with its route, queue, window and counters.
 
 use super::desk::Outcome;
 use super::gate::{Admission, Gate};
@@ -18,16 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use tokio::sync::{Notify, mpsc};
 
-/// Four attempts within some seconds. Who is away for longer is told later if it is a dead letter,
-/// and is not worth an engine's memory otherwise.
+/// Four attempts within some seconds. If a notifier is unavailable for longer, dead letters are
+/// sent later, and other notices are dropped to save memory.
 const SENDING: Retry = Retry::exponential(millis(500))
     .attempts_max(4)
     .delay_max(seconds(10))
     .retry_after_max(seconds(30));
 
-/// How often one notifier was told something, of all it should have heard.
+/// Delivery counters of one notifier.
 ///
-/// `offered` is the sum of the others, with what waits.
+/// `offered` is the sum of the others, plus the waiting notices.
 ///
 /// ```
 /// use rewheel_engine::notify::NotifyCounts;
@@ -37,30 +37,30 @@ const SENDING: Retry = Retry::exponential(millis(500))
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotifyCounts {
-    /// What the notifier is called.
+    /// Name of the notifier.
     pub name: String,
-    /// Notices that its route takes. A dead letter that did not arrive is offered again.
+    /// Notices that its route selects. A dead letter that was not delivered is offered again.
     pub offered: u64,
-    /// Those that arrived.
+    /// Delivered notices.
     pub sent: u64,
-    /// Those that were more than the window or the queue takes: a summary counts them.
+    /// Notices beyond the limit of the window or the queue: a summary counts them.
     pub suppressed: u64,
-    /// Those that did not arrive, although it was tried several times.
+    /// Notices that were not delivered after several attempts.
     pub failed: u64,
-    /// Summaries that arrived. They are no notices of their own.
+    /// Delivered summaries. They do not count as notices.
     pub summaries: u64,
-    /// Summaries that did not.
+    /// Summaries that were not delivered.
     pub summaries_failed: u64,
 }
 
 impl NotifyCounts {
-    /// Returns how many are on their way.
+    /// Returns the number of notices on their way.
     pub fn waiting(&self) -> u64 {
         self.offered.saturating_sub(self.sent + self.suppressed + self.failed)
     }
 }
 
-/// What one notifier is told, from the outside.
+/// One notifier, as the engine sees it.
 pub(super) struct Channel {
     name: String,
     pub(super) route: Route,
@@ -68,7 +68,7 @@ pub(super) struct Channel {
     settings: NotifySettings,
     gate: Mutex<Gate>,
     queue: mpsc::Sender<Item>,
-    /// Wakes its loop: a summary is owed.
+    /// Wakes its loop: a summary is due.
     owing: Notify,
     counters: Counters,
 }
@@ -81,7 +81,7 @@ struct Counters {
     failed: AtomicU64,
     summaries: AtomicU64,
     summaries_failed: AtomicU64,
-    /// Summaries that are on their way.
+    /// Summaries on their way.
     summing: AtomicU64,
 }
 
@@ -103,7 +103,7 @@ impl Channel {
         (Channel { name, route, notifier, settings, gate, queue, owing, counters }, items)
     }
 
-    /// Takes a notice that its route takes, without waiting for anybody.
+    /// Accepts a notice that its route selects, without waiting.
     pub(super) fn offer(
         &self,
         notice: &Notice,
@@ -126,12 +126,12 @@ impl Channel {
         admission
     }
 
-    /// Returns whether the next notice would be told.
+    /// Returns whether the window allows another notice.
     pub(super) fn has_room(&self, now: Moment) -> bool {
         self.gate().has_room(now)
     }
 
-    /// Wants what is owed now: nobody will be there later.
+    /// Requests the pending summary now: the engine is about to stop.
     pub(super) fn hurry(&self, now: Moment) {
         self.gate().hurry(now);
         self.owing.notify_one();
@@ -149,7 +149,8 @@ impl Channel {
             &self.counters;
         NotifyCounts {
             name: self.name.clone(),
-            // First what is a part of the other: nothing is counted as waiting that is not.
+            // Read the parts before the total, so that the number of waiting notices is never too
+            // large.
             sent: read(sent),
             suppressed: read(suppressed),
             failed: read(failed),
@@ -164,11 +165,11 @@ impl Channel {
     }
 }
 
-/// The loop that tells one notifier what it should hear.
+/// The loop that delivers notices to one notifier.
 pub(super) struct Teller {
     pub(super) shared: Arc<Shared>,
     pub(super) channel: Arc<Channel>,
-    /// Which one it is, of all channels.
+    /// Its index among all channels.
     pub(super) index: usize,
     pub(super) items: mpsc::Receiver<Item>,
     pub(super) outcomes: mpsc::UnboundedSender<Outcome>,
@@ -219,7 +220,7 @@ impl Teller {
         counters.summing.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Tells the notifier, several times if need be. Returns whether it has it.
+    /// Delivers a notice, with retries. Returns whether it was accepted.
     async fn send(&self, notice: Notice) -> bool {
         let notice = notice.made_fit();
         let notifier = &self.channel.notifier;
@@ -235,7 +236,7 @@ impl Teller {
     }
 }
 
-/// Keeps a notifier that panics from ending the loop that everybody else's notices go through.
+/// Catches a panic of a notifier, so that it does not end the delivery loop.
 async fn unless_it_panics(
     telling: impl Future<Output = Result<(), NotifyError>>,
 ) -> Result<(), NotifyError> {

@@ -1,4 +1,4 @@
-//! Where the engine hands in what people should hear.
+//! Receives notices from the engine and passes them to the notifiers.
 
 use super::Notifier;
 use super::channel::{Channel, Item, NotifyCounts, Teller};
@@ -20,18 +20,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-/// Jobs that died here and were not told yet. Those that are not remembered are told as if they had
-/// died elsewhere, which is later.
+/// Jobs that died on this engine and were not announced yet. Beyond this number they are announced as if they had died elsewhere,
+/// which is later.
 const OURS_MAX: usize = 20_000;
 
-/// How long a shutdown waits for notices that are on their way. Dead letters that do not make it are
-/// told by others, or after the next start.
+/// How long a shutdown waits for notices on their way. Remaining dead letters are announced by other engines, or after the next
+/// start.
 const FINISH_MAX: Duration = Duration::from_secs(5);
 
-/// How often a shutdown looks whether everybody was told.
+/// How often a shutdown checks whether all notices were delivered.
 const FINISH_LOOK: Duration = Duration::from_millis(10);
 
-/// What is known about notifiers before the engine starts.
+/// Notifiers and settings before the engine starts.
 #[derive(Default)]
 pub(crate) struct Notifying {
     notifiers: Vec<(String, Route, Arc<dyn Notifier>)>,
@@ -43,21 +43,21 @@ pub(crate) struct Notifying {
 pub(crate) struct Desk {
     pub(super) channels: Vec<Arc<Channel>>,
     pub(super) settings: NotifySettings,
-    /// Dead letters of this engine's own making: it tells them first.
+    /// Dead letters created by this engine: it announces them first.
     ours: Mutex<BTreeSet<JobId>>,
     /// Wakes the loop that reads dead letters.
     pub(super) letters: Notify,
-    /// How often it was woken, how many of these it has dealt with, what it waits for.
+    /// Number of wake-ups, number of those handled, and what the loop waits for.
     woken: AtomicU64,
     pub(super) seen: AtomicU64,
     pub(super) on_the_way: AtomicU64,
 }
 
-/// What became of something that a notifier was offered.
+/// The delivery result of something that was offered to a notifier.
 pub(crate) enum Outcome {
     /// A dead letter was sent, or could not be.
     Letter { letter: LetterId, channel: usize, sent: bool },
-    /// So was the summary of this number.
+    /// The summary with this number was sent, or could not be.
     Summary { number: u64, channel: usize, sent: bool },
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Telling {
 }
 
 impl Notifying {
-    /// Makes what the engine hands notices to. Nothing where there is no notifier.
+    /// Creates the desk. Returns `None` without notifiers.
     pub(crate) fn open(self) -> Result<Option<Telling>, SettingError> {
         self.settings.check()?;
         if self.notifiers.is_empty() {
@@ -119,7 +119,7 @@ impl Telling {
 }
 
 impl Desk {
-    /// Offers a notice to everybody who wants it.
+    /// Offers a notice to every notifier whose route selects it.
     fn offer(&self, notice: &Notice, now: Moment) {
         for channel in self.channels.iter().filter(|channel| channel.route.takes(notice)) {
             channel.offer(notice, None, now);
@@ -130,13 +130,13 @@ impl Desk {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has somebody look for dead letters.
+    /// Wakes the dead letter loop.
     fn wake(&self) {
         self.woken.fetch_add(1, Ordering::AcqRel);
         self.letters.notify_one();
     }
 
-    /// Returns how often somebody was to look so far.
+    /// Returns the number of wake-ups so far.
     pub(super) fn woken(&self) -> u64 {
         self.woken.load(Ordering::Acquire)
     }
@@ -149,8 +149,7 @@ impl Desk {
 }
 
 impl Shared {
-    /// Tells whoever wants to hear it, without waiting for anybody. What it says is only put
-    /// together where there is a notifier.
+    /// Passes a notice to the notifiers, without waiting. The notice is built only if there are notifiers.
     pub(crate) fn notify(&self, notice: impl FnOnce() -> Notice) {
         if let Some(desk) = &self.reports.desk {
             let notice = Notice { holder: Some(self.holder()), ..notice() };
@@ -158,13 +157,13 @@ impl Shared {
         }
     }
 
-    /// Returns what became of notices, by notifier.
+    /// Returns the delivery counters of each notifier.
     pub(crate) fn notify_counts(&self) -> Vec<NotifyCounts> {
         let channels = self.reports.desk.iter().flat_map(|desk| &desk.channels);
         channels.map(|channel| channel.counts()).collect()
     }
 
-    /// Notes that jobs became dead letters by this engine's doing: it is the first to tell.
+    /// Records that jobs became dead letters on this engine: it is the first to announce them.
     pub(crate) fn note_dead(&self, jobs: impl IntoIterator<Item = JobId>) {
         let Some(desk) = &self.reports.desk else { return };
         let mut is_news = false;
@@ -181,7 +180,7 @@ impl Shared {
     }
 }
 
-/// Gives notices that are on their way some time to arrive, before everything ends.
+/// Gives notices on their way some time to be delivered before the engine ends.
 pub(crate) async fn finish(shared: &Shared) {
     let Some(desk) = &shared.reports.desk else { return };
     desk.wake();
@@ -194,8 +193,7 @@ pub(crate) async fn finish(shared: &Shared) {
 }
 
 impl EngineBuilder {
-    /// Tells somebody what their route takes, see [`notify`](crate::notify). The name is for counts
-    /// and logs.
+    /// Adds a notifier for the notices that its route selects, see [`notify`](crate::notify). The name is for counters and logs.
     pub fn notifier(
         mut self,
         name: &str,
@@ -206,7 +204,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how much notifiers are told, and how long they may take.
+    /// Sets the limits and timeouts of notifiers.
     pub fn notify_settings(mut self, settings: NotifySettings) -> EngineBuilder {
         self.notifying.settings = settings;
         self
@@ -214,7 +212,7 @@ impl EngineBuilder {
 }
 
 impl Engine {
-    /// Returns how often each notifier was told something, in the order they were registered.
+    /// Returns the delivery counters of each notifier, in the order they were added.
     pub fn notify_counts(&self) -> Vec<NotifyCounts> {
         self.shared().notify_counts()
     }

@@ -1,9 +1,9 @@
-//! What people may be told of, in order of urgency.
+//! Notification events, in order of urgency.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a notice is about.
+/// The event of a notice.
 ///
 /// ```
 /// use rewheel_engine::notify::Event;
@@ -13,32 +13,33 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
-    /// A job asks for a person.
+    /// A job became a dead letter.
     DeadLetter,
-    /// The reason of a dead letter: no attempt was left. For routes; its notice is a dead letter's.
+    /// The reason of a dead letter: all attempts were used. Only for routes; the notice has the
+    /// event `dead_letter`.
     AttemptsExhausted,
-    /// The reason of a dead letter: another attempt could not have helped. For routes, as well.
+    /// The reason of a dead letter: the failure was not retryable. Only for routes, as well.
     NotRetryable,
     /// Jobs of a dead holder passed to others.
     Takeover,
-    /// A holder could not keep its lease alive.
+    /// A holder could not renew its lease.
     LeaseRenewalFailed,
-    /// The store refused what became of an attempt.
+    /// The store refused the result of an attempt.
     PersistFailed,
     /// A part of the engine does not work.
     EngineError,
-    /// Nobody claims this kind until a probe succeeds.
+    /// A kind was parked: its jobs are not claimed until a probe succeeds.
     KindParked,
-    /// It is claimed again.
+    /// A kind was unparked: its jobs are claimed again.
     KindUnparked,
-    /// How much more there was than a notifier was told.
+    /// Summary of notices beyond the limit of a notifier.
     Summary,
-    /// Somebody tries out a notifier.
+    /// A test notification.
     Test,
 }
 
 impl Event {
-    /// Those that a route may name.
+    /// The events that a route may name.
     pub const ROUTED: [Event; 9] = [
         Event::DeadLetter,
         Event::AttemptsExhausted,
@@ -68,7 +69,7 @@ impl Event {
         }
     }
 
-    /// Returns how urgent it is where nobody knows better.
+    /// Returns the default severity.
     pub const fn severity(self) -> Severity {
         match self {
             Event::KindUnparked | Event::Test => Severity::Info,
@@ -99,7 +100,7 @@ impl FromStr for Event {
     }
 }
 
-/// The text is not the name of an [`Event`] that a route may name.
+/// Error: the text is not the name of an [`Event`] that a route may name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an event: use dead_letter, attempts_exhausted, not_retryable, takeover, \
@@ -107,7 +108,7 @@ impl FromStr for Event {
 )]
 pub struct UnknownEvent(String);
 
-/// How urgent a notice is.
+/// Severity of a notice.
 ///
 /// ```
 /// use rewheel_engine::notify::Severity;
@@ -117,19 +118,19 @@ pub struct UnknownEvent(String);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Good to know.
+    /// For information.
     #[default]
     Info,
-    /// The engine deals with it; look if it goes on.
+    /// The engine handles it; check if it continues.
     Warning,
-    /// A person must look.
+    /// An operator must check.
     Error,
-    /// A person must look now.
+    /// An operator must check now.
     Critical,
 }
 
 impl Severity {
-    /// Every severity, the least urgent first.
+    /// Every severity, the lowest first.
     pub const ALL: [Severity; 4] =
         [Severity::Info, Severity::Warning, Severity::Error, Severity::Critical];
 
@@ -159,7 +160,7 @@ impl FromStr for Severity {
     }
 }
 
-/// The text is not the name of a [`Severity`].
+/// Error: the text is not the name of a [`Severity`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a severity: use info, warning, error or critical")]
 pub struct UnknownSeverity(String);

@@ -1,4 +1,4 @@
-//! Bounds how much somebody is told, without forgetting how much more there was.
+//! Limits the notices per window, and sums up the rest.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;
@@ -7,10 +7,10 @@ use rewheel_core::{KindName, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a summary tells apart; a longer list is no summary.
+/// Maximum number of groups in a summary.
 const GROUPS_MAX: usize = 8;
 
-/// Lets so many notices through within a window. Pure: the time is an argument.
+/// Limits the number of notices within a window. Pure: the time is an argument.
 #[derive(Debug)]
 pub(super) struct Gate {
     window: Duration,
@@ -18,18 +18,18 @@ pub(super) struct Gate {
     started: Option<Moment>,
     taken: u32,
     tally: Tally,
-    /// When what was kept back must be summed up.
+    /// When the suppressed notices must be summed up.
     due: Option<Moment>,
-    /// Numbers the summaries.
+    /// Number of the next summary.
     number: u64,
 }
 
-/// What became of a notice at the gate.
+/// The result for a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It is to be told.
+    /// It is delivered.
     Taken,
-    /// It is part of the summary of this number.
+    /// It is part of the summary with this number.
     Suppressed(u64),
 }
 
@@ -39,7 +39,7 @@ impl Gate {
         Gate { window, window_max, started: None, taken: 0, tally, due: None, number: 0 }
     }
 
-    /// Takes a notice, or counts it for the summary. A window begins with its first notice.
+    /// Admits a notice, or counts it for the summary. A window begins with its first notice.
     pub(super) fn admit(&mut self, notice: &Notice, now: Moment) -> Admission {
         if self.has_room(now) {
             if self.is_over(now) {
@@ -52,7 +52,7 @@ impl Gate {
         self.suppress(notice, now)
     }
 
-    /// Counts a notice for the summary, whether or not the window has room for it.
+    /// Counts a notice for the summary, even if the window is not full.
     pub(super) fn suppress(&mut self, notice: &Notice, now: Moment) -> Admission {
         self.tally.add(notice);
         let ends = self.started.unwrap_or(now).plus(self.window);
@@ -60,17 +60,17 @@ impl Gate {
         Admission::Suppressed(self.number)
     }
 
-    /// Returns whether the next notice would be told.
+    /// Returns whether the window allows another notice.
     pub(super) fn has_room(&self, now: Moment) -> bool {
         self.is_over(now) || self.taken < self.window_max
     }
 
-    /// Returns when a summary is due, if one is owed.
+    /// Returns when a summary is due, if there is one.
     pub(super) fn due(&self) -> Option<Moment> {
         self.due
     }
 
-    /// Returns what was kept back if it is time for the summary, with its number.
+    /// Returns the suppressed notices if the summary is due, with its number.
     pub(super) fn summary(&mut self, now: Moment) -> Option<(u64, Tally)> {
         self.due.filter(|due| *due <= now)?;
         self.due = None;
@@ -78,7 +78,7 @@ impl Gate {
         Some((self.number - 1, std::mem::take(&mut self.tally)))
     }
 
-    /// Wants the summary now, if one is owed: nobody will be there later.
+    /// Makes a pending summary due now: the engine is about to stop.
     pub(super) fn hurry(&mut self, now: Moment) {
         self.due = self.due.map(|due| due.min(now));
     }
@@ -88,11 +88,11 @@ impl Gate {
     }
 }
 
-/// Counts what nobody is told one by one.
+/// Counts suppressed notices.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     groups: BTreeMap<(Event, Option<KindName>), u64>,
-    /// What would have been one group too many.
+    /// Notices beyond the maximum number of groups.
     others: u64,
     severity: Severity,
 }
@@ -112,7 +112,7 @@ impl Tally {
         self.groups.values().sum::<u64>() + self.others
     }
 
-    /// Says it in a sentence.
+    /// Returns the summary as a notice.
     pub(super) fn notice(&self, window: Duration, at: Timestamp) -> Notice {
         let mut groups: Vec<(u64, String)> = self
             .groups
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!((notice.more, notice.severity), (Some(37), Severity::Warning));
     }
 
-    /// Nothing is lost or counted twice where a new window begins before the summary was fetched.
+    /// Nothing is lost or counted twice if a new window begins before the summary was fetched.
     #[test]
     fn a_summary_that_comes_late_has_everything_and_the_next_one_a_new_number() {
         let (mut gate, start) = (Gate::new(seconds(30), 1), start());

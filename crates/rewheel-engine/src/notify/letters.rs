@@ -1,4 +1,4 @@
-//! The loop that tells of dead letters, until everybody who wants to has heard.
+//! The loop that announces dead letters until every notifier has accepted them.
 
 use super::desk::{Desk, Outcome};
 use super::gate::Admission;
@@ -15,45 +15,45 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Letters that are on their way to somebody at the same time. Each takes some two hundred bytes here;
-/// a store reads this many and a batch more at most.
+/// Maximum number of dead letters on their way at the same time. Each takes about two hundred bytes here; a store reads at most
+/// this many plus a batch.
 const PENDING_MAX: usize = 10_000;
 
-/// How long a notifier is left alone with a letter that it did not take.
+/// Delay before a notifier gets a dead letter again that it did not accept.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// How much longer than a window others wait before they tell what died elsewhere: time enough for
-/// whoever let it die to try several times.
+/// How much longer than a window other engines wait before they announce a job that died elsewhere: enough for the first engine
+/// to try several times.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A job in one of its deaths.
+/// One death of a job.
 pub(crate) type LetterId = (JobId, Version);
 
-/// A letter that not everybody has.
+/// A dead letter that some notifiers have not accepted yet.
 struct Pending {
-    /// Without what it died of: the store has that.
+    /// Without the failure, which is in the store.
     letter: DeadLetter,
     missing: Vec<Missing>,
 }
 
-/// A notifier that does not have it.
+/// A notifier that has not accepted it.
 struct Missing {
     channel: usize,
     why: Why,
 }
 
-/// Why not.
+/// The reason.
 #[derive(Clone, Copy)]
 enum Why {
-    /// It is in its queue.
+    /// It is in the queue of the notifier.
     Queued,
     /// It is part of a summary that was not sent yet.
     Summed(u64),
-    /// It could not be sent: not again before this.
+    /// It could not be sent: not again before this time.
     Failed(Moment),
 }
 
-/// What decides whose turn it is.
+/// The data that decides which engine announces a dead letter.
 struct Fleet {
     now: Timestamp,
     living: Vec<HolderId>,
@@ -92,7 +92,7 @@ impl Letters {
                 biased;
                 () = stop.cancelled() => {}
                 Some(outcome) = self.told.recv() => self.note(&outcome),
-                // A read is as long as what is pending: the more that is, the rarer it is read.
+                // The cost of a read grows with the number of pending letters: the more there are, the less often it reads.
                 () = self.desk.letters.notified() => {
                     let soonest = now.plus(Duration::from_millis(self.pending.len() as u64 / 10));
                     next = next.min(soonest.max(clock.now()));
@@ -102,7 +102,7 @@ impl Letters {
         }
     }
 
-    /// How long until the next look where nobody asks for one.
+    /// Returns how long until the next read without a wake-up.
     fn rest(&self) -> Duration {
         let usual = self.shared.settings.housekeeping;
         if self.pending.len() > Limits::BATCH_MAX { usual.max(PATIENCE) } else { usual }
@@ -121,7 +121,7 @@ impl Letters {
         }
     }
 
-    /// Reads what nobody was told of, and tells what is for this holder to tell.
+    /// Reads dead letters that are not announced, and announces those that are this engine's turn.
     async fn look(&mut self) -> Result<(), StoreError> {
         let (mut fleet, mut skipped, mut limit_before) = (None, 0, 0);
         loop {
@@ -129,7 +129,7 @@ impl Letters {
                 self.give_up_on_failed();
                 self.announce().await?;
             }
-            // Those that are known come first: to see others, more must be read.
+            // Known letters come first: to see others, more must be read.
             let limit = (self.pending.len() + skipped).min(PENDING_MAX) + Limits::BATCH_MAX;
             if self.pending.len() >= PENDING_MAX || limit <= limit_before {
                 return Ok(());
@@ -145,13 +145,13 @@ impl Letters {
             if is_all {
                 return Ok(());
             }
-            // What was told at once makes room for others within the same number.
+            // Letters that were announced at once free capacity for others within the same limit.
             limit_before = if taken > 0 { 0 } else { limit };
         }
     }
 
-    /// Offers letters to whoever wants them. Returns how many were new; those that are for others to
-    /// tell are counted as skipped.
+    /// Offers letters to the notifiers that want them. Returns the number of new ones; letters that other engines announce count
+    /// as skipped.
     async fn offer(
         &mut self,
         letters: Vec<DeadLetter>,
@@ -185,7 +185,7 @@ impl Letters {
         if fleet.is_none() {
             let store = &self.shared.store;
             let holders = store.holders().await?;
-            // Workers send no notices: none of them has a turn.
+            // Workers send no notices, so they have no turn.
             let sends = |holder: &&Holder| holder.died.is_none() && holder.role == Role::Engine;
             let living = holders.iter().filter(sends).map(|holder| holder.id).collect();
             *fleet = Some(Fleet { now: store.now().await?, living });
@@ -225,8 +225,7 @@ impl Letters {
         }
     }
 
-    /// Says what a letter is about. Its job is asked for only where somebody must know or will
-    /// read it: ten thousand of them are summed up without.
+    /// Builds the notice of a letter. Reads its job only if a notifier needs it: ten thousand letters are summed up without.
     async fn notice(&self, letter: &DeadLetter) -> Notice {
         let now = self.shared.clock.now();
         let asks = |channel: &Arc<super::channel::Channel>| {
@@ -269,7 +268,7 @@ impl Letters {
         }
     }
 
-    /// Notes in the store what everybody has.
+    /// Marks letters as announced in the store that all notifiers have accepted.
     async fn announce(&mut self) -> Result<(), StoreError> {
         let is_done = |known: &&Pending| known.missing.is_empty();
         let done: Vec<DeadLetter> =
@@ -285,19 +284,18 @@ impl Letters {
         Ok(())
     }
 
-    /// Forgets letters that waited for another try, and are no longer there: somebody put them back
-    /// to work, or told of them.
+    /// Removes letters that waited for a retry and are no longer in the store: they were redriven, or announced by another
+    /// engine.
     fn forget_others(&mut self, there: &[DeadLetter], ours: &BTreeSet<JobId>) {
         let letters: BTreeSet<LetterId> =
             there.iter().map(|letter| (letter.job, letter.version)).collect();
         self.pending.retain(|id, known| known.is_on_the_way() || letters.contains(id));
         let jobs: BTreeSet<JobId> = there.iter().map(|letter| letter.job).collect();
-        // Only what was ours before the read: what died since is not among what was read.
+        // Only jobs that were ours before the read: jobs that died since are not in the result.
         self.desk.ours().retain(|job| jobs.contains(job) || !ours.contains(job));
     }
 
-    /// Lets go of letters that somebody refuses to take, where there are so many that nobody would
-    /// hear of any other.
+    /// Drops letters that a notifier refuses, if there are so many that other letters would be blocked.
     fn give_up_on_failed(&mut self) {
         let mut count = 0;
         for known in self.pending.values_mut() {

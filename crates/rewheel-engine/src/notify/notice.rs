@@ -1,17 +1,17 @@
-//! What people are told.
+//! The content of a notification.
 
 use super::event::{Event, Severity};
 use rewheel_core::{HolderId, JobId, KindName, Tenant, Timestamp, redact};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Enough of an error for a person to know which one it is; the rest is with the job.
+/// Enough of an error to recognize it; the job holds the rest.
 const ERROR_CHARS_MAX: usize = 4_000;
 
-/// One thing that somebody should know, with what is known about it.
+/// A notification with its data.
 ///
-/// Whoever makes one may put texts of others into it: secrets in them are taken out, and what is
-/// too long is cut, before a notifier sees it.
+/// It may contain text from outside: secrets are removed, and long texts are cut, before a notifier
+/// gets it.
 ///
 /// ```
 /// use rewheel_core::{KindName, Timestamp};
@@ -25,37 +25,36 @@ const ERROR_CHARS_MAX: usize = 4_000;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What it is about.
+    /// The event.
     pub event: Event,
-    /// How urgent it is.
+    /// The severity.
     pub severity: Severity,
-    /// When it happened: by the store's clock where the store said, else by this node's.
+    /// When it happened: by the store's clock if known, otherwise by this node's.
     pub at: Timestamp,
-    /// What happened, in a sentence.
+    /// What happened, as a sentence.
     pub text: String,
-    /// Who tells it.
+    /// The holder that sends it.
     pub holder: Option<HolderId>,
-    /// Of which kind.
+    /// The kind.
     pub kind: Option<KindName>,
-    /// On whose behalf.
+    /// The tenant.
     pub tenant: Option<Tenant>,
-    /// Which job, where it is about one.
+    /// The job, if it is about one.
     pub job: Option<JobId>,
-    /// How many attempts it had used up.
+    /// Number of used attempts.
     pub attempt: Option<u32>,
-    /// Why, in a word that programs understand.
+    /// The reason, as a word for programs.
     pub reason: Option<Cow<'static, str>>,
-    /// What finally went wrong: at most 4,000 characters, without secrets.
+    /// The last error: at most 4,000 characters, without secrets.
     pub error: Option<String>,
-    /// What else is known.
+    /// Other data.
     pub attributes: BTreeMap<Cow<'static, str>, String>,
-    /// For a summary: how many notices it stands for.
+    /// For a summary: the number of notices that it stands for.
     pub more: Option<u64>,
 }
 
 impl Notice {
-    /// Says that something happened, as urgent as its event usually is. What else is known is
-    /// written into the fields.
+    /// Creates a notice with the default severity of its event. Set further data in the fields.
     pub fn new(event: Event, at: Timestamp, text: impl Into<String>) -> Notice {
         Notice {
             event,
@@ -74,32 +73,32 @@ impl Notice {
         }
     }
 
-    /// Says that nobody claims a kind until a probe succeeds.
+    /// Creates a notice that a kind was parked.
     pub fn kind_parked(kind: &KindName, at: Timestamp, why: &str) -> Notice {
         let text = format!("kind {kind} is parked: {why}");
         Notice { kind: Some(kind.clone()), ..Notice::new(Event::KindParked, at, text) }
     }
 
-    /// Says that a kind is claimed again.
+    /// Creates a notice that a kind was unparked.
     pub fn kind_unparked(kind: &KindName, at: Timestamp, why: &str) -> Notice {
         let text = format!("kind {kind} is claimed again: {why}");
         Notice { kind: Some(kind.clone()), ..Notice::new(Event::KindUnparked, at, text) }
     }
 
-    /// Says nothing but that it arrived.
+    /// Creates a test notice.
     pub fn test(at: Timestamp) -> Notice {
         Notice::new(Event::Test, at, "test notification from Rewheel")
     }
 
-    /// Returns it with another fact.
+    /// Adds an attribute.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl ToString) -> Notice {
         self.attributes.insert(Cow::Borrowed(name), value.to_string());
         self
     }
 
-    /// Takes out what is secret, then what is too long: the other way around half a secret could
-    /// stay unrecognised.
+    /// Removes secrets first, then cuts long texts: in the other order a part of a secret could
+    /// stay unrecognized.
     pub(crate) fn made_fit(mut self) -> Notice {
         let fit = |text: &str| cut(redact(text));
         self.text = fit(&self.text);
@@ -141,7 +140,7 @@ mod tests {
         assert!(!format!("{notice:?}").contains("hunter2"), "{notice:?}");
     }
 
-    /// A secret that only the cut would have split is gone as a whole.
+    /// A secret at the position of the cut is removed completely.
     #[test]
     fn a_secret_across_the_cut_leaves_nothing() {
         let at = Timestamp::from_millis(0);

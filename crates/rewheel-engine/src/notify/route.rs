@@ -1,10 +1,10 @@
-//! Which notices somebody wants.
+//! Selects the notices that a notifier receives.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;
 use rewheel_core::{KindName, Tenant};
 
-/// What a notifier wants to hear. An empty list asks for nothing in particular.
+/// The notices that a notifier receives. An empty list matches everything.
 ///
 /// ```
 /// use rewheel_core::Timestamp;
@@ -17,18 +17,19 @@ use rewheel_core::{KindName, Tenant};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Route {
-    /// Of these events. One that names the reason of a dead letter takes those that died of it.
+    /// Notices of these events. The name of a dead letter's reason matches dead letters with that
+    /// reason.
     pub events: Vec<Event>,
-    /// Of these kinds; what is not about a kind is left out then.
+    /// Notices of these kinds; then notices without a kind do not match.
     pub kinds: Vec<KindName>,
-    /// On behalf of these; what is on nobody's behalf is left out then.
+    /// Notices of these tenants; then notices without a tenant do not match.
     pub tenants: Vec<Tenant>,
-    /// As urgent as this, or more.
+    /// Notices of at least this severity.
     pub severity: Severity,
 }
 
 impl Route {
-    /// Returns whether it wants this notice.
+    /// Returns whether it matches this notice.
     pub fn takes(&self, notice: &Notice) -> bool {
         let event = self.events.is_empty() || self.events.iter().any(|event| named(*event, notice));
         event
@@ -37,7 +38,7 @@ impl Route {
             && notice.severity >= self.severity
     }
 
-    /// Returns whether it must know why a job died.
+    /// Returns whether it depends on the reason of a dead letter.
     pub(super) fn asks_why(&self) -> bool {
         self.events.iter().any(|event| is_reason(*event))
     }
@@ -103,7 +104,7 @@ mod tests {
         check(&by_events(&[Event::Takeover]), &exhausted, false);
     }
 
-    /// A reason of something else is no dead letter's.
+    /// A reason of another event does not match.
     #[test]
     fn the_reason_of_an_event_is_not_an_event() {
         let at = Timestamp::from_millis(0);

@@ -1,9 +1,9 @@
-//! How much a notifier is told, how long it may take.
+//! Settings of notifiers: rate limits and timeouts.
 
 use crate::settings::SettingError;
 use std::time::Duration;
 
-/// Notices that could wait for one notifier: each is a few kilobytes.
+/// Maximum queue length of one notifier: each notice takes a few kilobytes.
 const QUEUE_MAX: usize = 100_000;
 
 /// The settings of all notifiers of an engine.
@@ -16,14 +16,14 @@ const QUEUE_MAX: usize = 100_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// Within this time a notifier is told no more than `window_max`; a summary of the rest
-    /// follows at its end.
+    /// Within this time a notifier gets at most `window_max` notices; a summary of the rest follows
+    /// at its end.
     pub window: Duration,
-    /// How much a notifier is told within a window.
+    /// Maximum number of notices per window.
     pub window_max: u32,
-    /// How many notices wait for one notifier. What has no room is summed up.
+    /// Maximum number of notices that wait for one notifier. The rest is summed up.
     pub queue_max: usize,
-    /// How long one attempt to tell somebody may take.
+    /// Timeout of one delivery attempt.
     pub timeout: Duration,
 }
 
@@ -39,10 +39,10 @@ impl Default for NotifySettings {
 }
 
 impl NotifySettings {
-    /// Says what makes no sense, with the name of the setting.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first setting that cannot work.
+    /// Fails with the first invalid setting.
     pub fn check(&self) -> Result<(), SettingError> {
         let wrong = |name, why: &'static str| Err(SettingError { name, why: why.into() });
         if self.window < Duration::from_secs(1) {

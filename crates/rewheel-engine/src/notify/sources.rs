@@ -1,4 +1,4 @@
-//! What the engine's loops have to say, in words.
+//! Builds the notices of the engine's loops.
 
 use super::event::{Event, Severity};
 use super::notice::Notice;
@@ -9,7 +9,7 @@ use rewheel_core::{Cause, Failure, HolderId, Job, JobEvent, JobId, KindName, Sta
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// Says that a job is dead, and why.
+/// Builds the notice of a dead letter, with the reason.
 pub(super) fn dead_letter(
     letter: &DeadLetter,
     job: Option<&Job>,
@@ -47,7 +47,7 @@ pub(super) fn dead_letter(
     }
 }
 
-/// Why a job is dead.
+/// Why a job became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Exhausted,
@@ -57,13 +57,14 @@ enum Why {
 }
 
 impl Why {
-    /// Reads it from what is stored: whoever tells of a death need not have been there.
+    /// Derives the reason from stored data: the announcing engine need not be the one where the job
+    /// died.
     fn of(failure: Option<&Failure>, attempts: u32, attempts_max: Option<u32>) -> Why {
         let category = failure.map(Failure::category);
         match (category, failure.and_then(Failure::code)) {
             (Some(Category::Deadline), _) => Why::Deadline,
             (Some(Category::Panic), Some("takeovers")) => Why::Takeovers,
-            // Refused for now, again and again.
+            // Refused temporarily, several times.
             (Some(Category::Rejected), Some("409"))
                 if attempts_max.is_some_and(|most| attempts >= most) =>
             {
@@ -97,7 +98,7 @@ impl Why {
 }
 
 impl Shared {
-    /// Tells what the store did to jobs: takeovers, and deaths.
+    /// Notifies of changes that the store made to jobs: takeovers and dead letters.
     pub(crate) fn notify_of(&self, events: &[JobEvent]) {
         if self.reports.desk.is_none() {
             return;
@@ -109,7 +110,7 @@ impl Shared {
         self.note_dead(dead.map(|event| event.job));
     }
 
-    /// Tells that this holder's lease is in danger, or lost.
+    /// Notifies that this holder's lease is at risk, or lost.
     pub(crate) fn notify_lease(
         &self,
         severity: Severity,
@@ -125,7 +126,7 @@ impl Shared {
         });
     }
 
-    /// Tells that what became of attempts cannot be stored.
+    /// Notifies that results of attempts cannot be stored.
     pub(crate) fn notify_persist(&self, job: Option<JobId>, results: usize, error: &dyn Display) {
         self.notify(|| {
             let text = format!("the store rejected results of attempts: {results}");
@@ -137,7 +138,7 @@ impl Shared {
         });
     }
 
-    /// Tells that a part of the engine does not work.
+    /// Notifies that a part of the engine does not work.
     pub(crate) fn notify_error(&self, reason: &'static str, text: &str, error: &dyn Display) {
         self.notify(|| Notice {
             reason: Some(reason.into()),
@@ -147,8 +148,8 @@ impl Shared {
     }
 }
 
-/// One notice for each dead holder and kind: a node takes ten thousand jobs with it, and one person
-/// looks at it.
+/// One notice for each dead holder and kind: a node may have had ten thousand jobs, but it is one
+/// incident.
 fn takeovers(events: &[JobEvent]) -> Vec<Notice> {
     let mut groups: BTreeMap<(Option<HolderId>, &KindName), (u64, JobId, Timestamp)> =
         BTreeMap::new();

@@ -1,16 +1,16 @@
-//! Decides which of several holders tells of a dead letter.
+//! Decides which holder announces a dead letter.
 
 use rewheel_core::{HolderId, JobId};
 use std::time::Duration;
 
-/// Who has waited for so many others tells it, whoever else is there.
+/// Maximum rank: after this many waits an engine announces in any case.
 const RANK_MAX: u32 = 9;
 
-/// Returns whether it is for `me` to tell of a job that died so long ago elsewhere.
+/// Returns whether `me` announces a job that died elsewhere this long ago.
 ///
-/// Whoever let it die tells it at once; the others only if that one does not, each after another
-/// one's patience, in an order that is different for each job. So a fleet tells a dead letter
-/// once, as long as somebody does it in time.
+/// The engine where the job died announces it at once. The others do so only if it does not, each
+/// one wait later than the previous one, in an order that differs for each job. So a fleet
+/// announces a dead letter once, as long as one engine does it in time.
 pub(super) fn is_turn(
     job: JobId,
     me: HolderId,

@@ -1,28 +1,28 @@
-//! Judges whether the jobs of a canary's step do well.
+//! Judges whether the jobs of a canary step succeed.
 
 use rewheel_core::{Failure, Job, State};
 
-/// So many of a step's jobs may fail an attempt without speaking against all: below a tenth.
+/// Less than one in this many jobs of a step may have a failed attempt.
 const FAILING_PART: usize = 10;
 
-/// What a step's jobs say.
+/// The result of a step's jobs so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// Every one ended well.
+    /// All jobs ended well.
     Well,
     /// Some are not done yet.
     AtWork(usize),
     /// Too many failed again.
     Failing {
-        /// How many.
+        /// Number of failed jobs.
         failed: usize,
-        /// One of them.
+        /// The failure of one of them.
         example: String,
     },
 }
 
-/// Judges the jobs of a step, as they are now; `None` is one that ended and was not kept. One that is dead again speaks for
-/// itself; attempts that failed and will be repeated speak when they are a tenth.
+/// Judges the current jobs of a step; `None` is a job that ended and was not kept. A job that is dead again counts at once;
+/// failed attempts that will be retried count when they are a tenth.
 pub(super) fn judge(jobs: &[Option<Job>]) -> Health {
     let (mut failed, mut died, mut at_work, mut example) = (0_usize, false, 0, None);
     for job in jobs.iter().flatten() {
@@ -59,7 +59,7 @@ mod tests {
         Timestamp, Version,
     };
 
-    /// A job that was redriven after three attempts, and made so many since.
+    /// A job that was redriven after three attempts, and made this many since.
     fn job(state: State, attempts: u32) -> Option<Job> {
         let now = Timestamp::from_millis(0);
         let kind = KindName::parse("charge").unwrap();
@@ -110,7 +110,7 @@ mod tests {
     fn jobs_that_ended_well_are_well() {
         check(&[(5, job(State::Succeeded, 1)), (2, None)], Health::Well);
         check(&[(1, job(State::Succeeded, 4))], Health::Well);
-        // A person took it away: that says nothing.
+        // An operator cancelled it: that says nothing about the failure.
         check(&[(1, job(State::Cancelled, 0))], Health::Well);
     }
 

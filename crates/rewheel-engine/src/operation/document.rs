@@ -1,4 +1,4 @@
-//! An operation as the payload of its job: the order, how far it is.
+//! A bulk operation as the payload of its job: the order and its progress.
 
 use super::{Bulk, BulkVerb, Operation, OperationState, Selection};
 use crate::rate::Rate;
@@ -26,19 +26,19 @@ pub(super) struct Document {
     pub(super) failed: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) refused: BTreeMap<String, u64>,
-    /// Jobs that are about to be changed: written first, so that nobody counts them twice.
+    /// Jobs that are about to be changed: written first, so that they are not counted twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) pending: Vec<Subject>,
-    /// Where to read on.
+    /// Where to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
-    /// Whether there is nothing more to read.
+    /// Whether everything was read.
     #[serde(default)]
     pub(super) is_read: bool,
-    /// Which step of the canary it is at, from 0.
+    /// The current canary step, from 0.
     #[serde(default)]
     pub(super) step: usize,
-    /// Jobs that this step has redriven, and is waiting for.
+    /// Jobs that this step has redriven, and waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) watched: Vec<String>,
     /// Since when it waits for them.
@@ -107,7 +107,7 @@ impl Document {
         self.verb.parse().unwrap_or(BulkVerb::Resume)
     }
 
-    /// Who the audit log names: whoever ordered it, and by which operation.
+    /// Returns the actor for the audit log: the author of the order, and the operation.
     pub(super) fn actor(&self, id: JobId) -> Actor {
         Actor::new(&format!("{} by operation {id}", self.by))
     }
@@ -116,7 +116,7 @@ impl Document {
         self.cursor.as_ref()?.parse().ok()
     }
 
-    /// Notes which jobs come next, and where to read on behind them.
+    /// Records the next jobs, and where to continue reading after them.
     pub(super) fn intend(&mut self, jobs: &[Job], next: Option<Cursor>) {
         let subject = |job: &Job| Subject {
             id: job.id.to_string(),
@@ -128,8 +128,8 @@ impl Document {
         self.is_read = next.is_none();
     }
 
-    /// What is to be done to the jobs that come next, as they were read: a late repetition must not redrive a job that has died again
-    /// since, nor cancel a dead letter that was read when it lived.
+    /// Returns the changes of the next jobs, conditional on the read version: a late repetition must not redrive a job that has
+    /// died again since, nor cancel a dead letter that was live when it was read.
     pub(super) fn changes(&self) -> Vec<Change> {
         let verb = self.verb();
         let deadline = self.deadline.map(|deadline| match deadline {
@@ -143,7 +143,7 @@ impl Document {
         self.pending.iter().filter_map(change).collect()
     }
 
-    /// What became of the jobs that came next, as far as they were changed.
+    /// Returns the changed jobs with their new states.
     pub(super) fn told(&self, answers: &[Changed]) -> Vec<(JobId, KindName, State)> {
         let told = |(subject, answer): (&Subject, &Changed)| match answer {
             Changed::Applied { state, .. } => {
@@ -161,7 +161,7 @@ impl Document {
         self.pending.iter().zip(answers).filter_map(told).collect()
     }
 
-    /// How many jobs the current step of the canary has; `None` once all of them went well.
+    /// Returns the number of jobs of the current canary step; `None` once all steps succeeded.
     pub(super) fn step_size(&self) -> Option<usize> {
         self.canary.get(self.step).map(|size| *size as usize)
     }

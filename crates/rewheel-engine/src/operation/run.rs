@@ -1,4 +1,4 @@
-//! Carries an order out, a batch at a time, from wherever an earlier attempt left it.
+//! Runs a bulk operation in batches, and resumes where an earlier attempt stopped.
 
 use super::BulkVerb;
 use super::canary::{self, Health};
@@ -13,21 +13,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs that are changed in one go: a transaction that is long enough to be worth it, and short enough to stop others for
-/// milliseconds only.
+/// Jobs per change: a transaction that is large enough to be efficient, and short enough to block others only for milliseconds.
 const BATCH_MAX: usize = 500;
 
-/// Batches of one attempt. Then another job gets the place.
+/// Batches of one attempt. Then another job gets the slot.
 const STEPS_MAX: usize = 20;
 
-/// How often to try a job that others change at the same time.
+/// How often to retry a job that others change at the same time.
 const FOLLOW_MAX: usize = 3;
 
-/// How soon, and how rarely, to look whether the jobs of a canary have ended.
+/// Shortest and longest interval for checking the jobs of a canary.
 const LOOK_MIN: Duration = Duration::from_millis(100);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// Runs operations.
+/// Runs bulk operations.
 #[derive(Clone)]
 pub(crate) struct Operator {
     store: Arc<dyn Store>,
@@ -37,13 +36,13 @@ pub(crate) struct Operator {
 
 /// What follows a step.
 enum Next {
-    /// The next one, once this is durable.
+    /// The next step, once this one is durable.
     Step,
-    /// The next one, after a while.
+    /// The next step, after a delay.
     Wait(Duration),
     /// Nothing: it is done.
     Done,
-    /// Nothing: it must not go on.
+    /// Nothing: it must not continue, for this reason.
     Stop(String),
 }
 
@@ -61,10 +60,10 @@ impl Operator {
                 &format!("not a valid operation: {why}"),
             ))
         })?;
-        // What was begun and not noted as done may be done already.
+        // Changes that were started but not recorded as done may have been made already.
         let mut is_again = !order.pending.is_empty();
         for step in 0.. {
-            // Never between noting which jobs come next and changing them: the next attempt would not know whether that was done.
+            // Never between recording the next jobs and changing them: the next attempt would not know whether that was done.
             let may_rest = order.pending.is_empty();
             if may_rest && (step >= STEPS_MAX || context.cancel().is_cancelled()) {
                 break;
@@ -108,14 +107,14 @@ impl Operator {
         let rated = order.rate.map_or(BATCH_MAX, |rate| rate.within(second, 1));
         let limit = BATCH_MAX.min(rated).min(left.unwrap_or(BATCH_MAX));
         let mut batch = order.filter.batch(&*self.store, order.cursor(), limit).await?;
-        // Who died after the order was given is not meant by it.
+        // Jobs that died after the order was given are not included.
         let began = Timestamp::from_millis(order.began_ms);
         batch.jobs.retain(|job| job.status.finished().is_none_or(|ended| ended <= began));
         order.intend(&batch.jobs, batch.next);
         Ok(Next::Step)
     }
 
-    /// Changes the jobs that were noted.
+    /// Changes the recorded jobs.
     async fn change(
         &self,
         id: JobId,
@@ -154,8 +153,8 @@ impl Operator {
         })
     }
 
-    /// Changes jobs that were not as they were read, provided that they are still meant: who cancels all that wait means one that began
-    /// to run, and not one that died.
+    /// Changes jobs that were modified since they were read, if they are still selected: an order to cancel all waiting jobs
+    /// includes a job that started to run, but not one that died.
     async fn follow(
         &self,
         id: JobId,
@@ -194,13 +193,13 @@ impl Operator {
         Ok(())
     }
 
-    /// Reads jobs as they are now: one call for all of them.
+    /// Reads the current jobs with one call.
     async fn find(&self, ids: Vec<JobId>) -> Result<HashMap<JobId, Job>, StoreError> {
         let jobs = self.store.find(&ids).await?;
         Ok(jobs.into_iter().map(|job| (job.id, job)).collect())
     }
 
-    /// Looks whether the jobs of the canary's step do well.
+    /// Checks whether the jobs of the canary step succeed.
     async fn watch(&self, order: &mut Document) -> Result<Next, StoreError> {
         let ids: Vec<JobId> = order.watched.iter().filter_map(|id| id.parse().ok()).collect();
         let mut found = self.find(ids.clone()).await?;
@@ -242,12 +241,12 @@ async fn save(context: &JobContext, order: &Document) -> Result<(), CheckpointEr
     context.checkpoint_raw(order.encode()).await
 }
 
-/// Whether an answer is what a change gets that is made for the second time.
+/// Returns whether a result is the one of a repeated change.
 fn may_be_done(answer: Changed) -> bool {
     matches!(answer, Changed::WrongState(_) | Changed::VersionChanged(_) | Changed::NotFound)
 }
 
-/// Why a job was not changed, in the words of the wire; `None` where it was.
+/// Returns why a job was not changed, as named in the API; `None` if it was changed.
 fn refusal(answer: Changed) -> Option<&'static str> {
     match answer {
         Changed::Applied { .. } | Changed::Wanted { .. } | Changed::Unchanged { .. } => None,

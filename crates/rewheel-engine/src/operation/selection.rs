@@ -1,40 +1,40 @@
-//! Chooses the jobs of an order.
+//! Selects the jobs of a bulk operation.
 
 use super::{BulkVerb, Preview};
 use rewheel_core::store::{Answer, Count, Cursor, Filter, PageRequest, Store};
 use rewheel_core::{Incident, Job, Key, KindName, Limits, State, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Rows that are counted: a person who waits for an answer should get one.
+/// Maximum number of rows to count, so that a waiting user gets a response.
 const COUNTED_MAX: usize = 1_000_000;
 
-/// Jobs that are looked at one by one to count those of an incident.
+/// Maximum number of jobs to check one by one when the jobs of an incident are counted.
 const LOOKED_AT_MAX: usize = 100_000;
 
-/// Jobs that a preview names.
+/// Number of jobs that a preview names.
 const SAMPLE_MAX: usize = 10;
 
-/// A text that may be part of an id says little if it is shorter than this: ids of many years begin alike, and their other digits
-/// are random. So many digits are those of about a minute.
+/// A shorter text hardly narrows ids: ids of many years have the same first digits, and their other digits are random. This many
+/// digits are those of about a minute.
 const ID_DIGITS_MIN: usize = 8;
 
 /// No job was submitted before this: the start of 2026.
 const FIRST_MS: i64 = 1_767_225_600_000;
 
-/// No job is meant to be due after this: 2100.
+/// No job is due after this: 2100.
 const LAST_MS: i64 = 4_102_444_800_000;
 
-/// Which jobs: all conditions must hold.
+/// Selects jobs; all conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Conditions", into = "Conditions")]
 pub struct Selection {
-    /// Those that this lets through.
+    /// Jobs that match this filter.
     pub filter: Filter,
-    /// Those of this incident, see [`Incident`].
+    /// Jobs of this incident, see [`Incident`].
     pub incident: Option<String>,
 }
 
-/// Whether a text that is searched for keeps jobs back: not one that nearly every id has.
+/// Returns whether a search text excludes some jobs; a text that nearly every id contains does not.
 fn tells_apart(text: &str) -> bool {
     let text = text.trim();
     let is_of_id = |c: char| c.is_ascii_hexdigit() || c == '-';
@@ -48,22 +48,22 @@ impl From<Filter> for Selection {
     }
 }
 
-/// Some jobs of a selection, and where to go on.
+/// Some jobs of a selection, and where to continue.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
-    /// Where the next one begins; `None` at the end.
+    /// Where the next batch begins; `None` at the end.
     pub(super) next: Option<Cursor>,
 }
 
 impl Selection {
-    /// Chooses the jobs of an incident.
+    /// Selects the jobs of an incident.
     pub fn of_incident(id: &str) -> Selection {
         Selection { incident: Some(id.to_owned()), ..Selection::default() }
     }
 
-    /// Returns whether a condition keeps some jobs back that the verb is for. Conditions that every job meets do not count:
-    /// all states of the verb, a text that every id has, times before the first job or after the last.
+    /// Returns whether a condition excludes jobs that the verb could change. Conditions that every job meets do not count: all
+    /// states of the verb, a text that every id contains, times before the first job or after the last.
     ///
     /// ```
     /// # use rewheel_core::store::Filter;
@@ -89,7 +89,7 @@ impl Selection {
             || [filter.due_before, filter.created_before].into_iter().flatten().any(is_early)
     }
 
-    /// Returns what it means for a verb: jobs in states that the verb is for, and none that come later.
+    /// Returns the selection for a verb: jobs in the states of the verb, and no jobs submitted later.
     pub(super) fn of(&self, verb: BulkVerb, now: Option<Timestamp>) -> Selection {
         let mut selection = self.clone();
         if selection.filter.states.is_empty() {
@@ -111,7 +111,7 @@ impl Selection {
     ) -> Answer<Batch> {
         let mut page = PageRequest { cursor, ..PageRequest::first(self.page_size(limit)) };
         if self.incident.is_some() {
-            // The store cannot tell the jobs of an incident apart: what it looks at for one page must be bounded here.
+            // The store cannot filter by incident, so the number of scanned rows per page must be limited here.
             page.scan_max = Limits::PAGE_MAX;
         }
         let page = store.list(&self.filter, &page).await?;
@@ -133,7 +133,7 @@ impl Selection {
 
     async fn count(&self, store: &dyn Store) -> Answer<Preview> {
         let all = store.count(&self.filter, COUNTED_MAX).await?;
-        // Operations are jobs, but not the subject of any.
+        // Operations are jobs, but are never selected.
         let kinds = vec![super::kind()];
         let operations = match self.filter.kinds.is_empty() {
             true => store.count(&Filter { kinds, ..self.filter.clone() }, COUNTED_MAX).await?,
@@ -148,7 +148,7 @@ impl Selection {
         Ok(Preview { count, sample: sample.jobs.iter().map(|job| job.id).collect() })
     }
 
-    /// Counts what the store cannot.
+    /// Counts jobs that the store cannot count.
     async fn look(&self, store: &dyn Store) -> Answer<Preview> {
         let (mut count, mut sample, mut cursor) = (0, Vec::new(), None);
         for _ in 0..LOOKED_AT_MAX / Limits::PAGE_MAX {
@@ -169,13 +169,13 @@ impl Selection {
             && self.incident.as_ref().is_none_or(|id| Incident::of(job).as_ref() == Some(id))
     }
 
-    /// Where most jobs may not belong to the incident, more are read at once.
+    /// If most jobs may not belong to the incident, more are read at once.
     fn page_size(&self, limit: usize) -> usize {
         if self.incident.is_some() { Limits::PAGE_MAX } else { limit.clamp(1, Limits::PAGE_MAX) }
     }
 }
 
-/// A selection as it is written into the payload of an operation.
+/// A selection as written into the payload of an operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Conditions {

@@ -1,8 +1,7 @@
-//! Leaves one target of many alone while it is down.
+//! Circuit breakers for single targets of a kind.
 //!
-//! A kind whose jobs go to different hosts is not parked because one of them is down. Each host has a
-//! breaker of its own, in each holder: what it refuses is put back for as long as it is open, uses up
-//! no attempt, and says why.
+//! A kind whose jobs go to different hosts is not parked because one of them is down. Each host has its own breaker in each
+//! holder: a refused job is put back for as long as the breaker is open, without using an attempt, and with the reason.
 
 use super::speaks;
 use crate::admission;
@@ -11,7 +10,7 @@ use rewheel::{Category, Clock, KeyedCircuitBreaker, OwnedPermit, Random};
 use rewheel_core::{Failure, Job, KindName, Report};
 use std::time::Duration;
 
-/// Targets of one kind that are remembered: those that work are forgotten first.
+/// Maximum number of targets of one kind to keep: targets that work are removed first.
 const TARGETS_MAX: usize = 10_000;
 
 /// The breakers of a kind's targets.
@@ -40,7 +39,7 @@ impl Targets {
         Targets { breakers, open_for: settings.open_for, random: random.clone() }
     }
 
-    /// Begins to call the first that is not left alone, or says how long to leave all of them alone.
+    /// Begins to call the first target whose breaker is closed, or returns how long all of them stay closed to calls.
     pub(crate) fn begin(&self, targets: &[String]) -> Result<Target, Duration> {
         let mut shortest = Duration::MAX;
         for (place, target) in targets.iter().enumerate() {
@@ -52,10 +51,10 @@ impl Targets {
         Err(shortest)
     }
 
-    /// Begins to call a target, or says how long to leave it alone.
+    /// Begins to call a target, or returns how long it stays closed to calls.
     fn begin_one(&self, target: &str) -> Result<OwnedPermit, Duration> {
         self.breakers.get(target).acquire_owned().map_err(|refused| {
-            // Those that wait come back one by one: the first finds out for the others.
+            // Waiting jobs come back one by one: the first one tests the target for the others.
             let spread = u64::try_from(self.open_for.as_millis()).unwrap_or(u64::MAX).max(1);
             let later = Duration::from_millis(self.random.next() % spread);
             refused.retry_in.unwrap_or_default() + later
@@ -64,12 +63,12 @@ impl Targets {
 }
 
 impl Target {
-    /// Which of those that may be called it is.
+    /// Returns the index of the target in the list.
     pub(crate) fn place(&self) -> usize {
         self.place
     }
 
-    /// Takes note of what the attempt says about its target.
+    /// Records what the attempt says about its target.
     pub(crate) fn note(self, report: &Report) {
         match speaks(report) {
             Some(Ok(())) => self.permit.success(),
@@ -79,9 +78,9 @@ impl Target {
     }
 }
 
-/// What is kept of an attempt that was not made. Said once: a target that is down for days must not fill the job's history.
+/// Returns the record of an attempt that was not made. Only once: a target that is down for days must not fill the job's history.
 pub(crate) fn left_alone(job: &Job, targets: &[String]) -> Option<Failure> {
-    // Sorted, since their order differs from attempt to attempt.
+    // Sorted, since their order differs between attempts.
     let mut names: Vec<&str> = targets.iter().map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();

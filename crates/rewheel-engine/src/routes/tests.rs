@@ -1,4 +1,4 @@
-//! Rules as people write them, in good form or bad.
+//! Tests of valid and invalid failure rules.
 
 use crate::settings::KindSettings;
 use rewheel::{Category, StatusSet, minutes, seconds};

@@ -1,24 +1,24 @@
-//! Watches whether the store's clock jumps ahead.
+//! Detects forward jumps of the store's clock.
 
 use rewheel::Moment;
 use rewheel_core::Timestamp;
 use rewheel_core::store::Watched;
 use std::time::Duration;
 
-/// How much further than this process's own clock the store's may go between two readings. A clock that is adjusted little by little
-/// stays below it.
+/// How much further than this process's own clock the store's clock may move between two readings. A clock that is adjusted
+/// gradually stays below it.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// The store's clock beside this process's own.
+/// Compares the store's clock with this process's own.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
     /// Since when the clock has not jumped ahead.
     since: Option<Moment>,
-    /// When it was last asked for, and what it said.
+    /// When it was last read, and its value.
     last: Option<(Moment, Timestamp)>,
 }
 
-/// A reading of the store's clock, which happened some time between the question and the answer.
+/// A reading of the store's clock, taken between request and response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) asked: Moment,
@@ -27,8 +27,8 @@ pub(super) struct Reading {
 }
 
 impl ClockWatch {
-    /// Compares a reading with the one before it. A clock that goes back, or stops, starts nothing anew: more time has passed than it
-    /// says.
+    /// Compares a reading with the previous one. A clock that goes back, or stops, does not restart the watch: more time has
+    /// passed than it shows.
     pub(super) fn read(&mut self, reading: Reading) -> Watched {
         let Reading { asked, answered, says } = reading;
         if let Some((before, said)) = self.last {
@@ -44,7 +44,7 @@ impl ClockWatch {
         }
         self.last = Some((asked, says));
         let since = *self.since.get_or_insert(answered);
-        // From the answer to the question: no more than what surely passed between the readings.
+        // From response to request: at most the time that certainly passed between the readings.
         Watched { until: says, since: asked.since(since) }
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     use rewheel_core::Timestamp;
     use std::time::Duration;
 
-    /// A store whose clock is so far ahead after so much time.
+    /// A store whose clock is this far ahead after this much time.
     struct Store {
         clock: ManualClock,
         watch: ClockWatch,
@@ -90,7 +90,7 @@ mod tests {
         let mut store = Store::new();
         store.after(seconds(1), 1);
         assert_eq!(store.after(seconds(10), 10), seconds(10));
-        // A second more is what a slow answer or an adjustment may make.
+        // A slow response or an adjustment may add one second.
         assert_eq!(store.after(seconds(10), 11), seconds(20));
     }
 
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(store.after(seconds(10), 10), seconds(120));
     }
 
-    /// A slow answer is not a jump, whichever of two readings was the slow one.
+    /// A slow response is not a jump, whichever of two readings was slow.
     #[test]
     fn an_answer_that_takes_long_is_not_a_jump() {
         let (clock, mut watch) = (ManualClock::new(), ClockWatch::default());

@@ -1,4 +1,4 @@
-//! Finds the slot of a timer.
+//! Finds the wheel slot of a timer.
 
 use super::Tick;
 
@@ -8,8 +8,7 @@ const LEVELS: usize = 8;
 /// One for each value of a byte.
 const SLOTS: usize = 256;
 
-/// Where timers wait that agree with the wheel in all bytes above the level's, and with each other
-/// in that byte.
+/// The slot of timers that agree with the wheel in all bytes above the level's, and with each other in that byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     level: u8,
@@ -17,19 +16,18 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// How many there are, of all levels.
+    /// Number of slots of all levels.
     pub(super) const COUNT: usize = LEVELS * SLOTS;
 
-    /// Returns where a timer waits, given the time of the wheel, which is not later.
+    /// Returns the slot of a timer, given the time of the wheel, which is not later.
     ///
-    /// That depends on the first byte in which the two differ. Therefore nothing needs to be stored
-    /// to find a timer again: while the wheel turns, the byte stays the first to differ until the
-    /// wheel comes to the slot.
+    /// It depends on the first byte in which the two differ. So nothing needs to be stored to find a timer again: while the wheel
+    /// turns, this byte stays the first to differ until the wheel reaches the slot.
     #[inline]
     pub(super) fn of(at: Tick, now: Tick) -> Slot {
         debug_assert!(now <= at, "a timer in the past has no slot: now={now:?} at={at:?}");
         let (at, now) = (at.as_millis(), now.as_millis());
-        // The lowest bit changes nothing but the level of zero, which would have none.
+        // The lowest bit changes only the level of zero, which would have none.
         let level = ((at ^ now) | 1).ilog2() / u8::BITS;
         Slot { level: level as u8, byte: (at >> (level * u8::BITS)) as u8 }
     }
@@ -40,7 +38,7 @@ impl Slot {
         usize::from(self.level) * SLOTS + usize::from(self.byte)
     }
 
-    /// Returns when the wheel comes to the slot.
+    /// Returns when the wheel reaches the slot.
     #[inline]
     pub(super) fn start(self, now: Tick) -> Tick {
         let shift = u32::from(self.level) * u8::BITS;
@@ -48,17 +46,17 @@ impl Slot {
         Tick::from_millis(above | u64::from(self.byte) << shift)
     }
 
-    /// Returns whether all that waits here has the same tick.
+    /// Returns whether all timers of the slot have the same tick.
     #[inline]
     pub(super) fn is_one_tick(self) -> bool {
         self.level == 0
     }
 }
 
-/// Says with a bit for each slot whether anything waits there.
+/// One bit for each slot that contains timers.
 #[derive(Debug)]
 pub(super) struct Occupied {
-    /// A bit for each level in which anything waits.
+    /// One bit for each level that contains timers.
     levels: u8,
     slots: [[u64; SLOTS / 64]; LEVELS],
 }
@@ -79,10 +77,10 @@ impl Occupied {
         }
     }
 
-    /// Returns where the next timers wait.
+    /// Returns the slot of the next timers.
     ///
-    /// Whatever waits at a level is in the future, in the same slot of the level above as the wheel.
-    /// Hence lower levels are earlier, and within a level lower bytes are: nothing wraps around.
+    /// All timers of a level are in the future, in the same slot of the level above as the wheel. So lower levels are earlier,
+    /// and within a level lower bytes are: nothing wraps around.
     #[inline]
     pub(super) fn first(&self) -> Option<Slot> {
         if self.levels == 0 {

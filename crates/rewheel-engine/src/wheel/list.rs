@@ -1,18 +1,18 @@
-//! Lists the timers of each slot, many to a cache line.
+//! Lists of the timers in each slot, packed for the cache.
 
 use super::level::{Occupied, Slot};
 
-/// Four cache lines. A processor works ahead on the next timers while it waits for the memory of
-/// this one, until it mistakes the way; where chunks end, it does. So that should be rare.
+/// Four cache lines. A processor prefetches the next timers while it waits for the memory of this one, until a branch
+/// misprediction; that happens where chunks end, so it should be rare.
 const CHUNK_LEN: u32 = 64;
 
-/// Where in a list a timer is: the chunk, then in the lowest bits the position.
+/// The position of a timer in a list: the chunk, then in the lowest bits the position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(pub(super) u32);
 
 impl Place {
-    /// The last place of an empty list. As in a full chunk, there is no place behind it, so that one
-    /// comparison tells when a list needs a chunk.
+    /// The last position of an empty list. As in a full chunk, there is no position after it, so that one comparison shows when a
+    /// list needs a chunk.
     const NONE: Place = Place(u32::MAX);
 
     #[inline]
@@ -26,32 +26,32 @@ impl Place {
     }
 }
 
-/// Indexes of timers. The places behind the last one of a list hold anything.
+/// Indexes of timers. Positions after the last one of a list contain arbitrary values.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Chunk([u32; CHUNK_LEN as usize]);
 
 /// The lists of all slots.
 ///
-/// They are in no order, so that what leaves a list is replaced by its last timer. Hence all chunks
-/// of a list are full but the first, and a place in it is all that a slot needs to know.
+/// They are unordered: a removed timer is replaced by the last one of its list. So all chunks of a list except the first are
+/// full, and a slot needs only the position of its last timer.
 #[derive(Debug)]
 pub(super) struct Lists {
     occupied: Occupied,
-    /// Of each slot, the place of the last timer.
+    /// For each slot, the position of the last timer.
     last: Box<[Place; Slot::COUNT]>,
     chunks: Vec<Chunk>,
-    /// Of each chunk, the number of the one behind it in its list, or among the vacant ones.
+    /// For each chunk, the number of the next one in its list, or in the list of free chunks.
     next: Vec<u32>,
-    /// The first vacant chunk.
+    /// The first free chunk.
     vacant: u32,
 }
 
-/// No chunk has this number.
+/// A number that no chunk has.
 const NO_CHUNK: u32 = Place::NONE.0 / CHUNK_LEN;
 
 impl Lists {
-    /// Makes room for so many timers, however they are distributed.
+    /// Allocates memory for this many timers, in any distribution.
     pub(super) fn new(timers_max: u32) -> Lists {
         let timers_max = timers_max as usize;
         let chunks_max = timers_max / CHUNK_LEN as usize + timers_max.min(Slot::COUNT);
@@ -64,7 +64,7 @@ impl Lists {
         }
     }
 
-    /// Returns where the next timers wait.
+    /// Returns the slot of the next timers.
     #[inline]
     pub(super) fn first_occupied(&self) -> Option<Slot> {
         self.occupied.first()
@@ -83,7 +83,7 @@ impl Lists {
         place
     }
 
-    /// Takes any timer from a list.
+    /// Removes any timer from a list.
     #[inline]
     pub(super) fn pop(&mut self, slot: Slot) -> Option<u32> {
         let last = self.last[slot.number()];
@@ -94,7 +94,7 @@ impl Lists {
         Some(*self.at(last))
     }
 
-    /// Takes a timer from the list that it is in. Returns the timer that has its place now.
+    /// Removes a timer from its list. Returns the timer that has its position now.
     #[inline]
     pub(super) fn remove(&mut self, slot: Slot, place: Place) -> Option<u32> {
         let last = self.last[slot.number()];
@@ -107,7 +107,7 @@ impl Lists {
         Some(index)
     }
 
-    /// Calls `each` with the timers of a slot, which is empty then; they may be put into others.
+    /// Calls `each` with the timers of a slot, which is empty then; they may be added to others.
     pub(super) fn drain(&mut self, slot: Slot, mut each: impl FnMut(&mut Lists, u32)) {
         let mut last = std::mem::replace(&mut self.last[slot.number()], Place::NONE);
         self.occupied.remove(slot);
@@ -121,7 +121,7 @@ impl Lists {
         }
     }
 
-    /// Returns for how many chunks there is memory, then for how many links.
+    /// Returns the capacity in chunks, then in links.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> [usize; 2] {
         [self.chunks.capacity(), self.next.capacity()]
@@ -142,7 +142,7 @@ impl Lists {
         }
     }
 
-    /// Puts a chunk with one timer in front of a list.
+    /// Adds a chunk with one timer at the front of a list.
     fn add_chunk(&mut self, slot: Slot) {
         let last = &mut self.last[slot.number()];
         let behind = last.chunk();
@@ -166,11 +166,11 @@ impl Lists {
         }
     }
 
-    /// Makes a chunk vacant. Returns the last place of the rest of its list.
+    /// Frees a chunk. Returns the last position of the rest of its list.
     fn vacate(&mut self, chunk: u32) -> Place {
         let behind = std::mem::replace(&mut self.next[chunk as usize], self.vacant);
         self.vacant = chunk;
-        // The chunks behind the first are full; for no chunk, this is no place.
+        // The chunks after the first are full; without another chunk, this is no position.
         Place(behind * CHUNK_LEN + (CHUNK_LEN - 1))
     }
 }

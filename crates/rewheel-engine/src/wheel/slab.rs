@@ -1,4 +1,4 @@
-//! Keeps the timers of a wheel at indexes that do not change.
+//! Stores the timers of a wheel at stable indexes.
 
 use super::Tick;
 use super::list::Place;
@@ -14,11 +14,11 @@ pub(super) struct Waiting<T> {
 #[derive(Debug)]
 struct Entry<T> {
     at: Tick,
-    /// In a vacant entry, the index of the next vacant one.
+    /// In a free entry, the index of the next free one.
     place: Place,
-    /// Counts the timers that were here, so that nobody takes the next one for the last.
+    /// Counts the timers that used this entry, so that an old handle does not match a new timer.
     generation: u32,
-    /// None if the entry is vacant.
+    /// `None` if the entry is free.
     value: Option<T>,
 }
 
@@ -26,7 +26,7 @@ struct Entry<T> {
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     entries: Vec<Entry<T>>,
-    /// The first vacant entry. If there is none, the end of the entries: where the next one will be.
+    /// The first free entry. If there is none, the end of the entries, where the next one will be.
     vacant: u32,
     len: u32,
 }
@@ -47,7 +47,7 @@ impl<T> Slab<T> {
         self.vacant
     }
 
-    /// Returns the generation of the timer; its index is known before.
+    /// Inserts a timer at the next index. Returns its generation.
     #[inline]
     pub(super) fn insert(&mut self, timer: Waiting<T>) -> u32 {
         let Waiting { at, place, value } = timer;
@@ -64,20 +64,20 @@ impl<T> Slab<T> {
         0
     }
 
-    /// Takes a timer that is known to be there.
+    /// Removes a timer that is known to exist.
     #[inline]
     pub(super) fn remove(&mut self, index: u32) -> T {
         let removed = self.vacate(index, |_| true).expect("a list names no vacant entry");
         removed.value
     }
 
-    /// Takes a timer unless it has left already.
+    /// Removes a timer unless it is already gone.
     #[inline]
     pub(super) fn remove_if(&mut self, index: u32, generation: u32) -> Option<Waiting<T>> {
         self.vacate(index, |found| found == generation)
     }
 
-    /// Returns for how many timers there is memory.
+    /// Returns the capacity in timers.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> usize {
         self.entries.capacity()
@@ -99,8 +99,7 @@ impl<T> Slab<T> {
         if !is_meant(entry.generation) {
             return None;
         }
-        // A vacant entry has a generation that no handle has yet, but after four billion timers
-        // one might.
+        // A free entry has a generation that no handle has yet, but after four billion timers one might.
         let value = entry.value.take()?;
         let removed = Waiting { at: entry.at, place: entry.place, value };
         entry.generation = entry.generation.wrapping_add(1);

@@ -11,13 +11,14 @@ fn ms(millis: u64) -> Tick {
     Tick::from_millis(millis)
 }
 
-/// Around each power of 256, where the slots of a level end, with those of 64 for what is between.
+/// Values around each power of 256, where the slots of a level end, and around powers of 64 in
+/// between.
 fn boundaries() -> impl Iterator<Item = u64> {
     let powers = (0..64).step_by(8).chain((6..64).step_by(6)).map(|bits| 1_u64 << bits);
     powers.flat_map(|power| [power - 1, power, power + 1]).chain([u64::MAX - 1, u64::MAX])
 }
 
-/// Makes a wheel in which everything up to `now` has expired.
+/// Creates a wheel in which everything up to `now` has expired.
 fn wheel_at<T>(now: u64) -> Wheel<T> {
     let mut wheel = Wheel::new(100);
     assert_eq!(wheel.expire(ms(now)).count(), 0);

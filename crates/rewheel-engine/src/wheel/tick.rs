@@ -1,11 +1,11 @@
-//! The time of a wheel.
+//! The time unit of a wheel.
 
 use std::time::Duration;
 
 /// A point in time, in milliseconds since a start that the owner of a wheel chooses.
 ///
-/// A tick stands for a millisecond, a clock is finer. [`Tick::floor`] is for what a clock says now,
-/// [`Tick::ceil`] for what shall happen: with both, nothing happens too early.
+/// A tick is one millisecond; a clock is finer. Use [`Tick::floor`] for the current time of a
+/// clock, and [`Tick::ceil`] for the time of an event: with both, nothing happens too early.
 ///
 /// ```
 /// use rewheel_engine::wheel::Tick;
@@ -23,10 +23,10 @@ impl Tick {
     /// The start.
     pub const ZERO: Tick = Tick(0);
 
-    /// The last tick of all, half a billion years later.
+    /// The last tick, half a billion years later.
     pub const MAX: Tick = Tick(u64::MAX);
 
-    /// Makes a tick from milliseconds since the start.
+    /// Creates a tick from milliseconds since the start.
     pub const fn from_millis(millis: u64) -> Tick {
         Tick(millis)
     }
@@ -36,12 +36,12 @@ impl Tick {
         self.0
     }
 
-    /// Returns the last tick that has begun so long after the start.
+    /// Returns the last tick that has begun this long after the start.
     pub fn floor(since_start: Duration) -> Tick {
         Tick(u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Returns the first tick that begins so long after the start, or later.
+    /// Returns the first tick that begins this long after the start, or later.
     pub fn ceil(since_start: Duration) -> Tick {
         Tick(u64::try_from(since_start.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }

@@ -1,4 +1,4 @@
-//! Leases jobs to a worker.
+//! Claims jobs for a remote worker.
 
 use super::{RemoteWorker, WorkerError};
 use crate::admission::{Ask, Suspect, WorkerHas};
@@ -16,19 +16,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Lanes that are read at once.
+/// Number of lanes that are read at once.
 const LANES_READ: usize = 1_000;
 
-/// How often one claim reads lanes before it answers that nothing is due: the next one goes on from there.
+/// How often one claim reads lanes before it returns that nothing is due: the next one continues from there.
 const PAGES_MAX: usize = 16;
 
-/// Sets of kinds for which it is remembered where the last claim stopped.
+/// Number of sets of kinds for which the position of the last claim is kept.
 const REMEMBERED_MAX: usize = 1_000;
 
-/// How long a suspect waits that cannot run beside another one in the same worker.
+/// How long a suspect job waits that cannot run beside another one in the same worker.
 const SUSPECT_LATER: Duration = Duration::from_secs(2);
 
-/// Where the claims for each set of kinds stopped to read lanes.
+/// The lane where the last claim for each set of kinds stopped reading.
 #[derive(Debug, Default)]
 pub(crate) struct LaneTurns(Mutex<HashMap<Vec<KindName>, Lane>>);
 
@@ -54,11 +54,10 @@ impl LaneTurns {
 }
 
 impl RemoteWorker<'_> {
-    /// Leases jobs that are due to a worker, at most `limit`: of the urgent lanes first, and in turns
-    /// among those that are alike.
+    /// Leases due jobs to a worker, at most `limit`: lanes with a higher priority first, in random order among equal ones.
     ///
     /// # Errors
-    /// [`WorkerError::Expired`] for a worker whose lease ran out.
+    /// Fails with [`WorkerError::Expired`] if the worker's lease has expired.
     pub async fn claim(
         &self,
         kinds: &[KindName],
@@ -91,7 +90,7 @@ impl RemoteWorker<'_> {
         let leased = match self.keep(leased, &known).await {
             Ok(kept) => kept,
             Err(error) => {
-                // The worker hears of none of them.
+                // The worker receives none of them.
                 let _ = shared.store.give_back(self.id, &leases, shared.keep_ended()).await;
                 return Err(error);
             }
@@ -100,7 +99,7 @@ impl RemoteWorker<'_> {
         shared.reports.meters.claim_batch.note(leased.len() as u64);
         for leased in &leased {
             if let Some(kind) = known.get(&leased.job.lane.kind) {
-                // A worker starts what it gets.
+                // A worker starts every job that it gets.
                 kind.meters.starts(leased.job.attempt);
             }
         }
@@ -109,7 +108,7 @@ impl RemoteWorker<'_> {
         Ok(leased)
     }
 
-    /// Takes the right to probe parked kinds that were left alone for long enough.
+    /// Takes the right to probe parked kinds whose open time has passed.
     async fn take_probes(&self, kinds: &[KindName]) -> Answer<()> {
         let shared = self.shared();
         for name in kinds {
@@ -129,7 +128,7 @@ impl RemoteWorker<'_> {
         let (shared, holder) = (self.shared(), self.id);
         let mut leased = Vec::new();
         if !plan.probes.is_empty() {
-            // First, and by themselves: other lanes must not take the room of the job that unparks a kind.
+            // First, and separately: other lanes must not take the capacity of the job that can unpark a kind.
             let (visits, limit) = (&plan.probes, plan.probes.len().min(limit));
             let claim = Claim { holder, visits, horizon: Duration::ZERO, limit };
             leased = shared.store.claim(&claim).await?;
@@ -140,7 +139,7 @@ impl RemoteWorker<'_> {
             let claim = LimitedClaim { holder, visits, limit: left, limits };
             match shared.store.claim_limited(&claim).await {
                 Ok(more) => leased.extend(more.leased),
-                // The others are leased: the worker hears of them.
+                // The others are leased, so the worker must receive them.
                 Err(error) if leased.is_empty() => return Err(error),
                 Err(error) => tracing::debug!(%error, "claim for a worker failed"),
             }
@@ -151,7 +150,7 @@ impl RemoteWorker<'_> {
             let claim = Claim { holder, visits, horizon: Duration::ZERO, limit };
             match shared.store.claim(&claim).await {
                 Ok(more) => leased.extend(more),
-                // The others are leased: the worker hears of them.
+                // The others are leased, so the worker must receive them.
                 Err(error) if leased.is_empty() => return Err(error),
                 Err(error) => tracing::debug!(%error, "claim for a worker failed"),
             }
@@ -159,8 +158,8 @@ impl RemoteWorker<'_> {
         Ok(leased)
     }
 
-    /// Returns the jobs that the worker may start. Retries that no budget pays for, and suspects that must not run beside each
-    /// other, go back to the store, due later.
+    /// Returns the jobs that the worker may start. Retries without a grant, and suspect jobs that must not run beside each other,
+    /// go back to the store with a later due time.
     async fn keep(
         &self,
         leased: Vec<Leased>,
@@ -177,7 +176,7 @@ impl RemoteWorker<'_> {
         let is_kept = |one: &Leased| !later.contains_key(&one.job.id);
         let (leased, put_off): (Vec<_>, Vec<_>) = leased.into_iter().partition(is_kept);
         put_off.iter().for_each(|one| shared.admission.worker_returns(&one.job.lane, 1));
-        // A takeover counts against a suspect only if its start was recorded.
+        // A takeover counts against a suspect job only if its start was recorded.
         let is_suspect = |leased: &&Leased| leased.job.is_suspect();
         let suspects: Vec<Lease> = leased.iter().filter(is_suspect).map(Leased::lease).collect();
         if !suspects.is_empty() {
@@ -186,7 +185,7 @@ impl RemoteWorker<'_> {
         Ok(leased)
     }
 
-    /// Retries that no budget pays for.
+    /// Returns the retries without a grant.
     fn unpaid<'l>(&self, leased: impl Iterator<Item = &'l Leased>) -> BTreeMap<JobId, Settlement> {
         let shared = self.shared();
         let mut unpaid = BTreeMap::new();
@@ -203,8 +202,8 @@ impl RemoteWorker<'_> {
         unpaid
     }
 
-    /// Suspects that go back: a job whose next takeover makes it a dead letter runs without another suspect in the same worker, so
-    /// that it is charged for no other's crash.
+    /// Returns the suspect jobs to put back: a job whose next takeover makes it a dead letter runs without another suspect job in
+    /// the same worker, so that it is not blamed for another job's crash.
     async fn suspects_apart(
         &self,
         leased: &[Leased],
@@ -240,7 +239,7 @@ impl RemoteWorker<'_> {
         Ok(apart)
     }
 
-    /// What is written of a job that the worker does not start.
+    /// Builds the settlement of a job that the worker does not start.
     fn later(&self, leased: &Leased, after: Duration, because: Because) -> Settlement {
         Settlement {
             lease: leased.lease(),
@@ -252,8 +251,8 @@ impl RemoteWorker<'_> {
         }
     }
 
-    /// Finds lanes with due jobs, where the last claim for these kinds stopped. Lanes whose jobs are due later may be many:
-    /// they must not hide the others.
+    /// Finds lanes with due jobs, from where the last claim for these kinds stopped. There may be many lanes whose jobs are due
+    /// later: they must not hide the others.
     async fn due_lanes(&self, kinds: &[KindName]) -> Answer<Vec<LaneHead>> {
         let shared = self.shared();
         let mut after = shared.workers.lane_turns.after(kinds);
@@ -267,14 +266,14 @@ impl RemoteWorker<'_> {
             if !due.is_empty() || (is_last && !is_first_round) {
                 break;
             }
-            // From the first lane on, once.
+            // Start over from the first lane, once.
             is_first_round &= !is_last;
         }
         shared.workers.lane_turns.set(kinds, after);
         Ok(due)
     }
 
-    /// Counts the jobs that a worker has, where its kinds or tenants say how many it may have.
+    /// Counts the jobs that a worker has, if its kinds or tenants have a limit per worker.
     async fn has(&self, known: &BTreeMap<&KindName, Arc<KindEntry>>) -> Answer<Has> {
         let shared = self.shared();
         let mut has = Has::default();
@@ -291,7 +290,7 @@ impl RemoteWorker<'_> {
     }
 }
 
-/// How many jobs a worker has.
+/// Number of jobs that a worker has.
 #[derive(Debug, Default)]
 struct Has {
     kinds: BTreeMap<KindName, usize>,
@@ -315,13 +314,13 @@ impl Has {
     }
 }
 
-/// What a worker's claim is to bring. Passes were taken for all of it.
+/// The plan of a worker's claim. Rate tokens were taken for all of it.
 #[derive(Debug, Default)]
 struct Plan {
     visits: Vec<Visit>,
     /// Lanes of parked kinds that the worker may probe.
     probes: Vec<Visit>,
-    /// Lanes with limits over the fleet.
+    /// Lanes with fleet-wide limits.
     limited: Vec<Visit>,
     limits: Vec<FleetLimit>,
 }
@@ -332,7 +331,7 @@ impl Plan {
     }
 }
 
-/// Takes back the passes of jobs that did not come.
+/// Returns the rate tokens of jobs that were not claimed.
 fn give_passes_back(shared: &Shared, plan: &Plan, leased: &[Leased]) {
     for visit in plan.visits.iter().chain(&plan.probes).chain(&plan.limited) {
         let came = leased.iter().filter(|leased| leased.job.lane == visit.lane).count();
@@ -340,7 +339,7 @@ fn give_passes_back(shared: &Shared, plan: &Plan, leased: &[Leased]) {
     }
 }
 
-/// Which lanes to visit for a worker, and for how many jobs each.
+/// Chooses the lanes to visit for a worker, and the number of jobs for each.
 fn plan(
     shared: &Shared,
     worker: HolderId,
@@ -349,9 +348,9 @@ fn plan(
     mut due: Vec<LaneHead>,
     limit: usize,
 ) -> Plan {
-    // Chance is as fair as turns, and needs no memory that engines would have to share.
+    // A random order is as fair as turns, and needs no state that engines would have to share.
     due.sort_by_cached_key(|head| (std::cmp::Reverse(head.lane.priority), shared.random.next()));
-    // Lanes that would give nothing hide no others.
+    // Lanes that would return nothing must not hide others.
     due.retain(|head| {
         let (kind, tenant) = (&head.lane.kind, head.lane.tenant.as_ref());
         let suspect = Suspect::No;

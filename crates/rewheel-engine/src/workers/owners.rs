@@ -1,13 +1,13 @@
-//! Remembers who owns which worker, so that most requests need not ask the store.
+//! Caches the owner of each remote worker, so that most requests need not ask the store.
 
 use rewheel_core::{HolderId, WorkerOwner};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Workers that are remembered: more than a fleet has. When there are more, all are forgotten and read again.
+/// Maximum number of cached workers: more than a fleet has. Beyond that, the cache is cleared and filled again.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Owners of workers. A worker's owner never changes, so that what is remembered stays true.
+/// Owners of workers. A worker's owner never changes, so the cache stays correct.
 #[derive(Debug, Default)]
 pub(crate) struct Owners(Mutex<HashMap<HolderId, WorkerOwner>>);
 

@@ -1,4 +1,4 @@
-//! Writes what became of attempts that a worker made.
+//! Settles the attempts of a remote worker.
 
 use super::{RemoteWorker, WorkerError};
 use crate::{attempt, budget, park, trace};
@@ -7,23 +7,23 @@ use rewheel_core::{Failure, Job, JobId, KindName, Lease, Report, State, Status, 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What became of an attempt that a worker made.
+/// The result of a worker's attempt.
 #[derive(Clone, Debug)]
 pub struct WorkerResult {
-    /// Which job, under which fence.
+    /// The job and its fence.
     pub lease: Lease,
-    /// What the worker says.
+    /// The report of the worker.
     pub report: Report,
-    /// How long it took, where the worker says so.
+    /// The duration, if the worker reports it.
     pub took: Duration,
 }
 
-/// What became of a [`WorkerResult`].
+/// Result of settling a [`WorkerResult`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerSettled {
-    /// It is durable, and the job is this now.
+    /// The result is durable; contains the new state of the job.
     Settled(State),
-    /// The job was another's by then, or is gone: what the worker did is not what counts.
+    /// Another holder has the job, or it no longer exists: the result does not count.
     Lost,
 }
 
@@ -43,12 +43,11 @@ impl Said {
 }
 
 impl RemoteWorker<'_> {
-    /// Writes what became of attempts that a worker made, by the rules and the policy of their kinds.
-    /// One answer for each, in order.
+    /// Settles attempts of a worker, by the rules and the policy of their kinds. Returns one result for each, in order.
     ///
     /// # Errors
-    /// [`WorkerError::Expired`] where the worker's lease ran out and none of the results counts. Otherwise passes on what the
-    /// store says; results that were written are recognised when they are sent again.
+    /// Fails with [`WorkerError::Expired`] if the worker's lease has expired and none of the results counts. Otherwise returns
+    /// the error of the store; results that were written are recognized when they are sent again.
     pub async fn settle(
         &self,
         results: Vec<WorkerResult>,
@@ -70,7 +69,7 @@ impl RemoteWorker<'_> {
                     kinds.insert(job.id, job.lane.kind.clone());
                     self.settlement(job, now, result).await?
                 }
-                // It has ended, is gone, or never was: the store says what it knows.
+                // It has ended, no longer exists, or never existed: the store returns what it knows.
                 None => {
                     let ended = shared.store.get(result.lease.job).await?;
                     kinds.extend(ended.map(|job| (job.id, job.lane.kind)));
@@ -84,7 +83,7 @@ impl RemoteWorker<'_> {
         for ((settlement, answer), said) in settlements.iter().zip(answers).zip(said) {
             let kind = kinds.get(&settlement.lease.job);
             if let (Ok(Settled::Applied(_)), Some(kind)) = (&answer, kind) {
-                // Only what is durable counts, and once.
+                // Only durable results count, and only once.
                 shared.admission.worker_spoke(self.id, kind, said.spoke.as_ref());
                 if said.has_retried_well {
                     shared.admission.worker_succeeded(kind);
@@ -92,7 +91,7 @@ impl RemoteWorker<'_> {
             }
             settled.push(self.settled(settlement, answer, &kinds)?);
         }
-        // Results that arrive before the sweep still count. Where none does, the worker must hear that it expired.
+        // Results that arrive before the sweep still count. If none does, the worker must learn that it has expired.
         let counts = settled.iter().any(|one| *one != WorkerSettled::Lost);
         if !counts && self.is_expired().await? {
             return Err(WorkerError::Expired(self.id));
@@ -100,7 +99,8 @@ impl RemoteWorker<'_> {
         Ok(settled)
     }
 
-    /// Reads kinds that are parked here while another holder may probe them: this worker may have taken the right at another engine.
+    /// Reads kinds that are parked here while another holder may probe them: this worker may have taken the right at another
+    /// engine.
     async fn hear_of_probes(&self, jobs: impl Iterator<Item = &Job>) -> Answer<()> {
         let shared = self.shared();
         let kinds: BTreeSet<KindName> = jobs.map(|job| job.lane.kind.clone()).collect();
@@ -157,7 +157,7 @@ impl RemoteWorker<'_> {
             Outcome::Gone => return Ok(WorkerSettled::Lost),
         };
         if !is_news {
-            // It was counted when it was new, and told.
+            // It was already counted and reported when it was new.
             return Ok(WorkerSettled::Settled(state));
         }
         if state == State::Dead {

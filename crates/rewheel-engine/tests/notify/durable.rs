@@ -1,4 +1,4 @@
-//! Dead letters of a store that outlives its processes.
+//! Tests of dead letters in a store that outlives its processes.
 
 use super::support::{Tested, builder};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! Several holders tell a dead letter once, if they can.
+//! Checks that several holders announce a dead letter once, if they can.
 
 use super::support::{
     Mood, Person, Tested, all_announced, one_attempt, pass, store, submit, telling, unannounced,

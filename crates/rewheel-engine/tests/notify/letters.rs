@@ -1,4 +1,4 @@
-//! Dead letters are told until they were heard.
+//! Checks that dead letters are announced until a notifier accepts them.
 
 use super::support::{
     Mood, Person, Tested, all_announced, builder, counts, failing, kind, one_attempt, pass, store,

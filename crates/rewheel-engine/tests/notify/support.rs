@@ -1,4 +1,4 @@
-//! A notifier that remembers what it was told, engines to tell it.
+//! Test support: a notifier that records notices, and engines that use it.
 
 use async_trait::async_trait;
 use rewheel::{Category, Verdict, millis, seconds};

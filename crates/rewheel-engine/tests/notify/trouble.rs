@@ -1,4 +1,4 @@
-//! What else people hear of, from notifiers that may not work.
+//! Tests of the other notifications, and of notifiers that fail.
 
 use super::support::{Mood, Person, Tested, builder, counts, kind, pass, store, submit, telling};
 use rewheel::{millis, seconds};

@@ -1,4 +1,4 @@
-//! The kinds and tenants of one seed, with their limits.
+//! The kinds and tenants of a simulation, with their limits.
 
 use rewheel::{Backoff, Random};
 use rewheel_core::Lane;

@@ -1,4 +1,4 @@
-//! What every engine and worker of a simulation does, counted beside them, and compared with what they may do.
+//! Records what every engine and worker of a simulation does, and compares it with what is allowed.
 
 use crate::fleet::{ATTEMPT_TIMEOUT, Fleet, GRACE, Limit};
 use rewheel::Category;

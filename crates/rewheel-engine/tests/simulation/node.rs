@@ -1,4 +1,4 @@
-//! A node of a simulation: its engine, its view of the store, its handler.
+//! A node of a simulation: its engine, store connection and handler.
 
 use crate::fleet::{GRACE, REMOTE};
 use crate::model::{Model, PLACES, Who};

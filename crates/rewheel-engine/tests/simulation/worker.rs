@@ -1,4 +1,4 @@
-//! A remote worker: claims, runs and settles through whichever engine lives, and dies now and then.
+//! A simulated remote worker: claims, runs and settles through any live engine, and sometimes dies.
 
 use crate::fleet::REMOTE;
 use crate::model::{self, Model, Run, Who};

@@ -1,4 +1,4 @@
-//! A world of a few nodes and workers, one store and much misfortune.
+//! The simulated world: a few nodes and workers, one store and many faults.
 
 use crate::fleet::{Fleet, REMOTE};
 use crate::model::{Model, Who, now};

@@ -1,4 +1,4 @@
-//! Submits that never end, on a store whose inserts take a moment.
+//! A test store with slow inserts, and submits that never end.
 
 use rewheel::millis;
 use rewheel_core::store::Store;

@@ -1,4 +1,4 @@
-//! A store for tests whose time stands still.
+//! A test store whose clock does not advance.
 
 use rewheel_core::Timestamp;
 use rewheel_core::store::ClockOffset;

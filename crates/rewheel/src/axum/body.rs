@@ -1,4 +1,4 @@
-//! Reads bodies up to a bound.
+//! Reads bodies up to a size limit.
 
 use ::axum::Error;
 use ::axum::body::{Body, Bytes, HttpBody};
@@ -7,17 +7,17 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What was read of a body.
+/// The result of reading a body.
 pub(super) enum Collected {
-    /// All of it. Trailers are left out.
+    /// The whole body, without trailers.
     Whole(Bytes),
-    /// It is longer than the bound: this is all of it again.
+    /// The body is longer than the limit. Contains the whole body again.
     Longer(Body),
-    /// It broke off: so does this, at the same place.
+    /// The body failed. Contains a body that fails at the same position.
     Broken(Body),
 }
 
-/// Reads a body to its end, but no further than `bytes_max`.
+/// Reads a body to its end, but at most `bytes_max` bytes.
 pub(super) async fn collect(mut body: Body, bytes_max: usize) -> Collected {
     let bytes_max_hint = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     if body.size_hint().lower() > bytes_max_hint {
@@ -49,13 +49,13 @@ pub(super) async fn collect(mut body: Body, bytes_max: usize) -> Collected {
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     match pieces.len() {
         0 => Bytes::new(),
-        // Most bodies are one piece: it need not be copied.
+        // Most bodies are one piece, which need not be copied.
         1 => pieces.remove(0),
         _ => pieces.concat().into(),
     }
 }
 
-/// What was read of a body, then how it goes on.
+/// The part of a body that was read, followed by the rest.
 struct Reread {
     pieces: std::vec::IntoIter<Bytes>,
     error: Option<Error>,
@@ -84,7 +84,7 @@ impl HttpBody for Reread {
 
     fn size_hint(&self) -> SizeHint {
         let mut hint = SizeHint::new();
-        // Where it breaks off nothing is known.
+        // Nothing is known about a body that failed.
         let Some(rest) = self.rest.as_ref().map(HttpBody::size_hint) else { return hint };
         let read: usize = self.pieces.as_slice().iter().map(Bytes::len).sum();
         let whole = |rest: u64| rest.saturating_add(read as u64);
@@ -126,7 +126,7 @@ mod tests {
         let Collected::Longer(body) = collect(body, 3).await else { panic!("not longer") };
         assert_eq!(body.size_hint().exact(), Some(6));
         assert_eq!(to_bytes(body, 100).await.unwrap(), "abcdef");
-        // Its length is known: it is not read at all.
+        // The length is known, so the body is not read at all.
         let Collected::Longer(body) = collect(Body::from("abcdef"), 3).await else {
             panic!("not longer")
         };

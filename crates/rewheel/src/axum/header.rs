@@ -5,7 +5,7 @@ use std::fmt;
 
 const NAME: &str = "idempotency-key";
 
-/// The header `Idempotency-Key` cannot be read: it is there twice, badly quoted, or has what a key may not have.
+/// Error: the `Idempotency-Key` header is present twice, badly quoted, or contains invalid characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHeaderError;
 
@@ -20,7 +20,7 @@ impl fmt::Display for KeyHeaderError {
 
 impl std::error::Error for KeyHeaderError {}
 
-/// Reads the header `Idempotency-Key`: a string as structured fields have it (RFC 8941), or the same without quotes, as
+/// Reads the `Idempotency-Key` header: a string in the syntax of structured fields (RFC 8941), or the same without quotes, as
 /// most clients send it. Both are the same key.
 ///
 /// ```
@@ -34,7 +34,7 @@ impl std::error::Error for KeyHeaderError {}
 /// ```
 ///
 /// # Errors
-/// If the header is there twice, or is not a key.
+/// Fails if the header is present twice, or is not a valid key.
 pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, KeyHeaderError> {
     let mut values = headers.get_all(NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -49,7 +49,7 @@ fn parse(value: &[u8]) -> Option<String> {
     let key = match value.strip_prefix(b"\"") {
         Some(quoted) => unquote(quoted.strip_suffix(b"\"")?)?,
         None => {
-            // A comma would be a list of keys, a semicolon a parameter.
+            // A comma would mean a list of keys, a semicolon a parameter.
             let bare = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);
             value.iter().all(bare).then(|| value.iter().copied().map(char::from).collect())?
         }
@@ -57,7 +57,7 @@ fn parse(value: &[u8]) -> Option<String> {
     (1..=255).contains(&key.len()).then_some(key)
 }
 
-/// Takes away the backslashes in front of quotes and backslashes; there may be no others, nor bare quotes.
+/// Removes the backslashes before quotes and backslashes; no other backslashes and no bare quotes are allowed.
 fn unquote(quoted: &[u8]) -> Option<String> {
     let mut key = String::with_capacity(quoted.len());
     let mut bytes = quoted.iter().copied();

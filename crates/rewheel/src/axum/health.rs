@@ -1,4 +1,4 @@
-//! Tells whoever starts and stops a service how its parts are.
+//! Health routes: liveness, readiness and the state of each part.
 
 use crate::clock::Clock;
 use crate::duration::{self, seconds};
@@ -14,19 +14,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// How a part of a service is.
+/// Health of a part of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HealthState {
-    /// As it should be.
+    /// Works.
     Ok,
-    /// It works, and somebody should look at it.
+    /// Works, but needs attention.
     Degraded,
-    /// It does not work: the service should get no requests.
+    /// Does not work: the service should get no requests.
     Down,
 }
 
 impl HealthState {
-    /// Returns the word for it.
+    /// Returns the name used in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             HealthState::Ok => "ok",
@@ -36,7 +36,7 @@ impl HealthState {
     }
 }
 
-/// What a check found.
+/// The result of a health check.
 ///
 /// ```
 /// use rewheel::axum::{Health, HealthState};
@@ -48,24 +48,24 @@ impl HealthState {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// How it is.
+    /// The state.
     pub state: HealthState,
-    /// What a person should know.
+    /// A message for the operator.
     pub message: String,
 }
 
 impl Health {
-    /// It is as it should be.
+    /// The part works.
     pub fn ok(message: impl Into<String>) -> Health {
         Health { state: HealthState::Ok, message: message.into() }
     }
 
-    /// It works, and somebody should look at it.
+    /// The part works, but needs attention.
     pub fn degraded(message: impl Into<String>) -> Health {
         Health { state: HealthState::Degraded, message: message.into() }
     }
 
-    /// It does not work.
+    /// The part does not work.
     pub fn down(message: impl Into<String>) -> Health {
         Health { state: HealthState::Down, message: message.into() }
     }
@@ -89,15 +89,15 @@ struct Check {
     timeout: Duration,
 }
 
-/// The parts of a service, each with what finds out how it is.
+/// Health checks for the parts of a service.
 ///
 /// | route | |
 /// | --- | --- |
-/// | `/livez` | 200 as long as the process answers. Asks nobody: a restart would not mend what others have |
+/// | `/livez` | 200 as long as the process responds. Runs no checks: a restart would not repair a dependency |
 /// | `/readyz` | 503 if a part is down: the service should get no requests |
-/// | `/health` | how each part is, for people; 503 as above |
+/// | `/health` | the state of each part; 503 as above |
 ///
-/// All checks run at the same time. One that takes longer than its time, or panics, is down.
+/// All checks run at the same time. A check that exceeds its timeout, or panics, counts as down.
 ///
 /// ```
 /// use axum::body::{Body, to_bytes};
@@ -127,26 +127,26 @@ pub struct HealthChecks {
 }
 
 impl HealthChecks {
-    /// Has no parts yet. Each check has two seconds.
+    /// Creates an empty list of checks. The timeout of each check is two seconds.
     pub fn new() -> HealthChecks {
         HealthChecks { checks: Vec::new(), timeout: seconds(2), clock: Clock::system() }
     }
 
-    /// How long each of the checks may take that are added from here on.
+    /// Sets the timeout of the checks that are added from here on.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> HealthChecks {
         self.timeout = timeout;
         self
     }
 
-    /// Goes by another clock, in tests.
+    /// Uses another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> HealthChecks {
         self.clock = clock.into();
         self
     }
 
-    /// Adds a part. A check returns a [`Health`], or a `Result<(), E>` whose error is what it is down with.
+    /// Adds a part. A check returns a [`Health`], or a `Result<(), E>` whose error means that the part is down.
     #[must_use]
     pub fn check<F, Fut, H>(mut self, name: impl Into<Arc<str>>, check: F) -> HealthChecks
     where
@@ -166,7 +166,7 @@ impl HealthChecks {
         self
     }
 
-    /// Asks every part.
+    /// Runs all checks.
     pub async fn run(&self) -> HealthReport {
         let asking = |check: &Check| (Box::pin(self.ask(check.clone())), None);
         let mut parts: Vec<_> = self.checks.iter().map(asking).collect();
@@ -206,7 +206,7 @@ impl HealthChecks {
         .await
     }
 
-    /// Makes the routes `/livez`, `/readyz` and `/health`.
+    /// Creates the routes `/livez`, `/readyz` and `/health`.
     pub fn router<S: Clone + Send + Sync + 'static>(&self) -> Router<S> {
         let (ready, health) = (self.clone(), self.clone());
         Router::new()
@@ -229,26 +229,26 @@ impl fmt::Debug for HealthChecks {
     }
 }
 
-/// How all parts are.
+/// The results of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReport {
-    /// Each with its name, in the order in which they were added.
+    /// Each part with its name, in the order in which they were added.
     pub components: Vec<(Arc<str>, Health)>,
 }
 
 impl HealthReport {
-    /// Returns how the worst of them is.
+    /// Returns the worst state.
     pub fn state(&self) -> HealthState {
         let states = self.components.iter().map(|(_, health)| health.state);
         states.max().unwrap_or(HealthState::Ok)
     }
 
-    /// Returns whether requests are welcome: no part is down.
+    /// Returns whether the service is ready for requests: no part is down.
     pub fn is_ready(&self) -> bool {
         self.state() < HealthState::Down
     }
 
-    /// Says how each part is.
+    /// Returns the state of each part as a response.
     pub fn response(&self) -> Response<Body> {
         let mut text = String::from("{");
         outline(&mut text, self.state());
@@ -283,7 +283,7 @@ fn outline(text: &mut String, state: HealthState) {
     let _ = write!(text, "\"ok\":{ok},\"state\":\"{}\"", state.as_str());
 }
 
-/// Writes a text as JSON has it.
+/// Writes a text as a JSON string.
 fn quote(text: &mut String, value: &str) {
     text.push('"');
     for character in value.chars() {
@@ -303,7 +303,7 @@ fn json(status: StatusCode, text: String) -> Response<Body> {
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    // What was true a moment ago is of no use.
+    // An old result must not be cached.
     let no_store = HeaderValue::from_static("no-store");
     response.headers_mut().insert(header::CACHE_CONTROL, no_store);
     response

@@ -1,19 +1,19 @@
-//! Writes a response as bytes for a store.
+//! Serializes a response for an idempotency store.
 
 use super::problem::Problem;
 use ::axum::body::{Body, Bytes};
 use ::axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-/// What a replayed response says of itself.
+/// Header that marks a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The first byte: how the rest is to be read.
+/// The first byte: the format of the rest.
 const WHOLE: u8 = 1;
 const NOT_KEPT: u8 = 2;
 
-/// A response as it is stored under a key.
+/// A response as stored under a key.
 ///
-/// The layer makes one of what a handler returns. A handler that stores its answer with its own transaction makes it
+/// The layer creates one from the response of a handler. A handler that stores its response in its own transaction creates it
 /// itself, see `PostgresStore::finish_in` of `rewheel-stores`.
 ///
 /// ```
@@ -28,22 +28,22 @@ const NOT_KEPT: u8 = 2;
 pub struct KeptResponse {
     status: StatusCode,
     headers: HeaderMap,
-    /// None where it was too large to keep.
+    /// `None` if it was too large to store.
     body: Option<Bytes>,
 }
 
 impl KeptResponse {
-    /// Keeps this.
+    /// Creates a response to store.
     pub fn new(status: StatusCode, headers: HeaderMap, body: impl Into<Bytes>) -> KeptResponse {
         KeptResponse { status, headers, body: Some(body.into()) }
     }
 
-    /// Keeps that there was a response, and nothing of what it said.
+    /// Stores only that there was a response, not its content.
     pub(super) fn not_kept(status: StatusCode) -> KeptResponse {
         KeptResponse { status, headers: HeaderMap::new(), body: None }
     }
 
-    /// Writes it.
+    /// Serializes the response.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Some(body) = &self.body else {
             let status = self.status.as_u16().to_be_bytes();
@@ -72,7 +72,7 @@ impl KeptResponse {
         bytes
     }
 
-    /// Reads what [`to_bytes`](KeptResponse::to_bytes) wrote. `None` where nobody wrote that.
+    /// Parses the output of [`to_bytes`](KeptResponse::to_bytes). `None` for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Option<KeptResponse> {
         let mut rest = Reader(bytes);
         let kind = rest.take(1)?[0];
@@ -94,7 +94,7 @@ impl KeptResponse {
         }
     }
 
-    /// Makes a response of it, for one who asks again.
+    /// Builds the response for a repeated request.
     pub(super) fn replay(self) -> Response<Body> {
         let Some(body) = self.body else { return Problem::NOT_KEPT.response() };
         let mut response = Response::new(Body::from(body));

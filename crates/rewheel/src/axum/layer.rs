@@ -1,4 +1,4 @@
-//! Carries out a request once for each `Idempotency-Key`.
+//! Runs a request once for each `Idempotency-Key`.
 
 use super::body::{Collected, collect};
 use super::header;
@@ -24,8 +24,8 @@ use tower_service::Service;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Headers of a response that are kept without being asked for: they say what the body is, or where to look. No cookies,
-/// and nothing that belongs to one connection or one request.
+/// Response headers that are stored by default: they describe the body or its location. No cookies, and nothing that belongs to
+/// one connection or one request.
 const KEPT_HEADERS: [HeaderName; 9] = [
     names::CONTENT_TYPE,
     names::CONTENT_ENCODING,
@@ -38,28 +38,28 @@ const KEPT_HEADERS: [HeaderName; 9] = [
     names::VARY,
 ];
 
-/// Carries out a request once for each `Idempotency-Key`, and answers those who ask again with what was answered.
+/// Runs a request once for each `Idempotency-Key`, and answers repeated requests with the stored response.
 ///
-/// It belongs inside what says who the caller is, and outside what changes bodies for one client, such as compression. It
-/// looks at every method that may change something: not at GET, HEAD, OPTIONS and TRACE.
+/// Place it inside the layer that authenticates the caller, and outside layers that change bodies for one client, such as
+/// compression. It applies to all methods that may change something: not to GET, HEAD, OPTIONS and TRACE.
 ///
-/// | a request | gets |
+/// | request | response |
 /// | --- | --- |
-/// | with a key that is new | whatever the handler answers |
-/// | that was answered | the same answer, with `idempotent-replayed: true` |
-/// | while another with its key is carried out | 409 `key_in_flight`, or its answer, see [`Idempotency::wait`] |
-/// | with the key of another request | 422 `key_reused` |
-/// | whose answer was too large to keep | 409 `answer_not_kept`: it is not carried out again |
-/// | without a key, or with one that cannot be read | 400, if it is [`required`](IdempotencyLayer::required) |
-/// | while the store is away | 503 `store_unavailable`: nothing is carried out |
+/// | with a new key | the response of the handler |
+/// | repeated after a response | the same response, with `idempotent-replayed: true` |
+/// | while another request with its key runs | 409 `key_in_flight`, or the response of the other, see [`Idempotency::wait`] |
+/// | with the key of a different request | 422 `key_reused` |
+/// | repeated after a response that was too large to store | 409 `answer_not_kept`: it does not run again |
+/// | without a key, or with an invalid one | 400, if a key is [`required`](IdempotencyLayer::required) |
+/// | while the store is unavailable | 503 `store_unavailable`: nothing runs |
 ///
-/// All of these are `application/problem+json`. Answers that a client should ask for again are not kept, and the next
-/// request with the key is carried out: see [`keep_when`](IdempotencyLayer::keep_when).
+/// All errors are `application/problem+json`. Responses that a client should retry are not stored, and the next request with the
+/// key runs again: see [`keep_when`](IdempotencyLayer::keep_when).
 ///
-/// **A client that hangs up** does not stop the handler: it is carried out to its end, so that the answer is there when the
-/// client asks again. What a crash leaves behind is told in [`idempotency`](crate::idempotency).
+/// **A client that disconnects** does not stop the handler: it runs to its end, so that the response is stored when the client
+/// asks again. For the effect of a crash, see [`idempotency`](crate::idempotency).
 ///
-/// A handler finds its [`Ticket`](crate::idempotency::Ticket) among the extensions of the request.
+/// A handler finds its [`Ticket`](crate::idempotency::Ticket) in the extensions of the request.
 #[derive(Clone)]
 pub struct IdempotencyLayer {
     idempotency: Idempotency,
@@ -72,9 +72,9 @@ pub struct IdempotencyLayer {
 }
 
 impl IdempotencyLayer {
-    /// Tells callers apart by what `caller` finds in a request: a tenant, an account. Callers do not see each other's
-    /// answers, and may use the same keys. What tells them apart must stay the same when they ask again: not a token that
-    /// is renewed meanwhile.
+    /// Separates callers by a value that `caller` extracts from a request: a tenant, an account. Callers do not see each other's
+    /// responses, and may use the same keys. The value must stay the same when a caller repeats a request, so do not use a token
+    /// that is renewed.
     pub fn per_caller(
         idempotency: &Idempotency,
         caller: impl Fn(&Parts) -> String + Send + Sync + 'static,
@@ -90,7 +90,7 @@ impl IdempotencyLayer {
         }
     }
 
-    /// For a service with one caller: whoever sends the key and the request of another gets its answer.
+    /// For a service with one caller: any client that sends the key and the request of another gets its response.
     pub fn one_caller(idempotency: &Idempotency) -> IdempotencyLayer {
         IdempotencyLayer::per_caller(idempotency, |_| String::new())
     }
@@ -102,9 +102,10 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Says which answers are kept. By default all but those that say nothing of the work (401, 403, 407) or are worth
-    /// another attempt (408, 425, 429, 5xx): kept, a moment's failure would be one for a day. The handler is then run again for
-    /// the same key, so what it did before it failed should be undone, or harmless when repeated. `|_| true` keeps everything.
+    /// Sets which responses are stored. By default all except those that say nothing about the work (401, 403, 407) or are worth
+    /// a retry (408, 425, 429, 5xx): otherwise a brief failure would be replayed for a day. After a response that is not stored,
+    /// the handler runs again for the same key, so its earlier effects should be undone, or harmless when repeated. `|_| true`
+    /// stores everything.
     #[must_use]
     pub fn keep_when(
         mut self,
@@ -114,7 +115,7 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Keeps these headers of an answer, besides content type, encoding, language and location, location, etag, last-modified,
+    /// Also stores these response headers, besides content type, encoding, language and location, location, etag, last-modified,
     /// link and vary.
     #[must_use]
     pub fn keep_headers(
@@ -125,14 +126,14 @@ impl IdempotencyLayer {
         self
     }
 
-    /// Refuses requests with a key and a larger body, with 413: they are read before they are carried out. 1 MiB by default.
+    /// Refuses requests with a key and a larger body, with 413: the body is read before the handler runs. The default is 1 MiB.
     #[must_use]
     pub fn request_bytes_max(mut self, bytes: usize) -> IdempotencyLayer {
         self.request_bytes_max = bytes;
         self
     }
 
-    /// Does not keep larger answers, of 256 KiB by default. They are passed on as they come; who asks again gets 409
+    /// Does not store larger responses; the default is 256 KiB. They are passed through unchanged; a repeated request gets 409
     /// `answer_not_kept`.
     #[must_use]
     pub fn answer_bytes_max(mut self, bytes: usize) -> IdempotencyLayer {
@@ -167,7 +168,7 @@ impl<S> Layer<S> for IdempotencyLayer {
     }
 }
 
-/// A service that carries out a request once for each key. Made by [`IdempotencyLayer`].
+/// A service that runs a request once for each key. Created by [`IdempotencyLayer`].
 #[derive(Clone, Debug)]
 pub struct IdempotencyService<S> {
     inner: S,
@@ -189,7 +190,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // Readiness belongs to the instance that was asked; a clone of it has reserved nothing.
+        // Readiness belongs to the instance that was polled; a clone has reserved nothing.
         let fresh = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, fresh);
         let layer = self.layer.clone();
@@ -198,7 +199,7 @@ where
                 Asked::Unkeyed(request) => ready.call(request).await,
                 Asked::Unclear(problem) => Ok(problem.response()),
                 Asked::Keyed(key, fingerprint, mut request) => {
-                    // To the end from here on: dropped in the middle, it could leave a key that nobody answers for.
+                    // Run to the end from here on: if dropped, it could leave a key without a response.
                     let hung_up = Arc::new(AtomicBool::new(false));
                     let is_wanted = Arc::clone(&hung_up);
                     let work = async move {
@@ -218,13 +219,13 @@ where
     }
 }
 
-/// What a request asks for.
+/// What a request requires.
 enum Asked {
-    /// It has no key, and needs none.
+    /// No key, and none is required.
     Unkeyed(Request<Body>),
-    /// It is not carried out.
+    /// Invalid: the request does not run.
     Unclear(Problem),
-    /// It is to be carried out once.
+    /// The request must run once.
     Keyed(IdempotencyKey, Fingerprint, Request<Body>),
 }
 
@@ -253,7 +254,7 @@ impl IdempotencyLayer {
         }
     }
 
-    /// Begins a run, or says what is answered instead.
+    /// Starts a run, or returns the response to send instead.
     async fn begin(
         &self,
         key: IdempotencyKey,
@@ -289,17 +290,17 @@ impl IdempotencyLayer {
                 Err(error)
             }
             Err(panic) => {
-                // As with an answer of 500: the next one who asks runs.
+                // As after a 500 response: the next request with the key runs.
                 run.release().await;
                 resume_unwind(panic)
             }
         }
     }
 
-    /// Keeps a response, or lets the next one try.
+    /// Stores a response, or lets the next request run.
     async fn settle(&self, run: &Run, response: Response<Body>) -> Response<Body> {
         let status = response.status();
-        // As with 503: it says that it will be different.
+        // As with 503: the result will be different later.
         let is_passing =
             status == StatusCode::CONFLICT && response.headers().contains_key(names::RETRY_AFTER);
         if is_passing || !(self.keep_when)(status) {
@@ -323,9 +324,9 @@ impl IdempotencyLayer {
             finished = run.finish(&KeptResponse::not_kept(status).to_bytes()).await;
         }
         match finished {
-            // A newer run has the key: what it answers is what counts.
+            // A newer run has the key, and its response counts.
             Ok(Finished::Lost) => Problem::IN_FLIGHT.response(),
-            // The work is done, whether its answer could be stored or not.
+            // The work is done, whether or not its response could be stored.
             Ok(Finished::Stored | Finished::Already) | Err(_) => Response::from_parts(parts, body),
         }
     }
@@ -336,9 +337,9 @@ impl IdempotencyLayer {
     }
 }
 
-/// What was asked for: nothing that a client may send differently when it asks again.
+/// Fingerprint of the request, without parts that a client may change when it repeats the request.
 fn fingerprint(parts: &Parts, body: &Bytes) -> Fingerprint {
-    // Inside a nested router the path is only the end of it.
+    // Inside a nested router the path is only the last part.
     let original = parts.extensions.get::<OriginalUri>();
     let uri = original.map_or(&parts.uri, |OriginalUri(uri)| uri);
     let kind = parts.headers.get(names::CONTENT_TYPE).map_or(&[][..], |kind| kind.as_bytes());
@@ -364,11 +365,11 @@ impl<F: Future> Future for Caught<F> {
     }
 }
 
-/// Work that goes on by itself when nobody waits for it any more.
+/// Work that continues in the background when its caller is dropped.
 struct ToTheEnd<T: Send + 'static> {
-    /// None once it has ended, or panicked.
+    /// `None` once it has ended or panicked.
     work: Option<Boxed<T>>,
-    /// Told to the work: who has nobody to answer to waits for nobody.
+    /// Tells the work that the client has disconnected, so that it need not wait for others.
     hung_up: Arc<AtomicBool>,
 }
 
@@ -388,7 +389,7 @@ impl<T: Send + 'static> Future for ToTheEnd<T> {
 impl<T: Send + 'static> Drop for ToTheEnd<T> {
     fn drop(&mut self) {
         self.hung_up.store(true, Ordering::Relaxed);
-        // Outside a runtime, or in one that ends, the key stays in flight until its lease runs out.
+        // Without a runtime, or in one that shuts down, the key stays in flight until its lease expires.
         if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current())
         {
             drop(runtime.spawn(work));

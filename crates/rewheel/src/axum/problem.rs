@@ -1,16 +1,16 @@
-//! Says what is wrong as `application/problem+json` (RFC 9457).
+//! Error responses as `application/problem+json` (RFC 9457).
 
 use ::axum::body::Body;
 use ::axum::http::{HeaderValue, Response, StatusCode, header};
 
-/// Something that a caller should do differently.
+/// An error response that tells the caller what to do differently.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) code: &'static str,
     pub(super) title: &'static str,
     pub(super) detail: &'static str,
-    /// In how many seconds to ask again, where that may help.
+    /// Seconds to wait before a retry, if a retry may help.
     pub(super) retry_after: Option<u32>,
 }
 
@@ -96,7 +96,7 @@ impl Problem {
         retry_after: None,
     };
 
-    /// Every text is ours, without quotes or backslashes: it needs no escaping.
+    /// All texts are constants without quotes or backslashes, so they need no escaping.
     pub(super) fn response(self) -> Response<Body> {
         let Problem { status, code, title, detail, retry_after } = self;
         let body = format!(

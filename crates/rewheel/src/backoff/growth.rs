@@ -1,9 +1,9 @@
-//! How delays grow with the attempts, before bounds and jitter.
+//! How delays grow with the attempt number, before limits and jitter.
 
 use crate::ratio::Ratio;
 use std::time::Duration;
 
-/// Nanoseconds, except where a function is asked.
+/// In nanoseconds, except for a custom function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
     Fixed { delay: u64 },
@@ -16,7 +16,7 @@ pub(super) enum Growth {
 }
 
 impl Growth {
-    /// Returns the first delay, the lowest that a longest delay may be.
+    /// Returns the first delay, the lowest possible maximum.
     pub(super) const fn base(&self) -> u64 {
         match *self {
             Growth::Fixed { delay } => delay,
@@ -29,8 +29,8 @@ impl Growth {
         }
     }
 
-    /// Returns from where to where the delay after `attempt` lies, at most `max`; equal ends
-    /// except where growth itself is random.
+    /// Returns the range of the delay after `attempt`, at most `max`; both ends are equal unless
+    /// growth itself is random.
     pub(super) const fn after(&self, attempt: u32, failure_ratio: Ratio, max: u64) -> (u64, u64) {
         let steps = attempt.saturating_sub(1);
         let delay = match *self {
@@ -46,14 +46,14 @@ impl Growth {
                 let extra = stretch.of(delay).saturating_sub(delay);
                 delay.saturating_add(failure_ratio.share_of(extra))
             }
-            // Functions cannot be called in a constant: the callers ask them first.
+            // Functions cannot be called in a constant; the callers handle them first.
             Growth::Custom(_) => max,
         };
         (delay, delay)
     }
 }
 
-/// A function with a name, which is what makes it printable and comparable.
+/// A function with a name, which makes it printable and comparable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Custom {
     pub(super) name: &'static str,
@@ -68,7 +68,7 @@ impl PartialEq for Custom {
 
 impl Eq for Custom {}
 
-/// A growth factor in thousandths: exact for every factor a person writes down, never NaN.
+/// A growth factor in thousandths: exact for every factor that users write, never NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Factor(u32);
 
@@ -98,7 +98,7 @@ impl Factor {
     /// Returns `base` times the factor to the power of `steps`, at most `max`.
     const fn raise(self, base: u64, steps: u32, max: u64) -> u64 {
         if self.0 == Factor::TWO.0 {
-            // Doubling is a shift, exact while no bit falls off the top.
+            // Doubling is a shift, exact while no bit is lost.
             return if steps < base.leading_zeros() { least(base << steps, max) } else { max };
         }
         let mut power = 1.0_f64;
@@ -111,7 +111,7 @@ impl Factor {
             square *= square;
             bits >>= 1;
         }
-        // The power may be infinite; the base is not zero, so their product is never NaN.
+        // The power may be infinite; the base is not zero, so the product is never NaN.
         least((base as f64 * power) as u64, max)
     }
 }

@@ -1,10 +1,10 @@
-//! Spreads delays, so that clients which failed together do not come back together.
+//! Jitter: randomizes delays, so that clients that failed together do not retry together.
 
 use crate::ratio::Ratio;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a delay `d` is spread.
+/// How a delay `d` is randomized.
 ///
 /// ```
 /// use rewheel::Jitter;
@@ -28,19 +28,19 @@ enum Spread {
 }
 
 impl Jitter {
-    /// Exactly `d`. For tests, and for callers that are spread out already.
+    /// Exactly `d`. For tests, and for callers that are already spread out.
     pub const NONE: Jitter = Jitter(Spread::None);
 
-    /// Anywhere from zero to `d`: the least load on a dependency that everybody waits for.
+    /// Between zero and `d`: the lowest load on a recovering dependency.
     pub const FULL: Jitter = Jitter(Spread::Full);
 
-    /// Anywhere from half of `d` to `d`: a guaranteed pause, and still spread.
+    /// Between half of `d` and `d`: a guaranteed pause, still spread.
     pub const EQUAL: Jitter = Jitter(Spread::Equal);
 
-    /// Anywhere within `d` plus or minus this share of it, 0 to 1.
+    /// `d` plus or minus this share of it, 0 to 1.
     ///
     /// # Panics
-    /// Panics outside of that; in a constant that is a compile error.
+    /// Panics for other values; in a constant that is a compile error.
     pub const fn proportional(share: f64) -> Jitter {
         match Ratio::new(share) {
             Some(share) => Jitter(Spread::Proportional(share)),
@@ -56,7 +56,7 @@ impl Jitter {
         }
     }
 
-    /// Returns the bounds of the spread of `delay`, both included.
+    /// Returns the range of `delay` with jitter, both ends included.
     pub(super) const fn range(self, delay: u64) -> (u64, u64) {
         match self.0 {
             Spread::None => (delay, delay),
@@ -96,7 +96,7 @@ impl FromStr for Jitter {
     }
 }
 
-/// The text is not a jitter.
+/// Error: the text is not a jitter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a jitter: use none, full, equal or a share such as 30%")]
 pub struct JitterError(String);

@@ -1,13 +1,13 @@
-//! Knows backoffs by name.
+//! Custom backoffs, registered by name.
 
 use super::{Backoff, BackoffError, text};
 use crate::presets;
 use std::collections::BTreeMap;
 
-/// Backoffs by name, so that a config file can say `backoff = "payday"`.
+/// Backoffs by name, so that a config file can contain `backoff = "payday"`.
 ///
-/// Knows the presets from the start. This is also how a [custom](Backoff::custom) backoff, which is
-/// code, can be named in text.
+/// Contains the presets from the start. A [custom](Backoff::custom) backoff, which is code, can be
+/// named in text through this registry.
 ///
 /// ```
 /// use rewheel::{Backoff, Backoffs, seconds};
@@ -25,10 +25,10 @@ pub struct Backoffs {
 }
 
 impl Backoffs {
-    /// A registry is filled by code and config, not by traffic: more than this is a leak.
+    /// A registry is filled by code and config, not by traffic: more entries than this are a leak.
     const NAMES_MAX: usize = 10_000;
 
-    /// Starts with the presets.
+    /// Creates a registry with the presets.
     pub fn new() -> Backoffs {
         let named = presets::RETRIES
             .iter()
@@ -37,11 +37,11 @@ impl Backoffs {
         Backoffs { named }
     }
 
-    /// Adds a backoff, or replaces the one of this name.
+    /// Adds a backoff, or replaces the one with this name.
     ///
     /// # Errors
-    /// Refuses a name that is not lowercase letters, digits, `_`, `-` and `.`, 1 to 64 of them, or
-    /// that is a word of the text form; and a custom backoff under another name than its own, by
+    /// Fails if the name is not 1 to 64 lowercase letters, digits, `_`, `-` and `.`, or is a word
+    /// of the text form, and if a custom backoff is registered under another name than its own, by
     /// which it is printed.
     pub fn register(&mut self, name: &str, backoff: Backoff) -> Result<(), NameError> {
         if !is_name(name) || text::SHAPES.contains(&name) {
@@ -57,15 +57,15 @@ impl Backoffs {
         Ok(())
     }
 
-    /// Returns the backoff of this name.
+    /// Returns the backoff with this name.
     pub fn get(&self, name: &str) -> Option<Backoff> {
         self.named.get(name).copied()
     }
 
-    /// Reads a name, a name with `min`, `max` and `jitter` of its own, or any other text form.
+    /// Parses a name, a name with its own `min`, `max` and `jitter`, or any other text form.
     ///
     /// # Errors
-    /// Says what is wrong with the text, and which names are known.
+    /// Fails with the reason and the known names.
     pub fn parse(&self, text: &str) -> Result<Backoff, BackoffError> {
         match text.split_whitespace().next().and_then(|name| self.get(name)) {
             Some(backoff) => text::parse_options(backoff, text),
@@ -77,7 +77,7 @@ impl Backoffs {
     }
 }
 
-/// Longer names do not fit the columns and labels they end up in.
+/// Longer names do not fit the columns and labels that contain them.
 const NAME_BYTES_MAX: usize = 64;
 
 pub(super) const fn is_name(name: &str) -> bool {
@@ -98,7 +98,7 @@ impl Default for Backoffs {
     }
 }
 
-/// A backoff cannot be registered.
+/// Error: the backoff cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The name is not allowed.
@@ -106,12 +106,12 @@ pub enum NameError {
         "`{0}` cannot name a backoff: use 1 to 64 of a-z, 0-9, `_`, `-`, `.`, and no shape's name"
     )]
     Invalid(String),
-    /// A custom backoff has a name already.
+    /// A custom backoff already has a name.
     #[error("a custom backoff is registered under its own name, `{own}`, not `{name}`")]
     NotItsOwn {
-        /// The name it was to get.
+        /// The requested name.
         name: String,
-        /// The name it has.
+        /// Its own name.
         own: &'static str,
     },
     /// The registry is full.

@@ -1,4 +1,4 @@
-//! Checks every shape of backoff at every corner of its range.
+//! Tests of every backoff at the limits of its range.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
-/// The longest that a backoff can represent.
+/// The longest delay that a backoff can represent.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
-/// Durations of every magnitude, the two ends included. Boxed, as all of these: nested as they are,
-/// they would not fit the stack of a test.
+/// Durations of every magnitude, including both ends. Boxed, because the nested strategies would
+/// not fit the stack of a test.
 pub(super) fn any_duration() -> BoxedStrategy<Duration> {
     prop_oneof![
         Just(Duration::ZERO),
@@ -46,7 +46,7 @@ fn any_jitter() -> BoxedStrategy<Jitter> {
     .boxed()
 }
 
-/// Factors as a person writes them, 1.001 to 1000.
+/// Factors that users may write, 1.001 to 1000.
 fn any_factor() -> BoxedStrategy<f64> {
     prop_oneof![
         Just(1.001),
@@ -57,7 +57,7 @@ fn any_factor() -> BoxedStrategy<f64> {
     .boxed()
 }
 
-/// Every shape that has a text of its own, which is all but the custom ones.
+/// Every shape with a text form: all except custom ones.
 fn any_shape() -> BoxedStrategy<Backoff> {
     let base = || any_duration().prop_map(|base| base.max(NANOSECOND));
     prop_oneof![
@@ -86,7 +86,7 @@ fn any_custom() -> BoxedStrategy<Backoff> {
         .boxed()
 }
 
-/// Gives a shape any bounds and any jitter that it accepts.
+/// Adds any limits and any jitter that a shape accepts.
 fn dressed(shape: impl Strategy<Value = Backoff>) -> impl Strategy<Value = Backoff> {
     let bounds = (proptest::option::of(any_duration()), proptest::option::of(any_duration()));
     (shape, bounds, proptest::option::of(any_jitter())).prop_map(|(shape, (min, max), jitter)| {
@@ -104,7 +104,7 @@ fn dressed(shape: impl Strategy<Value = Backoff>) -> impl Strategy<Value = Backo
     })
 }
 
-/// Every backoff that can be built and has a text of its own.
+/// Every valid backoff with a text form.
 pub(super) fn any_plain() -> BoxedStrategy<Backoff> {
     dressed(any_shape()).boxed()
 }

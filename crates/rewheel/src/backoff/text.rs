@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
 use std::time::Duration;
 
-/// The text is not a backoff.
+/// Error: the text is not a backoff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a backoff: {why}")]
 pub struct BackoffError {
@@ -18,7 +18,7 @@ pub struct BackoffError {
 impl FromStr for Backoff {
     type Err = BackoffError;
 
-    /// Reads a shape with its options, or the name of a preset.
+    /// Parses a shape with its options, or the name of a preset.
     ///
     /// `fixed 100ms` · `linear 100ms step 50ms` · `exponential 100ms x2` · `fibonacci 100ms` ·
     /// `decorrelated 100ms` · `adaptive 100ms x2 stretch x10`, each with any of `min 10ms`,
@@ -28,7 +28,7 @@ impl FromStr for Backoff {
     }
 }
 
-/// Reads the grammar above, without names.
+/// Parses the grammar above, without names.
 pub(super) fn parse(text: &str, names: &str) -> Result<Backoff, BackoffError> {
     let mut words = text.split_whitespace();
     let parsed = once_each(text).and_then(|()| match words.next() {
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str, names: &str) -> Result<Backoff, BackoffError> {
     parsed.map_err(|why| BackoffError { text: text.to_owned(), why })
 }
 
-/// Reads the options that may follow a name: bounds and jitter.
+/// Parses the options that may follow a name: limits and jitter.
 pub(super) fn parse_options(mut backoff: Backoff, text: &str) -> Result<Backoff, BackoffError> {
     let wrong = |why| BackoffError { text: text.to_owned(), why };
     once_each(text).map_err(wrong)?;
@@ -51,7 +51,7 @@ pub(super) fn parse_options(mut backoff: Backoff, text: &str) -> Result<Backoff,
     check(backoff).map_err(wrong)
 }
 
-/// A setting that is given twice is a slip: which of the two was meant?
+/// Rejects an option that is given twice, because it is unclear which one applies.
 fn once_each(text: &str) -> Result<(), String> {
     for option in ["min", "max", "jitter", "step", "stretch"] {
         if text.split_whitespace().filter(|word| *word == option).count() > 1 {
@@ -61,7 +61,7 @@ fn once_each(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The words that a text may start with. The registry takes no name that is one of them.
+/// The words that a text may start with. The registry rejects them as names.
 pub(super) const SHAPES: [&str; 6] =
     ["fixed", "linear", "exponential", "fibonacci", "decorrelated", "adaptive"];
 
@@ -137,7 +137,7 @@ fn apply(backoff: &mut Backoff, word: &str, value: Option<&str>) -> Result<(), S
     Ok(())
 }
 
-/// The checks of the `const` builder, as errors: here the input is a person's.
+/// The checks of the `const` builder, as errors, for input by users.
 fn check(backoff: Backoff) -> Result<Backoff, String> {
     if backoff.delay_max < backoff.growth.base() {
         return Err("max is below the first delay".to_owned());
@@ -183,7 +183,7 @@ impl fmt::Display for Backoff {
         if self.delay_min > 0 {
             write!(f, " min {}", text(self.delay_min))?;
         }
-        // A fixed delay has no longest one unless it is given one; every other shape has.
+        // A fixed delay has no maximum by default; every other shape has one.
         if self.delay_max < u64::MAX || !matches!(self.growth, Growth::Fixed { .. }) {
             write!(f, " max {}", text(self.delay_max))?;
         }

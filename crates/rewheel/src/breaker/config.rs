@@ -1,4 +1,4 @@
-//! What a breaker goes by.
+//! Settings of a circuit breaker.
 
 use super::machine::Machine;
 use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker};
@@ -21,12 +21,12 @@ pub(super) enum Trip {
     Time { length: Duration, when: When },
 }
 
-/// What in a window opens a breaker.
+/// The condition of a window that opens a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct When {
     pub(super) failures: Threshold,
     pub(super) slow: Option<Slow>,
-    /// Below so many calls a ratio says nothing.
+    /// With fewer calls a ratio is not meaningful.
     pub(super) calls_min: u32,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Slow {
 }
 
 impl When {
-    /// Half of at least ten calls. One failure at night, when it is the only call, is no outage.
+    /// Half of at least ten calls. A single failed call at night is not an outage.
     const DEFAULT: When = When {
         failures: Threshold::Ratio(Ratio::from_millionths(500_000)),
         slow: None,
@@ -89,10 +89,9 @@ impl Trip {
     }
 }
 
-/// Sets up a [`CircuitBreaker`].
+/// Builder of a [`CircuitBreaker`].
 ///
-/// Unless set: opens for 30 s, then one probe at a time, of which the first to succeed closes it
-/// and which is given up on after 60 s.
+/// Defaults: open for 30 s, then one probe at a time; the first successful probe closes it; a probe times out after 60 s.
 #[derive(Clone, Debug)]
 pub struct CircuitBreakerBuilder {
     pub(super) trip: Trip,
@@ -121,18 +120,18 @@ impl CircuitBreakerBuilder {
         }
     }
 
-    /// Opens when this share of the calls in the window failed, above 0 to 1. Half unless set.
+    /// Opens when this share of the calls in the window failed, above 0 to 1. The default is one half.
     ///
     /// # Panics
-    /// Panics on other ratios, and without a window; in a constant that is a compile error. So do
-    /// its siblings below.
+    /// Panics for other ratios, and without a window; in a constant that is a compile error. The same applies to the methods
+    /// below.
     #[must_use]
     pub const fn failure_ratio(mut self, ratio: f64) -> CircuitBreakerBuilder {
         self.trip.when().failures = Threshold::Ratio(positive(ratio));
         self
     }
 
-    /// Opens when so many calls in the window failed, whatever their share.
+    /// Opens when this many calls in the window failed, whatever their share.
     #[must_use]
     pub const fn failures(mut self, failures: u32) -> CircuitBreakerBuilder {
         assert!(failures > 0, "a breaker that opens after no failure is never closed");
@@ -143,7 +142,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Goes by ratios only once the window has so many calls. Ten unless set.
+    /// Applies ratios only if the window has at least this many calls. The default is ten.
     #[must_use]
     pub const fn calls_min(mut self, calls: u32) -> CircuitBreakerBuilder {
         assert!(calls > 0, "a ratio of no calls says nothing");
@@ -154,8 +153,8 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Also opens when this share of the calls in the window took longer than `over`: what answers
-    /// too late has failed, too.
+    /// Also opens when this share of the calls in the window took longer than `over`: a response that is too late counts as a
+    /// failure.
     #[must_use]
     pub const fn slow_calls(mut self, over: Duration, ratio: f64) -> CircuitBreakerBuilder {
         assert!(!over.is_zero(), "every call takes longer than nothing");
@@ -163,14 +162,14 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Stays open so long before it lets a probe pass.
+    /// Sets how long it stays open before it lets a probe pass.
     #[must_use]
     pub const fn open_for(self, time: Duration) -> CircuitBreakerBuilder {
         self.open_backoff(Backoff::fixed(time))
     }
 
-    /// Stays open longer each time that a probe fails, and starts over once it has been closed. Not
-    /// for a custom backoff: nobody's code runs under the breaker's lock.
+    /// Stays open longer after each failed probe, and starts over once it has been closed. Custom backoffs are not allowed: no
+    /// foreign code runs under the breaker's lock.
     #[must_use]
     pub const fn open_backoff(mut self, backoff: Backoff) -> CircuitBreakerBuilder {
         assert!(!backoff.is_custom(), "a breaker does not call a function while it opens");
@@ -178,7 +177,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Lets so many probes pass at the same time while it is half open, up to a thousand.
+    /// Sets the number of concurrent probes in the half-open state, up to a thousand.
     #[must_use]
     pub const fn probes_max(mut self, probes: u32) -> CircuitBreakerBuilder {
         assert!(probes > 0, "without a probe it never closes again");
@@ -187,8 +186,7 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Closes once so many probes have succeeded. One that fails, or is slow where slow calls count,
-    /// opens it again.
+    /// Closes after this many successful probes. A probe that fails, or is slow where slow calls count, opens it again.
     #[must_use]
     pub const fn successes_to_close(mut self, successes: u32) -> CircuitBreakerBuilder {
         assert!(successes > 0, "nothing would show that it is up again");
@@ -196,8 +194,8 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Gives a probe's place to another call if it has not come back for so long. It counts as
-    /// neither success nor failure, and what it reports later is ignored.
+    /// Frees the slot of a probe that has not returned after this time. Such a probe counts as neither success nor failure, and
+    /// its late result is ignored.
     #[must_use]
     pub const fn probe_timeout(mut self, timeout: Duration) -> CircuitBreakerBuilder {
         assert!(!timeout.is_zero(), "no probe comes back at once");
@@ -205,43 +203,43 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Names it, for people and for telemetry.
+    /// Sets the name, for logs and telemetry.
     #[must_use]
     pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> CircuitBreakerBuilder {
         self.name = name.into();
         self
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> CircuitBreakerBuilder {
         self.clock = clock.into();
         self
     }
 
-    /// Draws the jitter of [`open_backoff`](CircuitBreakerBuilder::open_backoff) from a seed.
+    /// Uses this random source for the jitter of [`open_backoff`](CircuitBreakerBuilder::open_backoff).
     #[must_use]
     pub fn random(mut self, random: &Random) -> CircuitBreakerBuilder {
         self.random = random.clone();
         self
     }
 
-    /// Reports its changes and its refusals.
+    /// Reports state changes and refusals to an observer.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> CircuitBreakerBuilder {
         self.observer = Some(observer);
         self
     }
 
-    /// Makes the breaker, closed.
+    /// Creates the breaker, closed.
     pub fn build(self) -> CircuitBreaker {
         CircuitBreaker { machine: Arc::new(Machine::new(self)) }
     }
 
-    /// Makes a breaker for each key, for at most so many keys.
+    /// Creates one breaker per key, for at most this many keys.
     ///
     /// # Panics
-    /// Panics if that is none.
+    /// Panics if the number is zero.
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedCircuitBreaker<K> {
         let breakers = Breakers { by_key: Keyed::new(keys_max), template: self };
         KeyedCircuitBreaker { shared: Arc::new(breakers) }
@@ -250,7 +248,7 @@ impl CircuitBreakerBuilder {
 
 const fn positive(ratio: f64) -> Ratio {
     match Ratio::new(ratio) {
-        // Finer than a ratio is kept: as little as there can be is still something.
+        // A ratio below the resolution is rounded up to the smallest one.
         Some(least) if least.is_zero() && ratio > 0.0 => Ratio::from_millionths(1),
         Some(ratio) if !ratio.is_zero() => ratio,
         _ => panic!("a ratio is above 0, at most 1"),

@@ -1,7 +1,7 @@
-//! Every way from one state of a breaker to another.
+//! State machine of the circuit breaker.
 //!
-//! While it is closed, calls touch atomics only. Everything else is rare, and happens under a lock
-//! that is never held while anybody else's code runs.
+//! While the breaker is closed, calls use atomics only. Everything else is rare, and happens under a lock that is never held
+//! while foreign code runs.
 
 use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
 use super::word::{Phase, Word};
@@ -17,15 +17,15 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Machine {
     word: OwnLine<AtomicU64>,
-    /// When an open breaker lets a probe pass. Written before the word that says it is open.
+    /// When an open breaker lets a probe pass. Written before the word that says that it is open.
     open_until: AtomicU64,
     window: Window,
     cold: Mutex<Cold>,
     config: CircuitBreakerBuilder,
 }
 
-/// Two of each, used in turn from one closed time to the next: a call that stalls while it writes
-/// its result does not write it into the window of a later time.
+/// Two windows, used in turn for each closed period: a call that stalls while it writes its result does not write into the window
+/// of a later period.
 #[derive(Debug)]
 enum Window {
     None,
@@ -33,13 +33,13 @@ enum Window {
     Time([TimeWindow; 2]),
 }
 
-/// What only half open and changes need.
+/// State that only half open and transitions need.
 #[derive(Debug, Default)]
 struct Cold {
     probes: Vec<Probe>,
     probes_started: u64,
     successes: u32,
-    /// How often it opened since it was last closed.
+    /// Number of openings since it was last closed.
     openings: u32,
 }
 
@@ -49,13 +49,13 @@ struct Probe {
     expires: Moment,
 }
 
-/// What a permit remembers.
+/// The data of a permit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     epoch: u64,
     /// Zero unless it is a probe.
     probe: u64,
-    /// Only known where slow calls count.
+    /// Only set where slow calls count.
     started: Moment,
 }
 
@@ -94,14 +94,14 @@ impl Machine {
         }
     }
 
-    /// Lets a call pass if the breaker is closed; says nothing otherwise.
+    /// Lets a call pass if the breaker is closed; otherwise returns `None`.
     #[inline]
     pub(crate) fn acquire_if_closed(&self) -> Option<Token> {
         let word = self.word();
         (word.phase() == Phase::Closed).then(|| self.pass(word))
     }
 
-    /// Out of line: most breakers do not time their calls, and should not make room for it.
+    /// Not inlined: most breakers do not measure the time of calls.
     #[inline(never)]
     fn now(&self) -> Moment {
         self.config.clock.now()
@@ -158,7 +158,7 @@ impl Machine {
         Some(Ok(token))
     }
 
-    /// Counts a finished call; `None` takes back its permit and counts nothing.
+    /// Counts a finished call; `None` releases its permit without counting.
     #[inline]
     pub(crate) fn record(&self, token: Token, outcome: Option<Outcome>) {
         if token.probe != 0 {
@@ -168,12 +168,11 @@ impl Machine {
         }
     }
 
-    /// Counts a finished call that is not a probe. Such a call has nothing to give back, so it may
-    /// also just be forgotten.
+    /// Counts a finished call that is not a probe. Such a call has nothing to release, so it may also be dropped.
     #[inline]
     pub(crate) fn record_passed(&self, token: Token, outcome: Outcome) {
         debug_assert_eq!(token.probe, 0, "a probe has a place to give back");
-        // Apart, so that they travel in registers.
+        // Separate values, so that they are passed in registers.
         let Token { epoch, started, .. } = token;
         self.record_closed(epoch, started, outcome);
     }
@@ -252,7 +251,7 @@ impl Machine {
             if word.epoch() != token.epoch {
                 return None;
             }
-            // One that has expired gave up its place, and with it its say.
+            // An expired probe has lost its slot, and its result is ignored.
             let place = cold.probes.iter().position(|probe| probe.id == token.probe)?;
             if cold.probes.swap_remove(place).expires <= now {
                 return None;
@@ -268,7 +267,7 @@ impl Machine {
     }
 
     pub(super) fn force_open(&self) {
-        // One that is open already, or held open, stays as it is.
+        // A breaker that is already open, or held open, stays as it is.
         self.change(|_, word| (word.phase().state() != BreakerState::Open).then_some(Phase::Open));
     }
 
@@ -284,7 +283,7 @@ impl Machine {
         self.change(|_, _| Some(Phase::Closed));
     }
 
-    /// Changes the phase if `decide` says so. The only place that does.
+    /// Changes the phase if `decide` returns a new one. This is the only place that changes it.
     fn change(&self, decide: impl FnOnce(&mut Cold, Word) -> Option<Phase>) {
         let mut cold = lock(&self.cold);
         let word = self.word();
@@ -306,8 +305,8 @@ impl Machine {
             }
             Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => {}
         }
-        // A store would do: a failure that is counted meanwhile is of the generation that ends here.
-        // But loom does not order a store among exchanges, and could not check this.
+        // A store would be enough: a failure counted meanwhile belongs to the generation that ends here. But loom does not order
+        // a store among exchanges, and could not check this.
         self.word.swap(next.0, Ordering::AcqRel);
         drop(cold);
         let (from, to) = (word.phase().state(), phase.state());
@@ -334,7 +333,7 @@ impl Machine {
         }
     }
 
-    /// Whether forgetting this breaker and making a new one would change nothing.
+    /// Returns whether replacing this breaker by a new one would change nothing.
     pub(super) fn is_fresh(&self) -> bool {
         let word = self.word();
         let counts = self.counts(word, self.config.clock.now());

@@ -1,14 +1,14 @@
-//! The right to make one call.
+//! The permit for one call through a circuit breaker.
 
 use super::Outcome;
 use super::machine::{Machine, Token};
 use crate::classify::Classify;
 use std::sync::Arc;
 
-/// The right to make one call, which must say how it went.
+/// The permit for one call, which must report its result.
 ///
-/// Dropped without a word, by a cancelled future or a panic, it counts as neither success nor
-/// failure, and a probe's place is free again.
+/// If dropped without a report, by a cancelled future or a panic, it counts as neither success nor
+/// failure, and the slot of a probe is free again.
 #[must_use = "dropped without a record, the call counts as neither success nor failure"]
 #[derive(Debug)]
 pub struct Permit<'a> {
@@ -16,7 +16,7 @@ pub struct Permit<'a> {
     token: Option<Token>,
 }
 
-/// A [`Permit`] that keeps its breaker alive. Made by
+/// A [`Permit`] that keeps its breaker alive. Created by
 /// [`acquire_owned`](super::CircuitBreaker::acquire_owned).
 #[must_use = "dropped without a record, the call counts as neither success nor failure"]
 #[derive(Debug)]
@@ -41,19 +41,19 @@ impl OwnedPermit {
 macro_rules! recording {
     ($permit:ty) => {
         impl $permit {
-            /// Counts the result by what it says about the dependency.
+            /// Records a result by what it says about the dependency.
             #[inline]
             pub fn record<T, E: Classify>(self, result: &Result<T, E>) {
                 self.finish(Outcome::of(result));
             }
 
-            /// Counts a success.
+            /// Records a success.
             #[inline]
             pub fn success(self) {
                 self.finish(Some(Outcome::Success));
             }
 
-            /// Counts a failure.
+            /// Records a failure.
             #[inline]
             pub fn failure(self) {
                 self.finish(Some(Outcome::Failure));

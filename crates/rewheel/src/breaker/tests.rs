@@ -21,7 +21,7 @@ use crate::breaker::BreakerState;
 use crate::observer::{Event, Observer};
 use std::sync::Mutex;
 
-/// Writes the changes of a breaker down.
+/// Records the state changes of a breaker.
 #[derive(Debug, Default)]
 struct Changes(Mutex<Vec<(String, BreakerState, BreakerState)>>);
 

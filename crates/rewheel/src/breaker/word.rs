@@ -1,12 +1,12 @@
-//! A breaker's state in one machine word, so that a call reads it with one load.
+//! Packs a breaker's state into one machine word, so that a call reads it with one load.
 
 use super::BreakerState;
 
 /// Generation (29 bits), phase (3 bits), failures in a row (32 bits).
 ///
-/// The generation grows with every change of the phase. A result that names another generation
-/// comes from before the change. Whether it is odd changes when the breaker becomes closed, at no
-/// other time: that picks the window, of which each closed time needs another than the one before.
+/// The generation increases with every phase change. A result with another generation is from
+/// before the change. The generation's parity changes exactly when the breaker becomes closed; it
+/// selects the window, so that each closed period uses another window than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
 
@@ -15,9 +15,9 @@ pub(super) enum Phase {
     Closed,
     Open,
     HalfOpen,
-    /// Held open by a person.
+    /// Held open manually.
     Isolated,
-    /// Held closed by a person.
+    /// Held closed manually.
     ForcedClosed,
 }
 
@@ -40,7 +40,7 @@ impl Word {
         }
     }
 
-    /// Returns generation and phase, which a permit remembers.
+    /// Returns generation and phase, which a permit stores.
     #[inline]
     pub(super) const fn epoch(self) -> u64 {
         self.0 >> PHASE_SHIFT

@@ -1,23 +1,23 @@
-//! Recognises failures of databases that pass.
+//! Recognizes transient database failures.
 
 use super::Matcher;
 use std::io::ErrorKind;
 
 impl Matcher {
-    /// Matches what drivers for PostgreSQL, MySQL, MariaDB, SQLite and Redis report when the same
-    /// work may succeed if it is done again from its start: deadlocks, serialization failures,
-    /// locks that were not had in time, servers that start, stop, fail over or have too many
-    /// connections, connections that broke.
+    /// Matches errors of drivers for PostgreSQL, MySQL, MariaDB, SQLite and Redis after which the
+    /// same work may succeed if it is repeated from its start: deadlocks, serialization failures,
+    /// lock timeouts, servers that start, stop, fail over or have too many connections, and broken
+    /// connections.
     ///
-    /// What was a transaction must be made again as a whole, on a new connection where the old one
-    /// broke; and a connection that breaks during a commit leaves open whether it happened.
+    /// Repeat a transaction as a whole, on a new connection if the old one broke. If a connection
+    /// breaks during a commit, it is unknown whether the commit succeeded.
     ///
-    /// Not matched, although some would pass: statements that were cut for taking too long, since
-    /// making a slow query again adds to its cause; and pools without a free connection, which are
-    /// this process's own.
+    /// Not matched, although some are temporary: statements that were cancelled because they took
+    /// too long, since repeating a slow query adds to the load; and pools without a free
+    /// connection, which belong to this process.
     ///
-    /// This reads messages. Servers that are set to another language than English need their codes
-    /// read instead; and a message that quotes somebody's data can quote one of these texts.
+    /// This reads messages. For servers with messages in another language than English, match their
+    /// codes instead. A message that quotes user data can contain one of these texts.
     ///
     /// ```
     /// use rewheel::Matcher;
@@ -46,10 +46,10 @@ const BROKEN_CONNECTION: [ErrorKind; 10] = [
     ErrorKind::NetworkDown,
 ];
 
-/// PostgreSQL, its client library, PgBouncer. The SQLSTATE is behind each.
+/// PostgreSQL, its client library, PgBouncer. The SQLSTATE follows each text.
 ///
-/// `cannot execute … in a read-only transaction` is left out: it is what a standby says after a
-/// failover, but also what an application gets for its own `BEGIN READ ONLY`.
+/// `cannot execute … in a read-only transaction` is not included: a standby reports it after a
+/// failover, but an application also gets it for its own `BEGIN READ ONLY`.
 const POSTGRES: &[&str] = &[
     "deadlock detected",                                    // 40P01
     "could not serialize access",                           // 40001, each of its causes
@@ -75,7 +75,7 @@ const POSTGRES: &[&str] = &[
     "server conn crashed?",                                 // PgBouncer
 ];
 
-/// MySQL, MariaDB, Galera, and their client libraries. The error number is behind each.
+/// MySQL, MariaDB, Galera, and their client libraries. The error number follows each text.
 const MYSQL: &[&str] = &[
     "deadlock found when trying to get lock",       // 1213
     "transaction branch was rolled back: deadlock", // 1614
@@ -87,8 +87,8 @@ const MYSQL: &[&str] = &[
     "has more than 'max_user_connections' active connections", // 1203
     "server shutdown in progress",                  // 1053
     "wsrep has not yet prepared node for application use", // 1047 of Galera
-    // 1290 after a failover, until the name leads to the new primary. Other options that prevent
-    // a statement have the same number, and stay.
+    // Error 1290 after a failover, until the name points to the new primary. Other options that
+    // prevent a statement have the same number, and are permanent.
     "running with the --read-only option",
     "running with the --super-read-only option",
     "server has gone away",                             // 2006
@@ -112,7 +112,7 @@ const SQLITE: &[&str] = &[
     "locking protocol",          // SQLITE_PROTOCOL: two connections race to open the log
 ];
 
-/// Redis, Valkey, Sentinel. Where the code is an ordinary word, the message behind it is matched.
+/// Redis, Valkey, Sentinel. If the code is an ordinary word, the message after it is matched.
 const REDIS: &[&str] = &[
     "is loading the dataset in memory",       // LOADING
     "can't write against a read only",        // READONLY, after a failover
@@ -127,7 +127,7 @@ const REDIS: &[&str] = &[
     "force unblock from blocking operation", // UNBLOCKED: the node became a replica
 ];
 
-/// What servers or drivers of more than one product say.
+/// Messages of servers or drivers of more than one product.
 const DRIVERS: &[&str] = &[
     "too many connections", // MySQL 1040; PostgreSQL 53300, of a role or a database
     "connection closed",

@@ -1,20 +1,20 @@
-//! Judges errors of the operating system by their kind.
+//! Classifies I/O errors by their kind.
 
 use super::matcher::{chain, find};
 use super::{Category, Class, Classify};
 use std::io::{self, ErrorKind};
 
-/// Judges by the error's [`kind`](io::Error::kind).
+/// Classifies by the error's [`kind`](io::Error::kind).
 ///
 /// | kind | verdict | category |
 /// |---|---|---|
 /// | `TimedOut` | retry | `timeout` |
-/// | of connections and networks; of things that are busy, interrupted or short of memory | retry | `io` |
-/// | of what is asked for or of how things are set up (`NotFound`, `PermissionDenied`, `InvalidData`, `StorageFull`, …) | stop | `io` |
-/// | any other, such as that of a failed name lookup | retry | `io` |
+/// | connection and network errors; resources that are busy, interrupted or out of memory | retry | `io` |
+/// | errors of the request or the setup (`NotFound`, `PermissionDenied`, `InvalidData`, `StorageFull`, …) | stop | `io` |
+/// | any other, such as a failed name lookup | retry | `io` |
 ///
-/// The code is the kind in small letters: `connection_refused`. An error made by
-/// [`io::Error::other`] is judged by the `io::Error` inside it, if there is one.
+/// The code is the kind in lower case: `connection_refused`. An error created by [`io::Error::other`] is classified by the
+/// `io::Error` inside it, if there is one.
 ///
 /// ```
 /// use rewheel::{Category, Class, Classify};
@@ -29,14 +29,14 @@ impl Classify for io::Error {
         let kind = telling_kind(self);
         match KINDS.iter().find(|(known, _, _)| *known == kind) {
             Some((_, class, code)) => class.clone().with_code(*code),
-            // Name lookup, exhausted file descriptors and whatever a later Rust adds: not
-            // knowing the failure is no reason to give up on the call.
+            // Name lookup, exhausted file descriptors and kinds that a later Rust version adds: an unknown failure is no reason
+            // to give up.
             None => PASSES,
         }
     }
 }
 
-/// Returns the kind of the first error of the chain that has a more telling one than `Other`.
+/// Returns the kind of the first error of the chain whose kind is not `Other`.
 fn telling_kind(error: &io::Error) -> ErrorKind {
     chain(error)
         .filter_map(find::<io::Error>)
@@ -52,7 +52,7 @@ const STAYS: Class = Class::stop(Category::Io);
 /// Every kind that has a name on stable Rust.
 pub(super) const KINDS: &[(ErrorKind, Class, &str)] = &[
     (ErrorKind::TimedOut, TIMEOUT, "timed_out"),
-    // The other end, or the way to it. A connection that is made anew starts clean.
+    // Errors of the other end or the network. A new connection may work.
     (ErrorKind::ConnectionRefused, PASSES, "connection_refused"),
     (ErrorKind::ConnectionReset, PASSES, "connection_reset"),
     (ErrorKind::ConnectionAborted, PASSES, "connection_aborted"),
@@ -64,8 +64,8 @@ pub(super) const KINDS: &[(ErrorKind, Class, &str)] = &[
     (ErrorKind::NetworkUnreachable, PASSES, "network_unreachable"),
     (ErrorKind::NetworkDown, PASSES, "network_down"),
     (ErrorKind::StaleNetworkFileHandle, PASSES, "stale_network_file_handle"),
-    // Something is taken that its owner gives back: a port by the process that is being replaced,
-    // all ephemeral ports by a burst, a file by its writer, memory by a neighbour.
+    // A resource that its owner will release: a port of the process that is being replaced, ephemeral ports after a burst, a file
+    // that is being written, memory.
     (ErrorKind::AddrInUse, PASSES, "addr_in_use"),
     (ErrorKind::AddrNotAvailable, PASSES, "addr_not_available"),
     (ErrorKind::ResourceBusy, PASSES, "resource_busy"),
@@ -74,12 +74,12 @@ pub(super) const KINDS: &[(ErrorKind, Class, &str)] = &[
     (ErrorKind::OutOfMemory, PASSES, "out_of_memory"),
     (ErrorKind::WouldBlock, PASSES, "would_block"),
     (ErrorKind::Interrupted, PASSES, "interrupted"),
-    // Somebody's own error: nothing is known about it.
+    // A custom error: nothing is known about it.
     (ErrorKind::Other, PASSES, "other"),
-    // Somebody has to make room. Until then each further attempt writes to a full disk.
+    // Needs more space. Until then each further attempt writes to a full disk.
     (ErrorKind::StorageFull, STAYS, "storage_full"),
     (ErrorKind::QuotaExceeded, STAYS, "quota_exceeded"),
-    // Somebody has to set things up differently.
+    // Needs a change of the setup.
     (ErrorKind::NotFound, STAYS, "not_found"),
     (ErrorKind::PermissionDenied, STAYS, "permission_denied"),
     (ErrorKind::AlreadyExists, STAYS, "already_exists"),
@@ -88,8 +88,7 @@ pub(super) const KINDS: &[(ErrorKind, Class, &str)] = &[
     (ErrorKind::IsADirectory, STAYS, "is_a_directory"),
     (ErrorKind::DirectoryNotEmpty, STAYS, "directory_not_empty"),
     (ErrorKind::CrossesDevices, STAYS, "crosses_devices"),
-    // The same request is wrong every time. `InvalidData` is also how TLS reports a certificate
-    // that it does not accept.
+    // The same request is wrong every time. TLS also reports a certificate that it does not accept as `InvalidData`.
     (ErrorKind::InvalidInput, STAYS, "invalid_input"),
     (ErrorKind::InvalidData, STAYS, "invalid_data"),
     (ErrorKind::InvalidFilename, STAYS, "invalid_filename"),

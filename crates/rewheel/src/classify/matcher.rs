@@ -1,4 +1,4 @@
-//! Recognises errors of other people's crates.
+//! Classifies errors of other crates by custom rules.
 
 use super::StatusSet;
 use std::any::type_name;
@@ -8,18 +8,16 @@ use std::io;
 use std::ops::Not;
 use std::sync::Arc;
 
-/// Longer than any chain of causes that a person would read; a `source()` that leads back to an
-/// earlier error must not hang the caller.
+/// Longer than any useful chain of causes; a `source()` that points back to an earlier error must not hang the caller.
 const CHAIN_MAX: usize = 64;
 
-/// Drivers quote whole statements in their messages. What they say about the failure fits many
-/// times into this; the rest of a huge one is not worth formatting again for each failure.
+/// Drivers quote whole statements in their messages. The description of the failure fits many times into this; the rest of a huge
+/// message is not worth formatting for each failure.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// Recognises errors by what they say, what they are, or what caused them.
+/// Matches errors by message, type or cause.
 ///
-/// A matcher looks at an error together with all its sources. It is made of small ones, and cheap
-/// to clone.
+/// A matcher checks an error together with all its sources. It is composed of small matchers, and cheap to clone.
 ///
 /// ```
 /// use rewheel::{Matcher, StatusSet};
@@ -33,7 +31,7 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// assert!(!passes.matches(&Error::new(ErrorKind::TimedOut, "certificate has expired")));
 /// ```
 ///
-/// A boxed error is matched by what is in the box; the same way works for `anyhow::Error`:
+/// A boxed error is matched by its content; the same works for `anyhow::Error`:
 ///
 /// ```
 /// # use rewheel::Matcher;
@@ -48,14 +46,14 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct Matcher(Arc<Node>);
 
-/// Looks at one error of a chain.
+/// Checks one error of a chain.
 type Look<T> = Box<dyn Fn(&(dyn Error + 'static)) -> T + Send + Sync>;
 
 enum Node {
     Any(Vec<Matcher>),
     All(Vec<Matcher>),
     Not(Matcher),
-    /// Any of these, all in lower case and none of them empty.
+    /// Any of these texts, all in lower case and not empty.
     Texts(Vec<String>),
     Io(Vec<io::ErrorKind>),
     Source {
@@ -70,12 +68,12 @@ enum Node {
 }
 
 impl Matcher {
-    /// Matches what at least one of these matches; nothing if there is none.
+    /// Matches errors that at least one of these matches; none if the list is empty.
     pub fn any(matchers: impl IntoIterator<Item = Matcher>) -> Matcher {
         Matcher::new(Node::Any(matchers.into_iter().collect()))
     }
 
-    /// Matches what every one of these matches; everything if there is none.
+    /// Matches errors that all of these match; every error if the list is empty.
     pub fn all(matchers: impl IntoIterator<Item = Matcher>) -> Matcher {
         Matcher::new(Node::All(matchers.into_iter().collect()))
     }
@@ -90,28 +88,26 @@ impl Matcher {
         Matcher::all([])
     }
 
-    /// Matches what this one matches, what the other one matches, and what both match.
+    /// Matches errors that this matcher or the other one matches.
     #[must_use]
     pub fn or(self, other: Matcher) -> Matcher {
         Matcher::any([self, other])
     }
 
-    /// Matches what both this one and the other one match.
+    /// Matches errors that both this matcher and the other one match.
     #[must_use]
     pub fn and(self, other: Matcher) -> Matcher {
         Matcher::all([self, other])
     }
 
-    /// Matches an error if its message, or that of one of its sources, has this text in it, in
-    /// small or capital letters.
+    /// Matches an error if its message, or that of one of its sources, contains this text, ignoring case.
     ///
-    /// An empty text matches nothing: a setting that somebody forgot to fill in must not make
-    /// every error worth a retry.
+    /// An empty text matches nothing: an unset setting must not make every error retryable.
     pub fn text(text: &str) -> Matcher {
         Matcher::texts([text])
     }
 
-    /// As [`text`](Matcher::text) for several, but writes each message out only once.
+    /// Like [`text`](Matcher::text) for several texts, but formats each message only once.
     pub(super) fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Matcher {
         let texts = texts.into_iter().filter(|text| !text.is_empty()).map(lower_case);
         Matcher::new(Node::Texts(texts.collect()))
@@ -168,9 +164,9 @@ impl Matcher {
         Matcher::new(Node::Status { set, type_name: type_name::<T>(), read: Box::new(read) })
     }
 
-    /// Returns whether this error, together with its sources, is one of those meant.
+    /// Returns whether this error, together with its sources, matches.
     ///
-    /// Looks at no more than 64 errors of one chain, so that sources which form a circle end too.
+    /// Checks at most 64 errors of one chain, so that circular sources end too.
     pub fn matches(&self, error: &(dyn Error + 'static)) -> bool {
         match &*self.0 {
             Node::Any(matchers) => matchers.iter().any(|matcher| matcher.matches(error)),
@@ -198,7 +194,7 @@ impl Matcher {
     }
 }
 
-/// Matches what the other one does not match.
+/// Matches errors that the other matcher does not match.
 impl Not for Matcher {
     type Output = Matcher;
 
@@ -207,7 +203,7 @@ impl Not for Matcher {
     }
 }
 
-/// Prints the expression that the matcher is made of.
+/// Prints the expression of the matcher.
 impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
@@ -222,7 +218,7 @@ impl fmt::Debug for Matcher {
     }
 }
 
-/// Returns the error, then what caused it, and so on.
+/// Returns the error, then its cause, and so on.
 pub(super) fn chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
@@ -230,15 +226,14 @@ pub(super) fn chain<'a>(
 }
 
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    // The source of an `io::Error` is that of the error inside it: the inner one itself would be
-    // passed over.
+    // The source of an `io::Error` is the source of the error inside it, so the inner error itself would be skipped.
     match find::<io::Error>(error).and_then(io::Error::get_ref) {
         Some(inner) => Some(inner),
         None => error.source(),
     }
 }
 
-/// Returns the error if it is a `T`, also behind a pointer that passes itself off as the error.
+/// Returns the error if it is a `T`, also behind a pointer that implements `Error` itself.
 pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     error
         .downcast_ref::<T>()
@@ -248,8 +243,7 @@ pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
 
 fn lower_case(message: impl fmt::Display) -> String {
     let mut text = LowerCase(String::new());
-    // The one error is that the text is long enough, or that the message is broken. `to_string`
-    // would panic at the latter.
+    // Fails only if the text is long enough, or the `Display` of the message fails; `to_string` would panic then.
     let _ = write!(text, "{message}");
     text.0
 }
@@ -262,8 +256,8 @@ impl Write for LowerCase {
             if self.0.len() >= TEXT_BYTES_MAX {
                 return Err(fmt::Error);
             }
-            // Letter by letter, since `str::to_lowercase` spells a sigma by what follows it: a
-            // text would not be found in the middle of a word.
+            // Character by character, because `str::to_lowercase` maps a sigma depending on what follows: a text would not be
+            // found in the middle of a word.
             self.0.extend(character.to_lowercase());
         }
         Ok(())

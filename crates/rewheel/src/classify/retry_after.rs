@@ -1,4 +1,4 @@
-//! Reads how long a callee asked to be left alone.
+//! Reads the delay that a callee asked for (`Retry-After`).
 
 use super::Verdict;
 use std::time::{Duration, SystemTime};
@@ -22,40 +22,40 @@ pub enum RetryAfter {
 }
 
 impl RetryAfter {
-    /// The longest wait that a callee may ask for.
+    /// The longest delay that a callee may ask for.
     ///
-    /// The header is whatever the other side sent: 999999999, mistaken or hostile, would park the
-    /// client for 31 years. An hour is longer than callees mean, and short enough to be noticed.
-    /// A policy's own limits may cut the wait further.
+    /// The header comes from the other side: 999999999, by mistake or on purpose, would stop the
+    /// client for 31 years. An hour is longer than callees normally ask for, and short enough to be
+    /// noticed. A policy's own limits may shorten the delay further.
     pub const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
 
-    /// Reads the header's value: whole seconds, or a date in any of the three forms that HTTP has
-    /// had. Space around it is ignored.
+    /// Parses the header's value: whole seconds, or a date in any of the three HTTP formats.
+    /// Surrounding space is ignored.
     ///
-    /// Returns nothing for anything else (a negative number, a fraction, an empty text), so that a
-    /// caller falls back to its own backoff. A number too large for a [`Duration`] is the largest
-    /// one.
+    /// Returns `None` for anything else (a negative number, a fraction, an empty text), so that a
+    /// caller falls back to its own backoff. A number that is too large for a [`Duration`] becomes
+    /// the largest one.
     pub fn parse(value: &str) -> Option<RetryAfter> {
         let value = value.trim_ascii();
         if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-            // Of digits alone, only a number that is too large does not parse.
+            // A text of only digits fails to parse only if the number is too large.
             let seconds = value.parse().unwrap_or(u64::MAX);
             return Some(RetryAfter::Delay(Duration::from_secs(seconds)));
         }
         RetryAfter::parse_date(value).map(RetryAfter::At)
     }
 
-    /// Reads an HTTP date, such as a response's `Date` header.
+    /// Parses an HTTP date, such as a response's `Date` header.
     ///
-    /// That is the `now` to give to [`delay`](RetryAfter::delay) and to
+    /// This is the `now` for [`delay`](RetryAfter::delay) and
     /// [`Class::of_response`](crate::Class::of_response): it comes from the clock that
     /// `Retry-After` was computed with.
     pub fn parse_date(value: &str) -> Option<SystemTime> {
         httpdate::parse_http_date(value.trim_ascii()).ok()
     }
 
-    /// Returns how long to wait from `now` on: nothing for a date that has passed, and never more
-    /// than [`DELAY_MAX`](RetryAfter::DELAY_MAX).
+    /// Returns the delay from `now`: zero for a date that has passed, and at most
+    /// [`DELAY_MAX`](RetryAfter::DELAY_MAX).
     pub fn delay(self, now: SystemTime) -> Duration {
         let delay = match self {
             RetryAfter::Delay(delay) => delay,
@@ -65,10 +65,10 @@ impl RetryAfter {
     }
 }
 
-/// Reads the value of gRPC's `grpc-retry-pushback-ms`.
+/// Parses the value of gRPC's `grpc-retry-pushback-ms`.
 ///
-/// Milliseconds are how long to wait, at most [`RetryAfter::DELAY_MAX`]. A negative value is how a
-/// server says not to try again; gRPC wants a value that cannot be read to mean the same.
+/// The value is the delay in milliseconds, at most [`RetryAfter::DELAY_MAX`]. A negative value
+/// means that the server does not want a retry; gRPC requires that an invalid value means the same.
 ///
 /// ```
 /// use rewheel::{Verdict, grpc_pushback};

@@ -1,4 +1,4 @@
-//! Judges HTTP responses by their status.
+//! Classifies HTTP responses by status.
 
 use super::{Category, Class, RetryAfter, Verdict};
 use std::fmt;
@@ -11,7 +11,7 @@ const CLASS_LEN: u16 = 100;
 const WORD_BITS: u16 = u64::BITS as u16;
 const WORDS: usize = (STATUS_MAX - STATUS_MIN + 1).div_ceil(WORD_BITS) as usize;
 
-/// What the empty set is called, because an empty text is more often a forgotten setting.
+/// The text of the empty set, because an empty text is more often a forgotten setting.
 const NONE: &str = "none";
 
 /// A set of HTTP statuses from 100 to 599.
@@ -29,7 +29,7 @@ const NONE: &str = "none";
 /// # Ok::<(), rewheel::StatusSetError>(())
 /// ```
 ///
-/// A wrong constant does not compile:
+/// An invalid constant does not compile:
 ///
 /// ```compile_fail,E0080
 /// const WRONG: rewheel::StatusSet = rewheel::StatusSet::EMPTY.with(1000);
@@ -42,20 +42,20 @@ pub struct StatusSet {
 }
 
 impl StatusSet {
-    /// No status at all.
+    /// The empty set.
     pub const EMPTY: StatusSet = StatusSet { words: [0; WORDS] };
 
-    /// The statuses by which a call did what it should: 2xx.
+    /// The statuses of success: 2xx.
     pub const SUCCESS: StatusSet = StatusSet::EMPTY.with_class(2);
 
-    /// The statuses that tend to pass: 408, 425, 429 and 5xx.
+    /// The statuses that are usually temporary: 408, 425, 429 and 5xx.
     pub const RETRYABLE: StatusSet = StatusSet::EMPTY.with(408).with(425).with(429).with_class(5);
 
     /// Adds one status.
     ///
     /// # Panics
     ///
-    /// If it is not within 100 to 599; in a constant that is a compile error.
+    /// Panics if it is not within 100 to 599; in a constant that is a compile error.
     #[must_use]
     pub const fn with(self, status: u16) -> StatusSet {
         self.with_range(status, status)
@@ -65,8 +65,7 @@ impl StatusSet {
     ///
     /// # Panics
     ///
-    /// If one is not within 100 to 599, or the first is larger than the last; in a constant that
-    /// is a compile error.
+    /// Panics if one is not within 100 to 599, or the first is larger than the last; in a constant that is a compile error.
     #[must_use]
     pub const fn with_range(mut self, first: u16, last: u16) -> StatusSet {
         assert!(STATUS_MIN <= first && last <= STATUS_MAX, "an HTTP status is within 100 to 599");
@@ -84,7 +83,7 @@ impl StatusSet {
     ///
     /// # Panics
     ///
-    /// If it is not within 1 to 5; in a constant that is a compile error.
+    /// Panics if it is not within 1 to 5; in a constant that is a compile error.
     #[must_use]
     pub const fn with_class(self, class: u16) -> StatusSet {
         assert!(1 <= class && class <= 5, "a class of HTTP statuses is within 1 to 5");
@@ -102,7 +101,7 @@ impl StatusSet {
         self
     }
 
-    /// Returns whether the status is in the set; false for any number that is no status.
+    /// Returns whether the status is in the set; false for any number that is not a status.
     pub const fn contains(self, status: u16) -> bool {
         if status < STATUS_MIN || STATUS_MAX < status {
             return false;
@@ -116,7 +115,7 @@ impl StatusSet {
         self == StatusSet::EMPTY
     }
 
-    /// Returns the longest runs of neighbouring statuses, as first and last.
+    /// Returns the longest runs of consecutive statuses, as first and last.
     fn runs(self) -> impl Iterator<Item = (u16, u16)> {
         let mut next = STATUS_MIN;
         std::iter::from_fn(move || {
@@ -194,14 +193,14 @@ fn parse_part(part: &str) -> Option<(u16, u16)> {
 }
 
 fn parse_status(text: &str) -> Option<u16> {
-    // `u16::from_str` alone would also take `+404` and `0404`.
+    // `u16::from_str` alone would also accept `+404` and `0404`.
     if text.len() != 3 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     text.parse().ok().filter(|status| (STATUS_MIN..=STATUS_MAX).contains(status))
 }
 
-/// The text is not a [`StatusSet`].
+/// Error: the text is not a [`StatusSet`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{part}` is no set of HTTP statuses: write a status within 100 to 599 (`404`), a class \
@@ -212,14 +211,14 @@ pub struct StatusSetError {
 }
 
 impl StatusSetError {
-    /// Returns the part of the text that is wrong.
+    /// Returns the invalid part of the text.
     pub fn part(&self) -> &str {
         &self.part
     }
 }
 
 impl Class {
-    /// Judges an HTTP response by its status.
+    /// Classifies an HTTP response by its status.
     ///
     /// | status | verdict | category |
     /// |---|---|---|
@@ -250,16 +249,14 @@ impl Class {
         class.with_code(status)
     }
 
-    /// Judges an HTTP response by its status, together with its `Retry-After` header.
+    /// Classifies an HTTP response by its status and its `Retry-After` header.
     ///
-    /// A header that can be read makes `Retry` a `RetryAfter` of at most
-    /// [`RetryAfter::DELAY_MAX`]; one that cannot be read counts as absent. It makes a 409 worth
-    /// another attempt: that is how a callee says that the same request is at work there
-    /// (as an idempotency layer does). On any other response that is not worth one it changes nothing.
+    /// A valid header turns `Retry` into `RetryAfter` of at most [`RetryAfter::DELAY_MAX`]; an invalid one counts as absent. It
+    /// also makes a 409 retryable: a callee uses this while the same request is in progress (as an idempotency layer does). It
+    /// does not change other permanent failures.
     ///
-    /// `now` matters only for a header that names a date. Pass the response's own `Date` where
-    /// there is one: both dates then come from one clock, so it does not matter how far that clock
-    /// is from ours.
+    /// `now` matters only for a header that contains a date. Pass the response's own `Date` if there is one: then both dates come
+    /// from one clock, and its offset does not matter.
     ///
     /// ```
     /// use rewheel::{Class, RetryAfter, Verdict};

@@ -1,4 +1,4 @@
-//! Tests of what failures mean.
+//! Tests of failure classification.
 
 use super::io::KINDS;
 use super::*;
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Sunday, 6 November 1994, 08:49:37 UTC: the date that RFC 9110 writes in all three forms.
+/// Sunday, 6 November 1994, 08:49:37 UTC: the example date of RFC 9110 in all three formats.
 fn example_date() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)
 }
@@ -355,7 +355,7 @@ mod io_error {
 
     #[test]
     fn is_retried_when_nobody_knows_its_kind() {
-        // No system has an error of this number.
+        // No system has an error with this number.
         let unknown = io::Error::from_raw_os_error(i32::MAX);
         assert_eq!(unknown.classify(), Class::retry(Category::Io));
     }

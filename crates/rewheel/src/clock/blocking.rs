@@ -1,4 +1,4 @@
-//! Waits by blocking the thread, for callers without an executor.
+//! Sleeps by blocking the thread, for callers without an async runtime.
 
 use super::Clock;
 use crate::cancel::CancelToken;
@@ -7,7 +7,7 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Wakes a thread that is parked.
+/// Wakes a parked thread.
 #[derive(Debug)]
 pub(crate) struct ThreadWaker(Thread);
 
@@ -37,7 +37,8 @@ pub(crate) enum Waited {
 impl Clock {
     /// Blocks this thread for `duration`, or until `cancel` is cancelled.
     ///
-    /// On a manual clock the wait itself moves the time: a single-threaded test has nobody else to.
+    /// On a manual clock the wait itself advances the time: in a single-threaded test no other code
+    /// can.
     pub(crate) fn wait_blocking(&self, duration: Duration, cancel: Option<&CancelToken>) -> Waited {
         if cancel.is_some_and(CancelToken::is_cancelled) {
             return Waited::Cancelled;

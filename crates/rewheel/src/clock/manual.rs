@@ -1,4 +1,4 @@
-//! A clock that moves only when a test says so.
+//! A manual clock for tests.
 
 use super::{Clock, Moment};
 use pin_project_lite::pin_project;
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// A clock for tests: time stands still until it is moved, so nothing waits and nothing is flaky.
+/// A clock for tests: time advances only when the test says so, so tests neither wait nor flake.
 ///
-/// Clones share one time. Hand `&clock` to any policy, then either [`drive`](ManualClock::drive) a
-/// call to its end, or [`advance`](ManualClock::advance) by hand and look at what happened.
+/// Clones share one time. Pass `&clock` to any policy, then either [`drive`](ManualClock::drive) a
+/// call to its end, or [`advance`](ManualClock::advance) the time manually and check the result.
 ///
 /// ```
 /// use rewheel::{ManualClock, Retry, Retryable, seconds};
@@ -43,7 +43,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Sleepers {
-    /// By the moment they wait for, then by who came first.
+    /// Ordered by the moment they wait for, then by arrival.
     waiting: BTreeMap<SleeperKey, Waker>,
     count: u64,
 }
@@ -56,15 +56,15 @@ impl ManualClock {
         ManualClock::default()
     }
 
-    /// Returns how far the clock was moved since it was made.
+    /// Returns how far the clock has advanced since it was created.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.shared.now.load(Ordering::Acquire))
     }
 
-    /// Moves the time on and wakes whoever waited for it.
+    /// Advances the time and wakes the tasks that waited for it.
     pub fn advance(&self, by: Duration) {
         let target = self.now().plus(by);
-        // One sleeper at a time, each at its moment: a waker may look at the clock.
+        // One sleeper at a time, each at its moment: a waker may read the clock.
         while let Some((at, waker)) = self.take_next(target) {
             self.shared.now.fetch_max(at.as_nanos(), Ordering::AcqRel);
             waker.wake();
@@ -72,7 +72,7 @@ impl ManualClock {
         self.shared.now.fetch_max(target.as_nanos(), Ordering::AcqRel);
     }
 
-    /// Moves the time to the earliest moment that anything waits for; `false` if nothing waits.
+    /// Advances the time to the earliest moment that a task waits for; `false` if none waits.
     pub fn advance_to_next(&self) -> bool {
         let Some((at, waker)) = self.take_next(Moment::NEVER) else { return false };
         self.shared.now.fetch_max(at.as_nanos(), Ordering::AcqRel);
@@ -80,11 +80,11 @@ impl ManualClock {
         true
     }
 
-    /// Runs `call` to its end, moving the time whenever it waits.
+    /// Runs `call` to its end, advancing the time whenever it waits.
     ///
-    /// Made for calls that wait for this clock, and for other tasks of a current-thread runtime. A
-    /// call that waits for real input or output, or for a policy that goes by another clock, would
-    /// see its timeouts pass at once: advance by hand there.
+    /// For calls that wait for this clock, and for other tasks of a current-thread runtime. A call
+    /// that waits for real I/O, or for a policy with another clock, would see its timeouts pass at
+    /// once: advance the time manually there.
     pub fn drive<F: IntoFuture>(&self, call: F) -> Drive<F::IntoFuture> {
         Drive { call: call.into_future(), clock: self.clone(), turns_given: 0 }
     }
@@ -143,8 +143,8 @@ pin_project! {
     }
 }
 
-/// How often other tasks get a turn before the time is moved: longer than the chains of tasks that
-/// wake each other in tests.
+/// How often other tasks are polled before the time advances: more than the length of task chains
+/// that wake each other in tests.
 const TURNS: u32 = 16;
 
 impl<F: Future> Future for Drive<F> {
@@ -157,7 +157,7 @@ impl<F: Future> Future for Drive<F> {
                 return Poll::Ready(output);
             }
             if *this.turns_given < TURNS {
-                // Work that is ready on this executor comes before the passing of time.
+                // Ready tasks of this executor run before the time advances.
                 *this.turns_given += 1;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

@@ -1,4 +1,4 @@
-//! Waits without blocking, on whichever timer is at hand.
+//! Sleeps without blocking, on any available timer.
 
 use super::manual::{ManualClock, SleeperKey};
 use super::{Clock, Moment};
@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Far enough to be for ever, near enough that no timer overflows when it adds the time of day.
+/// Effectively forever, and small enough that no timer overflows when it adds the time of day.
 const TIMER_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 #[cfg(feature = "tokio")]
@@ -58,7 +58,7 @@ fn system_timer(duration: Duration) -> Timer {
 }
 
 impl Clock {
-    /// Waits until `at`, or until the task is woken for whatever reason.
+    /// Sleeps until `at`, or until the task is woken for any reason.
     pub(crate) async fn sleep_until_or_woken(&self, at: Moment) {
         let sleep = (at < Moment::NEVER).then(|| self.sleep(at.since(self.now())));
         let mut sleep = pin!(sleep);
@@ -87,7 +87,7 @@ impl Future for Sleep {
     }
 }
 
-/// A place among those who wait for a [`ManualClock`].
+/// An entry in the list of sleepers of a [`ManualClock`].
 #[derive(Debug)]
 struct Sleeper {
     clock: ManualClock,
@@ -102,7 +102,7 @@ impl Sleeper {
             return Poll::Ready(());
         }
         self.key = Some(self.clock.register(self.at, cx.waker().clone()));
-        // The clock may have moved between the look and the registration.
+        // The clock may have advanced between the check and the registration.
         if self.clock.now() >= self.at {
             self.leave();
             return Poll::Ready(());

@@ -104,7 +104,7 @@ fn a_paused_runtime_far_ahead_does_not_stop_the_clock_for_others() {
         tokio::time::advance(seconds(3_600)).await;
         clock.now()
     });
-    // Whoever read the clock first, readings from before that moment are told apart.
+    // Readings before the first reading of the clock are still distinct.
     let (first, second) = runtime(false).block_on(async {
         let first = clock.now();
         let later = (0..10_000_000).map(|_| clock.now()).find(|now| *now > first);

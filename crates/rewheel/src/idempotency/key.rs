@@ -1,12 +1,11 @@
-//! Names a piece of work that may be asked for more than once.
+//! Idempotency keys.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Who asks, with the name that they gave to what they ask for.
+/// An idempotency key together with its caller.
 ///
-/// Only a hash of both is kept: it has one length however long they are, and a store that somebody reads tells
-/// neither callers nor their keys.
+/// Only a hash of both is kept: it has a fixed length, and a leaked store reveals neither callers nor their keys.
 ///
 /// ```
 /// use rewheel::IdempotencyKey;
@@ -19,20 +18,20 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKey([u8; 32]);
 
-/// The text cannot be a key.
+/// Error: the text cannot be a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an idempotency key has 1 to {max} bytes, this one has {0}", max = IdempotencyKey::BYTES_MAX)]
 pub struct KeyError(usize);
 
 impl IdempotencyKey {
-    /// Longest key. A UUID has 36.
+    /// Maximum length of a key. A UUID has 36 bytes.
     pub const BYTES_MAX: usize = 255;
 
-    /// Makes the key of a caller. Nobody sees what was stored under the keys of another: `scope` is whatever tells
-    /// callers apart, such as a tenant or an account.
+    /// Creates the key of a caller. Callers cannot see what is stored under the keys of others: `scope` is any value that
+    /// separates callers, such as a tenant or an account.
     ///
     /// # Errors
-    /// A key has 1 to 255 bytes.
+    /// Fails if the key does not have 1 to 255 bytes.
     pub fn new(scope: &str, key: &str) -> Result<IdempotencyKey, KeyError> {
         if key.is_empty() || key.len() > IdempotencyKey::BYTES_MAX {
             return Err(KeyError(key.len()));
@@ -40,7 +39,7 @@ impl IdempotencyKey {
         Ok(IdempotencyKey(digest(&[scope.as_bytes(), key.as_bytes()])))
     }
 
-    /// Returns what a store keeps of it.
+    /// Returns the bytes to store.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -52,7 +51,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// What was asked for, in 32 bytes: a key that comes again with another one is a mistake of the caller.
+/// Hash of a request in 32 bytes: the same key with another fingerprint is a mistake of the caller.
 ///
 /// ```
 /// use rewheel::idempotency::Fingerprint;
@@ -65,17 +64,17 @@ impl fmt::Debug for IdempotencyKey {
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Hashes the parts of what was asked for.
+    /// Hashes the parts of a request.
     pub fn of(parts: &[&[u8]]) -> Fingerprint {
         Fingerprint(digest(parts))
     }
 
-    /// Takes what a store kept.
+    /// Creates a fingerprint from stored bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Fingerprint {
         Fingerprint(bytes)
     }
 
-    /// Returns what a store keeps of it.
+    /// Returns the bytes to store.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -87,7 +86,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Hashes parts so that no two lists of them are the same text.
+/// Hashes parts so that different lists of parts have different input.
 fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Remembers idempotency keys in this process.
+//! In-memory idempotency store.
 
 use super::key::{Fingerprint, IdempotencyKey};
 use super::store::{
@@ -12,10 +12,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Remembers idempotency keys in this process: for a service of one process, and for tests.
+/// Keeps idempotency keys in memory: for a service with one process, and for tests.
 ///
-/// It has room for so many keys and bytes. When it is full of keys whose time is not over, new ones are refused: to
-/// forget one would let its work be done twice. It forgets all when the process ends.
+/// Limited in keys and bytes. When it is full of keys that have not expired, new ones are refused: removing one could run its
+/// work twice. All keys are lost when the process ends.
 ///
 /// ```
 /// use rewheel::{Idempotency, MemoryIdempotency};
@@ -35,7 +35,7 @@ pub struct MemoryIdempotency {
 #[derive(Debug, Default)]
 struct Shelf {
     entries: HashMap<IdempotencyKey, Entry>,
-    /// The same keys, those first whose time is over first.
+    /// The same keys, ordered by expiry.
     ends: BTreeSet<(Moment, IdempotencyKey)>,
     bytes: usize,
 }
@@ -44,37 +44,37 @@ struct Shelf {
 struct Entry {
     fingerprint: Fingerprint,
     run: RunId,
-    /// `None` once there is an answer.
+    /// `None` once there is a response.
     leased_until: Option<Moment>,
     ends: Moment,
     answer: Vec<u8>,
 }
 
 impl MemoryIdempotency {
-    /// An answer that is no longer is stored even if there is no room: it only says that there is none to be had.
+    /// A response of at most this size is stored even if the store is full: it only says that there is no response.
     pub const SMALL_ANSWER_BYTES: usize = 64;
 
-    /// Keys that are forgotten at once where one is in want of room.
+    /// Number of expired keys removed at once when space is needed.
     const PRUNED_AT_ONCE: usize = 64;
 
-    /// Has room for so many keys, and so many bytes of answers.
+    /// Creates a store for this many keys and bytes of responses.
     pub fn new(keys_max: usize, bytes_max: usize) -> MemoryIdempotency {
         MemoryIdempotency { shared: Arc::default(), clock: Clock::system(), keys_max, bytes_max }
     }
 
-    /// Goes by another clock, in tests.
+    /// Uses another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> MemoryIdempotency {
         self.clock = clock.into();
         self
     }
 
-    /// Returns how many keys it remembers.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         lock(&self.shared).entries.len()
     }
 
-    /// Returns whether it remembers none.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -95,7 +95,7 @@ impl Shelf {
         Some(entry)
     }
 
-    /// Returns the entry that a run has, with whether it has answered.
+    /// Returns whether the run has responded; `None` if it does not have the key.
     fn held(&self, ticket: &Ticket) -> Option<bool> {
         let entry = self.entries.get(&ticket.key).filter(|entry| entry.run == ticket.run)?;
         Some(entry.leased_until.is_none())

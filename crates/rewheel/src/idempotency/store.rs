@@ -1,4 +1,4 @@
-//! What idempotency asks of whatever remembers keys.
+//! The interface that every idempotency store implements.
 
 use super::key::{Fingerprint, IdempotencyKey};
 use crate::random::Random;
@@ -8,32 +8,31 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Remembers what was asked for under a key, who is at work on it, and what the answer was.
+/// Stores requests by key, the run in progress, and the response.
 ///
-/// A store has a clock of its own, the only one that everybody who uses it agrees on: verbs take durations. Every
-/// verb may be repeated when its answer was lost. A store is whatever passes `idempotency_conformance!` of
-/// `rewheel-testkit`.
+/// A store has its own clock, the only one that all its users agree on, so methods take durations. Every method may be repeated
+/// when its response was lost. A store is correct if it passes `idempotency_conformance!` of `rewheel-testkit`.
 #[async_trait]
 pub trait IdempotencyStore: Send + Sync + fmt::Debug {
-    /// Begins a run under a key, or says why not. Of all that ask at the same time one gets
-    /// [`Begun::Run`]. What follows from what is stored is for [`StoredKey::judge`] to say.
+    /// Starts a run under a key, or returns why not. Of all concurrent requests one gets [`Begun::Run`]. [`StoredKey::judge`]
+    /// decides by the stored data.
     async fn begin(&self, begin: &Begin) -> Result<Begun, IdempotencyStoreError>;
 
-    /// Prolongs the lease of a run, from now on. Answers whether the run still has the key.
+    /// Extends the lease of a run from now on. Returns whether the run still has the key.
     async fn renew(&self, ticket: &Ticket, lease: Duration) -> Result<bool, IdempotencyStoreError>;
 
-    /// Stores the answer, to be kept as long as the ticket says from now on, provided that the run still has the
-    /// key: a lease that ran out does not matter while nobody else took the key.
+    /// Stores the response for the retention of the ticket, if the run still has the key: an expired lease does not matter while
+    /// no other run took the key.
     async fn finish(
         &self,
         ticket: &Ticket,
         answer: &[u8],
     ) -> Result<Finished, IdempotencyStoreError>;
 
-    /// Forgets the key, provided that the run has it and has not finished: the next one who asks runs.
+    /// Deletes the key if the run has it and has not finished: the next request runs.
     async fn release(&self, ticket: &Ticket) -> Result<(), IdempotencyStoreError>;
 
-    /// Deletes keys whose time is over, at most `limit`. Returns how many.
+    /// Deletes expired keys, at most `limit`. Returns the number deleted.
     async fn prune(&self, limit: usize) -> Result<u64, IdempotencyStoreError>;
 }
 
@@ -64,13 +63,13 @@ impl<T: IdempotencyStore + ?Sized> IdempotencyStore for Arc<T> {
     }
 }
 
-/// A fresh id for each run. Every write of a run names it, so that one that lost its key cannot overwrite the answer
-/// of another. Not a counter: a key may be forgotten meanwhile, and would count from the beginning again.
+/// A new id for each run. Every write of a run names it, so that a run that lost its key cannot overwrite the response of
+/// another. Not a counter, because a key may be deleted meanwhile and would count from the beginning again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RunId([u8; 16]);
 
 impl RunId {
-    /// Makes an id that nobody else has.
+    /// Creates a unique id.
     pub fn new(random: &Random) -> RunId {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&random.next().to_be_bytes());
@@ -78,12 +77,12 @@ impl RunId {
         RunId(bytes)
     }
 
-    /// Takes what a store kept.
+    /// Creates an id from stored bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> RunId {
         RunId(bytes)
     }
 
-    /// Returns what a store keeps of it.
+    /// Returns the bytes to store.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -95,114 +94,113 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// The right to answer for a key. A handler finds it among the extensions of its request.
+/// The right to respond for a key. A handler finds it in the extensions of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// What was asked for.
+    /// The key.
     pub key: IdempotencyKey,
-    /// Who is at work on it.
+    /// The run.
     pub run: RunId,
-    /// How long the answer is to be kept.
+    /// Retention of the response.
     pub keep: Duration,
 }
 
-/// What becomes of a key whose run died without an answer.
+/// What happens to a key whose run died without a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterCrash {
-    /// The next one who asks runs again: the work is done at least once, and may have been begun twice.
+    /// The next request runs again: the work is done at least once, and may have been started twice.
     #[default]
     RunAgain,
-    /// Nobody runs again, until the key is forgotten: the work is done at most once, and whoever asks is told that
-    /// the outcome is unknown.
+    /// No request runs again until the key expires: the work is done at most once, and callers learn that the outcome is unknown.
     Unknown,
 }
 
-/// Somebody asks to run.
+/// A request to start a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
-    /// Under this key.
+    /// The key.
     pub key: IdempotencyKey,
-    /// For this.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// With this id.
+    /// The id of the run.
     pub run: RunId,
-    /// How long the key is theirs unless they renew it.
+    /// How long the run has the key unless it renews.
     pub lease: Duration,
-    /// How long the key is remembered if they die.
+    /// Retention of the key if the run dies.
     pub keep: Duration,
-    /// What is done about a run that died before.
+    /// What to do about a run that died before.
     pub after_crash: AfterCrash,
 }
 
-/// What became of it.
+/// Result of a request to start a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// The key is theirs: they run.
+    /// The caller has the key and must run the work.
     Run,
-    /// Another runs, whose lease is good for so long yet.
+    /// Another run has the lease.
     InFlight {
-        /// What is left of the lease.
+        /// Time left on the lease.
         left: Duration,
     },
-    /// It was done: this is the answer.
+    /// The work is done. Contains the response.
     Done(Vec<u8>),
-    /// Somebody ran and died; see [`AfterCrash::Unknown`].
+    /// A run died; see [`AfterCrash::Unknown`].
     Unknown,
-    /// The key stands for something else.
+    /// The key was used for a different request.
     Reused,
 }
 
-/// What became of an answer.
+/// Result of storing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// It is stored.
+    /// Stored.
     Stored,
-    /// This run has stored an answer before, which stays.
+    /// This run has already stored a response, which stays.
     Already,
-    /// Another has the key: the answer is not stored.
+    /// Another run has the key: the response is not stored.
     Lost,
 }
 
-/// A store could not do what was asked.
+/// Error of an idempotency store.
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyStoreError {
-    /// Waiting may help.
+    /// Temporary: wait and repeat.
     #[error("the store of idempotency keys is unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
-    /// There is no room until keys are forgotten.
+    /// The store is full until keys expire.
     #[error("the store of idempotency keys is full")]
     Full,
-    /// A person must look at it.
+    /// The store needs operator action.
     #[error("the store of idempotency keys is broken")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What a store knows of a key, by its own clock.
+/// The stored data of a key, by the store's clock.
 #[derive(Clone, Debug)]
 pub struct StoredKey {
-    /// What was asked for.
+    /// Fingerprint of the request.
     pub fingerprint: Fingerprint,
-    /// Who was at work on it last.
+    /// The latest run.
     pub run: RunId,
-    /// What is left of their lease, zero if it ran out; `None` once there is an answer.
+    /// Time left on its lease, zero if it expired; `None` once there is a response.
     pub lease_left: Option<Duration>,
-    /// Whether the key need not be remembered any longer.
+    /// Whether the retention of the key is over.
     pub expired: bool,
-    /// The answer, if there is one.
+    /// The response, if there is one.
     pub answer: Vec<u8>,
 }
 
-/// What follows from it.
+/// The decision about a request for a stored key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// That is the answer.
+    /// Return this result.
     Answer(Begun),
-    /// Whoever asks takes the key, provided that it has not changed meanwhile.
+    /// The request takes the key, if it has not changed meanwhile.
     Take,
 }
 
 impl StoredKey {
-    /// Decides what somebody gets who asks to run under a key that is known: the same in every store.
+    /// Decides the result of a request for a stored key, in the same way for every store.
     ///
     /// ```
     /// use rewheel::idempotency::{AfterCrash, Begin, Begun, Fingerprint, Judged, RunId, StoredKey};
@@ -236,7 +234,7 @@ impl StoredKey {
         }
         match self.lease_left {
             None => Judged::Answer(Begun::Done(self.answer)),
-            // Its answer was lost: it is sent again.
+            // The response was lost, so it is sent again.
             Some(_) if self.run == begin.run && runs => Judged::Answer(Begun::Run),
             Some(left) if runs => Judged::Answer(Begun::InFlight { left }),
             Some(_) if self.run == begin.run => Judged::Take,

@@ -1,14 +1,14 @@
-//! A token bucket in one word: the moment at which it will be full again.
+//! Token bucket in one word (GCRA): stores the time at which the bucket is full again.
 
 use crate::clock::Moment;
 use crate::sync::{AtomicU64, Ordering, OwnLine, give_way};
 
-/// How a bucket fills: a token every `interval` nanoseconds, up to `burst` of them.
+/// How a bucket fills: one token per `interval` nanoseconds, up to `burst` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
     interval: u64,
     burst: u64,
-    /// How long an empty bucket takes to fill: the product of both.
+    /// Time for an empty bucket to fill: the product of both.
     capacity: u64,
 }
 
@@ -29,11 +29,11 @@ impl Bucket {
         self.capacity
     }
 
-    /// Takes `n` tokens out of a bucket that is full again at `full_at`; returns when it is full
-    /// after that, or else how long to wait.
+    /// Takes `n` tokens from a bucket that is full at `full_at`; returns when it is full after
+    /// that, or how long to wait.
     ///
-    /// The true time lies from `now` to `latest`. What may have passed since is not counted as
-    /// refill, so a clock that is late or coarse can only lead to fewer admissions.
+    /// The true time is between `now` and `latest`. Time that may have passed since is not counted
+    /// as refill, so a late or coarse clock can only admit fewer.
     #[inline]
     pub(crate) const fn take(
         &self,
@@ -44,8 +44,8 @@ impl Bucket {
     ) -> Result<u64, u64> {
         let now = now.as_nanos();
         let fill = self.interval.saturating_mul(n);
-        // Whether it may pass is asked of the earliest time that it can be, what it takes is
-        // reckoned from the latest: a full bucket has its whole burst by any clock.
+        // The check uses the earliest possible time, the new fill time is computed from the latest:
+        // a full bucket has its whole burst on any clock.
         let owed = full_at.saturating_sub(now).saturating_add(fill);
         if owed <= self.capacity {
             Ok(later(full_at, latest).saturating_add(fill))
@@ -64,7 +64,7 @@ const fn later(a: u64, b: u64) -> u64 {
 pub(crate) struct Gcra {
     bucket: Bucket,
     full_at: OwnLine<AtomicU64>,
-    /// How much later than the clock says it may be.
+    /// By how much the true time may be later than the clock.
     resolution: u64,
 }
 
@@ -79,7 +79,7 @@ impl Gcra {
         self
     }
 
-    /// Takes `n` tokens, or says how many nanoseconds to wait for them.
+    /// Takes `n` tokens, or returns how many nanoseconds to wait.
     #[inline]
     pub(crate) fn take(&self, n: u64, now: Moment) -> Result<(), u64> {
         let latest = now.as_nanos().saturating_add(self.resolution);

@@ -1,4 +1,4 @@
-//! A limit for each key.
+//! One rate limit per key.
 
 use super::sliding::Sliding;
 use super::{RateLimiterBuilder, Rule, refusal};
@@ -11,11 +11,11 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A rate limiter for each key, for at most so many keys. Clones share them.
+/// One rate limiter per key, for a limited number of keys. Clones share them.
 ///
-/// When there is no room for another key, those whose limit is fully available again are forgotten:
-/// a new one would be the same. If there are none, the keys that found no room share one limit, so a
-/// flood of made-up keys neither fills the memory nor gets anybody a fresh allowance.
+/// When a new key exceeds the limit, keys whose full limit is available again are removed: a new limiter would be the same. If
+/// there are none, the excess keys share one limiter, so a flood of random keys neither fills the memory nor gives any key a
+/// fresh allowance.
 ///
 /// ```
 /// use rewheel::RateLimiter;
@@ -56,7 +56,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
     /// Asks for one call of this key to be admitted now.
     ///
     /// # Errors
-    /// Refuses if the key's limit is reached, and says when to ask again.
+    /// Refused if the key's limit is reached, with the time to ask again.
     #[inline]
     pub fn check<Q>(&self, key: &Q) -> Result<(), Refused>
     where
@@ -66,17 +66,17 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         self.check_n(key, 1)
     }
 
-    /// Asks for a call of this key that weighs as much as `n` to be admitted now.
+    /// Asks for a call of this key with weight `n` to be admitted now.
     ///
     /// # Errors
-    /// As [`check`](KeyedRateLimiter::check); and refuses for good what is above the burst.
+    /// The same as for [`check`](KeyedRateLimiter::check). A weight above the burst is always refused.
     #[inline]
     pub fn check_n<Q>(&self, key: &Q, n: u32) -> Result<(), Refused>
     where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
         K: Borrow<Q>,
     {
-        // Read before the lock is taken: being late admits fewer, holding up others helps nobody.
+        // Read before the lock is taken: a late reading admits fewer, and the lock is held for a shorter time.
         let shared = &*self.shared;
         let now = shared.config.clock.now_in_place();
         let taken = shared.states.with(
@@ -98,12 +98,12 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         }
     }
 
-    /// Returns how many keys it remembers.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.shared.states.len()
     }
 
-    /// Returns whether it remembers no key.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,16 +1,16 @@
-//! Admits so many calls in any stretch of time of some length.
+//! Sliding window: limits the number of calls in any period of a given length.
 
 use crate::clock::Moment;
 use std::time::Duration;
 
-/// Into how many periods the window is cut. A call counts until its whole period has left the
-/// window, so the limit holds exactly, at the price of up to a 32nd of the window.
+/// Number of periods of a window. A call counts until its whole period has left the window, so the
+/// limit is never exceeded, but a call counts up to 1/32 of the window longer.
 const PERIODS: usize = 32;
 
-/// A bucket for each period of the window, and one for the period that is only partly in it.
+/// One bucket for each period of the window, and one for the period that is partly in it.
 const BUCKETS: usize = PERIODS + 1;
 
-/// What a sliding window allows.
+/// The limit of a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) calls: u64,
@@ -28,7 +28,7 @@ impl Limit {
 pub(crate) struct Sliding {
     admitted: [u64; BUCKETS],
     total: u64,
-    /// The latest period that was looked at.
+    /// The latest period that was read.
     period: u64,
 }
 
@@ -37,7 +37,7 @@ impl Sliding {
         Sliding { admitted: [0; BUCKETS], total: 0, period: 0 }
     }
 
-    /// Admits `n` calls, or says how long to wait.
+    /// Admits `n` calls, or returns how long to wait.
     pub(crate) fn take(&mut self, limit: Limit, n: u64, now: Moment) -> Result<(), Duration> {
         self.slide(limit, now);
         let most = limit.calls.saturating_sub(n);
@@ -47,7 +47,7 @@ impl Sliding {
             return Ok(());
         }
         let mut left = self.total;
-        // From the oldest period to the current one: whose leaving makes room?
+        // From the oldest period to the current one: find the period whose end frees enough.
         for age in (0..BUCKETS as u64).rev() {
             let Some(period) = self.period.checked_sub(age) else { continue };
             left -= self.admitted[place(period)];
@@ -65,8 +65,8 @@ impl Sliding {
         self.total == 0
     }
 
-    /// Forgets the periods that have left. A reading of the clock that is older than the latest
-    /// one counts as that.
+    /// Clears the periods that have left the window. A clock reading older than the latest one
+    /// counts as the latest.
     fn slide(&mut self, limit: Limit, now: Moment) {
         let period = (now.as_nanos() / limit.period).max(self.period);
         let passed = (period - self.period).min(BUCKETS as u64);

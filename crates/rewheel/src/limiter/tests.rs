@@ -13,12 +13,12 @@ mod threads;
 #[cfg(loom)]
 mod loom_limiter;
 
-/// One admission: when, how much.
+/// One admission: time and weight.
 #[cfg(not(loom))]
 type Admitted = (u64, u64);
 
 /// Asserts that in every interval from one admission to another, both included, no more was
-/// admitted than the burst and what comes in at the rate.
+/// admitted than the burst and the tokens of that time.
 #[cfg(not(loom))]
 #[track_caller]
 fn assert_bounded_by_rate(history: &[Admitted], bucket: crate::limiter::gcra::Bucket) {

@@ -1,4 +1,4 @@
-//! Waits for tokens in the order of arrival.
+//! Lets callers wait for tokens in order of arrival.
 
 use super::RateLimiter;
 use crate::clock::Moment;
@@ -8,7 +8,7 @@ use crate::sync::{Ordering, lock};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// A caller's place in the line of a limiter. Whoever holds one must [`leave`](Waiting::leave).
+/// A caller's position in the queue of a limiter. Its owner must call [`leave`](Waiting::leave).
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     ticket: Option<Ticket>,
@@ -17,7 +17,7 @@ pub(crate) struct Waiting {
     since: Option<Moment>,
 }
 
-/// How a caller who wants to be admitted stands.
+/// The state of a caller that wants to be admitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
@@ -26,11 +26,11 @@ pub(crate) enum Admission {
     Later(Moment),
 }
 
-/// Where in the line a caller stands who has just asked to join it.
+/// The position of a caller that has just asked to join.
 #[derive(Debug)]
 enum Line {
     First,
-    /// Somebody else is to wake it, or it was in the line before.
+    /// Another caller will wake it, or it was already in the queue.
     Behind,
     Full,
 }
@@ -75,7 +75,7 @@ impl Waiting {
         } else {
             Moment::NEVER
         };
-        // The first in line knows how long it takes; it need not wait in vain.
+        // The first in the queue knows how long it takes, so it need not wait in vain.
         let known_too_long = is_turn && ready_at > gives_up_at;
         let refused = || {
             let retry_in = (ready_at < Moment::NEVER).then(|| ready_at.since(now));
@@ -86,13 +86,13 @@ impl Waiting {
         }
         match self.join(limiter, waker) {
             Line::Full => refused(),
-            // Those who were seen waiting have left since, and nobody is left to wake the first.
+            // The other waiting callers have left since, so no caller is left to wake the first.
             Line::First if !is_turn => self.ask(limiter, n, now, waker),
             Line::First | Line::Behind => Admission::Later(ready_at.min(gives_up_at)),
         }
     }
 
-    /// Joins the line unless it is in it.
+    /// Joins the queue unless it is already in it.
     fn join(&mut self, limiter: &RateLimiter, waker: &Waker) -> Line {
         if self.ticket.is_some() {
             return Line::Behind;
@@ -107,7 +107,7 @@ impl Waiting {
         if before == 0 { Line::First } else { Line::Behind }
     }
 
-    /// Leaves the line, and lets the next one know.
+    /// Leaves the queue, and wakes the next caller.
     pub(crate) fn leave(&mut self, limiter: &RateLimiter) {
         let Some(ticket) = self.ticket.take() else { return };
         let mut queue = lock(&limiter.shared.queue);
@@ -120,7 +120,7 @@ impl Waiting {
     }
 }
 
-/// Leaves the line when the caller is dropped.
+/// Leaves the queue when the caller is dropped.
 struct InLine<'a> {
     limiter: &'a RateLimiter,
     waiting: Waiting,

@@ -1,4 +1,4 @@
-//! Counts what policies do with instruments of OpenTelemetry.
+//! OpenTelemetry metrics of policies.
 
 use crate::breaker::BreakerState;
 use crate::error::Why;
@@ -8,15 +8,15 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter as OtelMeter};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Seconds, from a millisecond to five minutes: what a call takes, and what a person waits for.
+/// Buckets in seconds, from a millisecond to five minutes.
 const SECONDS: [f64; 16] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Attempts of one call.
+/// Buckets for the attempts of one call.
 const ATTEMPTS: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0];
 
-/// What is said of an instrument, for people.
+/// The description of an instrument.
 ///
 /// ```
 /// let names: Vec<&str> = rewheel::otel::Meter::ALL.iter().map(|meter| meter.name).collect();
@@ -24,15 +24,15 @@ const ATTEMPTS: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0];
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meter {
-    /// What it is called.
+    /// Name of the instrument.
     pub name: &'static str,
     /// `counter`, `gauge` or `histogram`.
     pub form: &'static str,
-    /// Its unit, in the words of UCUM.
+    /// Its unit, in UCUM notation.
     pub unit: &'static str,
-    /// What tells its values apart, besides the `name` of the call or the policy.
+    /// Its labels, besides the `name` of the call or the policy.
     pub labels: &'static [&'static str],
-    /// What it says, in a sentence.
+    /// Its help text.
     pub help: &'static str,
 }
 
@@ -105,8 +105,8 @@ const QUEUE_WAIT: Meter = Meter::new(
     "How long calls waited for a limiter or a place.",
 );
 
-/// Counts what policies do. One for a program: give it to every call, pipeline, breaker, limiter and
-/// bulkhead that should be counted; each is told apart by its name.
+/// Counts what policies do. One for a program: pass it to every call, pipeline, breaker, limiter and bulkhead to be counted; they
+/// are distinguished by name.
 ///
 /// ```
 /// use rewheel::otel::Metrics;
@@ -138,7 +138,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Makes the instruments.
+    /// Creates the instruments.
     pub fn new(meter: &OtelMeter) -> Arc<Metrics> {
         let count = |told: Meter| {
             let builder = meter.u64_counter(told.name).with_unit(told.unit);
@@ -192,7 +192,7 @@ impl Metrics {
         match why {
             Why::CircuitOpen => self.rejections.add(1, &[named(name)]),
             Why::RateLimited | Why::AboveBurst => self.rejected.add(1, &[named(name)]),
-            // They are the reason of a failure, where it comes to one.
+            // These are counted as the reason of a failed call.
             Why::BulkheadFull
             | Why::BudgetExhausted
             | Why::Stopped

@@ -1,4 +1,4 @@
-//! Makes spans of calls.
+//! `tracing` spans of calls.
 
 use crate::classify::Classify;
 use crate::error::Error;
@@ -15,14 +15,14 @@ use tracing::field::Empty;
 use tracing::instrument::Instrumented;
 use tracing::{Instrument as _, Level, Span, debug_span};
 
-/// What a filter names to have the spans of Rewheel, or not.
+/// The target of Rewheel's spans, for filters.
 pub const TARGET: &str = "rewheel::trace";
 
-/// A call, seen by whoever follows it. Hears what the call's own observer hears.
+/// The span of a call. Receives the same events as the call's own observer.
 #[derive(Debug)]
 pub(crate) struct Trace {
     span: Span,
-    /// The latest attempt, open until it is known what became of it.
+    /// The span of the latest attempt, open until its result is known.
     attempt: Mutex<Span>,
     attempts: AtomicU32,
     delay_ms: AtomicU64,
@@ -30,7 +30,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Begins the span of a call; nothing where nobody wants it.
+    /// Begins the span of a call; `None` if no subscriber wants it.
     pub(crate) fn begin(
         name: &str,
         attempts_max: u32,
@@ -105,7 +105,7 @@ impl Trace {
         );
     }
 
-    /// Ends the span by what became of the call.
+    /// Ends the span with the result of the call.
     pub(crate) fn end<T, E: Display>(&self, result: &Result<T, Error<E>>) {
         self.end_attempt();
         let attempts = i64::from(self.attempts.load(Ordering::Relaxed));
@@ -149,7 +149,7 @@ impl Observer for Trace {
     }
 }
 
-/// The numbers of OpenTelemetry have a sign; one without would be sent as a text.
+/// OpenTelemetry numbers are signed; an unsigned one would be sent as text.
 fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -163,8 +163,8 @@ where
     O: Options,
     E: Display,
 {
-    /// Makes the call under a span with this name: one below it for each attempt, an event before each
-    /// wait, and at its end what became of it. As without it, where nobody wants spans.
+    /// Makes the call inside a span with this name: a child span for each attempt, an event before each wait, and the result at
+    /// its end. Without a subscriber for spans, the call runs unchanged.
     ///
     /// ```
     /// use rewheel::{Retry, Retryable, millis};
@@ -177,7 +177,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// As the call itself.
+    /// The same as for the call itself.
     pub async fn traced(self, name: &'static str) -> Result<T, Error<E>> {
         let (told, before) = self.observed().map_or((name, None), |(told, one)| (told, Some(one)));
         let Some(trace) = Trace::begin(name, self.policy().attempts(), before) else {
@@ -206,10 +206,10 @@ where
     O: Options,
     E: Display,
 {
-    /// As [`traced`](Call::traced), for a call that blocks.
+    /// Like [`traced`](Call::traced), for a blocking call.
     ///
     /// # Errors
-    /// As the call itself.
+    /// The same as for the call itself.
     pub fn call_traced(self, name: &'static str) -> Result<T, Error<E>> {
         let (told, before) = self.observed().map_or((name, None), |(told, one)| (told, Some(one)));
         let Some(trace) = Trace::begin(name, self.policy().attempts(), before) else {
@@ -229,8 +229,8 @@ where
 }
 
 impl Pipeline {
-    /// As [`run`](Pipeline::run), under a span that has the pipeline's name: one below it for each attempt,
-    /// an event before each wait, and at its end what became of it.
+    /// Like [`run`](Pipeline::run), inside a span with the pipeline's name: a child span for each attempt, an event before each
+    /// wait, and the result at its end.
     ///
     /// ```
     /// use rewheel::{Pipeline, Retry, millis};
@@ -244,7 +244,7 @@ impl Pipeline {
     /// ```
     ///
     /// # Errors
-    /// As the call itself.
+    /// The same as for the call itself.
     pub async fn run_traced<F, Fut, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
     where
         F: FnMut(Attempt) -> Fut,
@@ -255,7 +255,7 @@ impl Pipeline {
         let Some(trace) = Trace::begin(name, attempts_max, before) else {
             return self.run(operation).await;
         };
-        // Its own plan: what it hears is of this call only.
+        // A separate plan, so that the trace receives only the events of this call.
         let own = self.clone().observer(Arc::clone(&trace) as Arc<dyn Observer>);
         let follow = |attempt: Attempt| {
             let span = trace.begin_attempt(attempt);

@@ -9,7 +9,7 @@ use crate::nesting::Inside;
 use crate::retry::{Attempt, ByClassify, Judge};
 use std::thread;
 
-/// Gives back what the run holds, also when the operation panics.
+/// Releases everything that the run holds, also if the operation panics.
 struct Running<'a> {
     plan: &'a Plan,
     machine: Machine,
@@ -22,13 +22,13 @@ impl Drop for Running<'_> {
 }
 
 impl Pipeline {
-    /// As [`run`](Pipeline::run), for an operation that blocks.
+    /// Like [`run`](Pipeline::run), for a blocking operation.
     ///
-    /// A timeout cannot interrupt it: what returns too late has still returned. Timeouts bound the
-    /// waits, and no attempt starts after them.
+    /// A timeout cannot interrupt the operation: a late result is still returned. Timeouts limit
+    /// the waits, and no attempt starts after them.
     ///
     /// # Errors
-    /// Says why it was given up, with the last error.
+    /// Fails with the reason for giving up, and the last error.
     pub fn run_blocking<T, E: Classify>(
         &self,
         mut operation: impl FnMut(Attempt) -> Result<T, E>,

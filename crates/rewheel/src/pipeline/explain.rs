@@ -1,11 +1,11 @@
-//! Says what a stack of policies comes to, before production does.
+//! Describes the effect of a pipeline: calls, times and risks.
 
 use super::{Plan, Step};
 use crate::duration;
 use std::fmt;
 use std::time::Duration;
 
-/// What a pipeline comes to. Prints as a small report.
+/// The description of a pipeline. Prints as a short report.
 ///
 /// ```
 /// use rewheel::{CircuitBreaker, Pipeline, Retry, seconds};
@@ -26,35 +26,36 @@ use std::time::Duration;
 pub struct Explanation {
     /// The steps, outermost first.
     pub steps: Vec<String>,
-    /// The longest that a call can take, if there is such a time.
+    /// The maximum time of a call, if it is limited.
     pub time_max: Option<Duration>,
-    /// The most calls to the dependency that one call can become.
+    /// The maximum number of calls to the dependency that one call can become.
     pub amplification_max: u64,
-    /// What about this stack defeats itself.
+    /// Problems of this pipeline.
     pub warnings: Vec<Warning>,
 }
 
-/// Something about a stack that defeats itself.
+/// A problem of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Warning {
-    /// It sees one result per series of attempts, and cannot stop the series.
+    /// The breaker sees one result per series of attempts, and cannot stop the series.
     BreakerOutsideRetry,
-    /// A place is held while nothing happens but waiting.
+    /// A slot is held during the waits between attempts.
     BulkheadOutsideRetry,
-    /// Retries are not counted, so the limit can be exceeded several times over.
+    /// Retries are not counted, so the limit can be exceeded several times.
     LimiterOutsideRetry,
-    /// Their attempts can multiply.
+    /// The attempts can multiply.
     RetryInsideRetry,
-    /// It limits one attempt, not the whole call.
+    /// The timeout limits one attempt, not the whole call.
     TimeoutInsideRetry,
-    /// It limits the whole call, all attempts together.
+    /// The timeout limits the whole call, all attempts together.
     AttemptTimeoutOutsideRetry,
     /// The first attempt may use up the time of all others.
     AttemptTimeoutNotBelowTimeout,
-    /// A call that hangs never fails, so it is neither retried nor seen by a breaker.
+    /// A call that hangs never fails, so it is neither retried nor counted by a breaker.
     NothingEndsAnAttempt,
-    /// The recent failure ratio is what it goes by; it is stretched in full without.
+    /// An adaptive backoff needs the recent failure ratio; without statistics it always uses the
+    /// full factor.
     AdaptiveWithoutStatistics,
 }
 
@@ -152,7 +153,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The longest time of these steps around a call that has no end of its own.
+/// Returns the maximum time of these steps around a call without its own time limit.
 fn time_max(steps: &[Step]) -> Option<Duration> {
     let (step, inner) = steps.split_first()?;
     let inside = time_max(inner);
@@ -164,7 +165,7 @@ fn time_max(steps: &[Step]) -> Option<Duration> {
         Step::RateLimiter(limiter) => inside?.checked_add(limiter.wait_max()?),
         Step::Bulkhead(bulkhead) => inside?.checked_add(bulkhead.wait_max()?),
         Step::Retry(retry) => {
-            // What ends an attempt from inside is as good as the policy's own attempt timeout.
+            // A time limit inside works like the policy's own attempt timeout.
             let attempt = [inside, retry.attempt_timeout_limit()].into_iter().flatten().min();
             match attempt {
                 Some(limit) if !limit.is_zero() => retry.attempt_timeout(limit).time_max(),
@@ -242,7 +243,7 @@ fn warn_about_times(
     let attempt = inside.iter().filter_map(Step::limit).chain(retry.attempt_timeout_limit()).min();
     let total = outside.iter().filter_map(Step::limit).chain(retry.deadline_limit()).min();
     match (attempt, total) {
-        // A deadline alone ends a call that hangs, but leaves nothing for another attempt.
+        // A deadline alone ends a call that hangs, but leaves no time for another attempt.
         (None, None | Some(_)) => warn(Warning::NothingEndsAnAttempt),
         (Some(attempt), Some(total)) if attempt >= total => {
             warn(Warning::AttemptTimeoutNotBelowTimeout);

@@ -1,6 +1,6 @@
-//! Walks the steps of a pipeline: inwards to the call, outwards with its result.
+//! Walks the steps of a pipeline: inward to the call, outward with its result.
 //!
-//! Knows neither futures nor timers: it says what it needs next, and whoever runs it provides that.
+//! It uses neither futures nor timers: it returns what it needs next, and the caller provides it.
 
 mod report;
 
@@ -17,15 +17,15 @@ use crate::retry::{Attempt, Position, Retry, Step as After};
 use std::task::Waker;
 use std::time::Duration;
 
-/// What a run is waiting for.
+/// What a run needs next.
 #[derive(Debug)]
 pub(super) enum Need {
     /// Make the call.
     Call(Attempt),
-    /// Ask again then, or when woken. What the last attempt returned is of no more use.
+    /// Resume at this time, or when woken. The result of the last attempt is no longer needed.
     Wait(Moment),
-    /// Return what the last attempt returned, or, if that was a failure, why, after one of which
-    /// category.
+    /// Return the result of the last attempt, or, if it was a failure, the reason, with the
+    /// category of the last failure.
     Finish(Refused, Category),
 }
 
@@ -33,14 +33,14 @@ pub(super) enum Need {
 #[derive(Debug)]
 pub(super) struct Machine {
     slots: [Slot; Pipeline::STEPS_MAX],
-    /// How many steps have been entered.
+    /// Number of entered steps.
     depth: usize,
     state: State,
-    /// How often the call was made.
+    /// Number of calls made.
     pub(super) attempts: u32,
     started: Option<Moment>,
     nested: bool,
-    /// Of the last call that failed.
+    /// Category of the last failed call.
     last_category: Option<Category>,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Machine {
 enum State {
     Entering,
     Calling,
-    /// Between two attempts.
+    /// Waiting between two attempts.
     Resting(Moment),
 }
 
-/// What a step needs while it is entered.
+/// The data of an entered step.
 #[derive(Debug)]
 enum Slot {
     Empty,
@@ -62,7 +62,7 @@ enum Slot {
         started: Moment,
         deadline: Moment,
         attempt_ends: Moment,
-        /// How many calls had been made before.
+        /// Number of calls made before this step was entered.
         attempts_before: u32,
     },
     Permit(crate::breaker::Token),
@@ -71,19 +71,19 @@ enum Slot {
     BulkheadLine(bulkhead::Waiting),
 }
 
-/// Whether the call was made, this time.
+/// Whether the call was made in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     Yes,
     No,
 }
 
-/// A limit on time that runs now, and the step that it belongs to.
+/// A running time limit, and its step.
 #[derive(Clone, Copy, Debug)]
 struct End {
     index: usize,
     at: Moment,
-    /// Of a whole retry, which has nothing left to decide when it is over.
+    /// Whether it is the deadline of a whole retry, which decides nothing more when it has passed.
     is_deadline: bool,
 }
 
@@ -109,7 +109,7 @@ impl Machine {
         self.enter(plan, waker)
     }
 
-    /// Goes on after a wait.
+    /// Continues after a wait.
     pub(super) fn resume(&mut self, plan: &Plan, waker: &Waker) -> Need {
         if let Some(need) = self.cut_if_over(plan) {
             return need;
@@ -127,7 +127,7 @@ impl Machine {
         }
     }
 
-    /// Goes on after the call returned something of this class.
+    /// Continues after the call returned a result of this class.
     pub(super) fn returned<T, E>(
         &mut self,
         plan: &Plan,
@@ -135,7 +135,8 @@ impl Machine {
         result: &Result<T, E>,
     ) -> Need {
         let verdict = match (class.verdict, result) {
-            // A judge may call an error done: there is nothing to repeat then, and no success.
+            // A judge may call an error done: then there is nothing to repeat, but it is no
+            // success.
             (Verdict::Done, Err(_)) => Verdict::Stop,
             (verdict, _) => verdict,
         };
@@ -145,7 +146,7 @@ impl Machine {
         self.leave(plan, class, verdict, None, Reached::Yes)
     }
 
-    /// Returns when the first of the limits that run now is over.
+    /// Returns when the first of the running time limits ends.
     pub(super) fn earliest_end(&self) -> Moment {
         self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
             Slot::Ends(at) => earliest.min(*at),
@@ -160,28 +161,29 @@ impl Machine {
         })
     }
 
-    /// Returns whether one of the limits that run now is over.
+    /// Returns whether one of the running time limits has passed.
     pub(super) fn is_over(&self, plan: &Plan) -> bool {
         let now = plan.clock.now();
         self.ends().any(|end| end.at <= now)
     }
 
-    /// Ends what is inside a limit that is over.
+    /// Ends the steps inside a time limit that has passed.
     pub(super) fn cut_if_over(&mut self, plan: &Plan) -> Option<Need> {
-        // Asking the time is not free: only where some limit runs.
+        // Reading the clock has a cost: only if a time limit is running.
         self.ends().next()?;
         let now = plan.clock.now();
-        // The outermost: what those further in would have to say cannot matter any more.
+        // The outermost limit: the limits inside it no longer matter.
         let over = self.ends().find(|end| end.at <= now)?;
         let class = Class::retry(Category::Timeout);
-        // Whoever was still waiting in some line has not attempted anything.
+        // A call that was still waiting in a queue has not attempted anything.
         let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
-        // An attempt that had all its time and did not answer has failed, also in the eyes of a
-        // breaker inside of the limit. One that was cut with everything else may have just begun.
+        // An attempt that used its full timeout without a response has failed, also for a breaker
+        // inside the limit. An attempt that was cut together with the whole series may have just
+        // begun.
         let had_its_time =
             reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
         if reached == Reached::Yes {
-            // While the retry that knows the number of the attempt is still entered.
+            // While the retry that knows the attempt number is still entered.
             self.report_failure(plan, &class);
         }
         self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
@@ -194,14 +196,14 @@ impl Machine {
         Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
     }
 
-    /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
+    /// Releases everything that the steps from `depth` on hold. They record no result.
     pub(super) fn release(&mut self, plan: &Plan, depth: usize) {
         self.leave_cut(plan, depth, None);
     }
 
-    /// Leaves the steps from `depth` on, which learn of the call what `class` says, if anything.
+    /// Leaves the steps from `depth` on, which record `class`, if there is one.
     fn leave_cut(&mut self, plan: &Plan, depth: usize, class: Option<&Class>) {
-        // The step that was being entered may hold a place in some line.
+        // The step that was being entered may hold a position in a queue.
         for index in (depth..plan.steps.len().min(self.depth + 1)).rev() {
             self.release_slot(plan, index, class);
         }
@@ -219,7 +221,7 @@ impl Machine {
     /// Enters the steps that have not been entered yet, then calls.
     fn enter(&mut self, plan: &Plan, waker: &Waker) -> Need {
         self.state = State::Entering;
-        // One reading of the clock serves all the steps that are entered at once.
+        // One clock reading serves all the steps that are entered at once.
         let mut now = None;
         while let Some(step) = plan.steps.get(self.depth) {
             let entered = match step {
@@ -272,7 +274,7 @@ impl Machine {
         self.leave(plan, &class, class.verdict, Some(refused), Reached::No)
     }
 
-    /// Goes outwards with a result, until some retry wants another attempt or all steps are left.
+    /// Moves outward with a result, until a retry wants another attempt or all steps are left.
     fn leave(
         &mut self,
         plan: &Plan,
@@ -295,19 +297,19 @@ impl Machine {
                     After::GiveUp(reason) => {
                         if reason != Why::Stopped {
                             why = Refused::new(reason, why.retry_in);
-                            // What is given up stays so: a retry further out must not go on.
+                            // The call was given up here, so a retry further out must not continue.
                             verdict = Verdict::Stop;
                         }
                     }
                 }
             }
             if reached == Reached::No && self.has_called_since(index) {
-                // This round was refused here, but an earlier one was not: steps further out have
-                // seen a call, and it failed.
+                // This round was refused here, but an earlier one was not: for the outer steps a
+                // call was made, and it failed.
                 earlier = self.last_category.map(Class::stop);
                 reached = Reached::Yes;
             }
-            // What was refused here says nothing about the dependency.
+            // A refusal here says nothing about the dependency.
             let seen = earlier.as_ref().unwrap_or(class);
             self.release_slot(plan, index, (reached == Reached::Yes).then_some(seen));
             self.depth = index;
@@ -316,7 +318,7 @@ impl Machine {
         Need::Finish(why, class.category)
     }
 
-    /// Whether the retry at this step has made a call.
+    /// Returns whether the retry at this step has made a call.
     fn has_called_since(&self, index: usize) -> bool {
         match &self.slots[index] {
             Slot::Retrying { attempts_before, .. } => self.attempts > *attempts_before,
@@ -356,7 +358,7 @@ impl Machine {
             } else if reached == Reached::Yes
                 && plan.budget.as_ref().is_some_and(|budget| budget.withdraw().is_err())
             {
-                // Repeating what never reached the dependency costs it nothing.
+                // Repeating a call that never reached the dependency does not load it.
 
                 after = After::GiveUp(Why::BudgetExhausted);
             }
@@ -386,7 +388,7 @@ impl Machine {
         Slot::Retrying { position, started, deadline, attempt_ends, attempts_before }
     }
 
-    /// Starts the time of the next attempt of the retry that has waited.
+    /// Starts the time limit of the next attempt of the retry that has waited.
     fn restart_attempt(&mut self, plan: &Plan) {
         let Some(index) = self.depth.checked_sub(1) else { return };
         if let (Slot::Retrying { attempt_ends, .. }, Step::Retry(retry)) =
@@ -418,7 +420,7 @@ impl Machine {
         now
     }
 
-    /// Every limit on time that runs now, outermost first.
+    /// Returns every running time limit, the outermost first.
     fn ends(&self) -> impl Iterator<Item = End> {
         let limit =
             |index, at, is_deadline| (at < Moment::NEVER).then_some(End { index, at, is_deadline });
@@ -451,7 +453,7 @@ impl Machine {
         }
     }
 
-    /// Takes the place in a limiter's line that an earlier poll left here.
+    /// Takes the position in a limiter's queue that an earlier poll left here.
     fn take_limiter_line(&mut self) -> limiter::Waiting {
         let slot = std::mem::replace(&mut self.slots[self.depth], Slot::Empty);
         if let Slot::LimiterLine(line) = slot { line } else { limiter::Waiting::default() }

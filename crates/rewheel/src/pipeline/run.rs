@@ -22,7 +22,7 @@ pin_project! {
         judge: J,
         #[pin]
         call: Option<Fut>,
-        // For whatever is due first: a wait, or the end of some timeout.
+        // For the earliest event: the end of a wait or of a timeout.
         #[pin]
         timer: Option<Sleep>,
         timer_at: Moment,
@@ -34,15 +34,15 @@ pin_project! {
     impl<P: Deref<Target = Plan>, F, Fut, E, J> PinnedDrop for Run<P, F, Fut, E, J> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // The attempt ends before its place and its permit are free for another; and they are
-            // free also if it panics on its way out.
+            // The attempt is dropped before its slot and permit are released, and they are released
+            // also if its drop panics.
             let _release = Release { machine: this.machine, plan: this.plan };
             this.call.set(None);
         }
     }
 }
 
-/// Gives back what a run holds when it is dropped.
+/// Releases everything that a run holds when it is dropped.
 struct Release<'a> {
     machine: &'a mut Machine,
     plan: &'a Plan,
@@ -123,7 +123,7 @@ where
                     return Poll::Pending;
                 }
                 if machine.is_over(plan) {
-                    // First of all: cutting gives its place to another.
+                    // First of all: cutting gives its slot to another call.
                     this.call.set(None);
                     need = machine.cut_if_over(plan);
                 }
@@ -132,7 +132,7 @@ where
             this.call.set(None);
             let class = this.judge.judge(&result);
             match (machine.returned(plan, &class, &result), result) {
-                // Good, or the best there is.
+                // Good, or the best result available.
                 (Need::Finish(..), Ok(value)) => return Poll::Ready(Ok(value)),
                 (next, result) => {
                     *this.last = result.err().or(this.last.take());
@@ -143,7 +143,7 @@ where
     }
 }
 
-/// Waits until `at`; for ever if that is never.
+/// Waits until `at`; forever if that is never.
 fn poll_until(
     at: Moment,
     plan: &Plan,
@@ -156,7 +156,7 @@ fn poll_until(
         return Poll::Ready(());
     }
     if at == Moment::NEVER {
-        // One that is left from a wait that ended early would wake for nothing.
+        // A timer left from a wait that ended early would cause a spurious wake-up.
         timer.set(None);
         return Poll::Pending;
     }

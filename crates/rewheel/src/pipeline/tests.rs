@@ -1,4 +1,4 @@
-//! Checks what policies do to each other when they are stacked.
+//! Tests of policies that are combined in a pipeline.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -47,7 +47,7 @@ impl fmt::Display for Failure {
 
 type Result<T = u32, E = crate::Error<Failure>> = std::result::Result<T, E>;
 
-/// Polls to the end. Nothing here waits for anything but the manual clock.
+/// Polls to the end. Everything here waits only for the manual clock.
 #[track_caller]
 fn finish<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
@@ -63,8 +63,8 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Runs a pipeline around an operation that always returns `result` after `takes`; says how often
-/// it was called besides.
+/// Runs a pipeline around an operation that always returns `result` after `takes`; also returns the
+/// number of calls.
 fn run(
     pipeline: &Pipeline,
     clock: &ManualClock,

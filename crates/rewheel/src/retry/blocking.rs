@@ -14,16 +14,16 @@ where
     H: Hooks<T, E>,
     O: Options,
 {
-    /// Makes the call, blocking this thread for the attempts and for the waits between them.
+    /// Makes the call, blocking this thread for the attempts and for the delays between them.
     ///
     /// # Errors
-    /// Says why it was given up, with the last error.
+    /// Fails with the reason for giving up, and the last error.
     pub fn call(mut self) -> Result<T, Error<E>> {
         let setup = &self.setup;
         let mut past = Past::new(setup);
         let mut progress = Progress::new(setup, &mut past);
         drop(progress.begin());
-        // A blocking attempt takes long enough that reading the clock is nothing beside it.
+        // A blocking attempt takes so long that reading the clock does not matter.
         progress.note_start();
         if setup.is_cancelled() {
             let attempts = progress.attempt().number() - 1;
@@ -45,7 +45,7 @@ where
                     let waited = setup.clock().wait_blocking(delay, cancel.as_ref());
                     let why = match waited {
                         Waited::Cancelled => Why::Cancelled,
-                        // The wait took longer than it was meant to.
+                        // The wait took longer than planned.
                         Waited::Fully if progress.is_over() => Why::Deadline,
                         Waited::Fully => continue,
                     };

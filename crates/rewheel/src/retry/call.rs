@@ -1,4 +1,4 @@
-//! The call that is to be retried, with its options.
+//! A call to retry, with its options.
 
 use super::future::RetryFuture;
 use super::hooks::{OnGiveUp, OnRetry, OnSuccess, Retrying};
@@ -38,7 +38,8 @@ use self::marker::{Async, Blocking, Mode};
 /// # }
 /// ```
 pub trait Retryable<M>: Sized {
-    /// Retries this operation by a policy: `.await` it, or, if it blocks, `.call()` it.
+    /// Retries this operation by a policy: `.await` the result, or `.call()` it if the operation
+    /// blocks.
     #[inline]
     fn retry(self, policy: Retry) -> Call<Self, M> {
         Call {
@@ -69,7 +70,7 @@ impl<F: FnMut() -> Result<T, E>, T, E> Retryable<Blocking<(), T, E>> for F {}
 
 impl<F: FnMut(Attempt) -> Result<T, E>, T, E> Retryable<Blocking<Attempt, T, E>> for F {}
 
-/// Tells the kinds of closures apart that can be retried. There is no need to name any of this.
+/// Distinguishes the types of closures that can be retried. You need not name these types.
 pub mod marker {
     use crate::retry::Attempt;
     use std::marker::PhantomData;
@@ -81,15 +82,15 @@ pub mod marker {
         result: PhantomData<fn() -> (T, E)>,
     }
 
-    /// A closure that takes `A` and returns a `Result<T, E>` when it is done.
+    /// A closure that takes `A` and returns a `Result<T, E>` directly.
     #[derive(Debug)]
     pub struct Blocking<A, T, E>(PhantomData<fn(A) -> (T, E)>);
 
-    /// What a closure of some kind comes to.
+    /// The result types of a closure.
     pub trait Mode {
-        /// Its success.
+        /// Its success type.
         type Ok;
-        /// Its error.
+        /// Its error type.
         type Err;
     }
 
@@ -103,7 +104,7 @@ pub mod marker {
         type Err = E;
     }
 
-    /// Calls a closure, whether or not it wants to know the attempt.
+    /// Calls a closure, with or without the attempt as its argument.
     pub trait Invoke<A, R> {
         /// Calls it.
         fn invoke(&mut self, attempt: Attempt) -> R;
@@ -124,10 +125,10 @@ pub mod marker {
     }
 }
 
-/// A call that is retried by a policy. Made by [`Retryable::retry`].
+/// A call that is retried by a policy. Created by [`Retryable::retry`].
 ///
-/// Nothing happens until it is awaited or, for blocking operations, [called](Call::call). It may be
-/// dropped at any time, which cancels the running attempt and the wait.
+/// Nothing happens until it is awaited or, for blocking operations, [called](Call::call). Dropping
+/// it at any time cancels the running attempt or the delay.
 #[must_use = "nothing is called until it is awaited, or called if it blocks"]
 #[derive(Debug)]
 pub struct Call<F, M, J = ByClassify, H = (), O = Plain> {
@@ -139,7 +140,7 @@ pub struct Call<F, M, J = ByClassify, H = (), O = Plain> {
 }
 
 impl<F, M: Mode, H, O> Call<F, M, ByClassify, H, O> {
-    /// Retries the errors for which `when` says so; for errors that do not implement
+    /// Retries the errors for which `when` returns true; for errors that do not implement
     /// [`Classify`](crate::Classify).
     pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H, O> {
         self.judged_by(ByWhen(when))
@@ -150,7 +151,7 @@ impl<F, M: Mode, H, O> Call<F, M, ByClassify, H, O> {
         self.judged_by(ByMatcher(matcher.clone()))
     }
 
-    /// Judges every result, good or bad, at the call.
+    /// Classifies every result, success or failure, by a closure.
     ///
     /// ```
     /// use rewheel::{Class, Retry, Retryable, millis};
@@ -182,16 +183,16 @@ impl<F, M: Mode, H, O> Call<F, M, ByClassify, H, O> {
 }
 
 impl<F, M: Mode, J, H, O> Call<F, M, J, H, O> {
-    /// Also retries successes that `when` is not content with. If the last attempt ends like that,
-    /// the call returns what it has.
+    /// Also retries successes for which `when` returns true. If the last attempt ends like that,
+    /// the call returns that value.
     ///
-    /// Comes after `when`, `when_matches` or `judge`, where there is one of them.
+    /// Call it after `when`, `when_matches` or `judge`, if one of them is used.
     pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H, O> {
         let Call { operation, mode, judge, hooks, setup } = self;
         Call { operation, mode, judge: OrWhenOk { judge, when }, hooks, setup }
     }
 
-    /// Calls `hook` before each wait.
+    /// Calls `hook` before each delay.
     pub fn on_retry<N>(self, hook: N) -> Call<F, M, J, OnRetry<H, N>, O>
     where
         N: FnMut(&Retrying<'_, M::Err>),
@@ -228,38 +229,38 @@ impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
         Call { operation, mode, judge, hooks, setup: Setup { policy: setup.policy, options } }
     }
 
-    /// Goes on at a later attempt, where an earlier process left off.
+    /// Continues at a later attempt, where an earlier process stopped.
     pub fn starting_at(self, attempt: u32) -> Call<F, M, J, H, Extras> {
         self.with(|extras| extras.first_attempt = attempt)
     }
 
-    /// Goes by another clock.
+    /// Uses another clock.
     pub fn clock(self, clock: impl Into<Clock>) -> Call<F, M, J, H, Extras> {
         self.with(|extras| extras.clock = clock.into())
     }
 
-    /// Draws jitter from a seed.
+    /// Uses this random source for jitter.
     pub fn random(self, random: &Random) -> Call<F, M, J, H, Extras> {
         self.with(|extras| extras.random = random.clone())
     }
 
-    /// Retries only as much as a budget allows, which is shared with other calls.
+    /// Limits retries by a budget that is shared with other calls.
     pub fn retry_budget(self, budget: &RetryBudget) -> Call<F, M, J, H, Extras> {
         self.with(|extras| extras.budget = Some(budget.clone()))
     }
 
-    /// Counts this call among the others to the same dependency.
+    /// Counts this call in these statistics, together with other calls to the same dependency.
     pub fn statistics(self, statistics: &Statistics) -> Call<F, M, J, H, Extras> {
         self.with(|extras| extras.statistics = Some(statistics.clone()))
     }
 
-    /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted; the wait
+    /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted; the delay
     /// after it is.
     pub fn cancel(self, token: &CancelToken) -> Call<F, M, J, H, Extras> {
         self.with(|extras| extras.cancel = Some(token.cancelled()))
     }
 
-    /// Reports what happens, under a name.
+    /// Reports events to an observer, under a name.
     pub fn observer(
         self,
         name: &'static str,
@@ -275,12 +276,12 @@ impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
         self.setup.policy
     }
 
-    /// Returns who hears of it, under which name.
+    /// Returns its observer, with the name.
     pub(crate) fn observed(&self) -> Option<(&'static str, Arc<dyn Observer>)> {
         self.setup.observer().cloned()
     }
 
-    /// Puts something around the operation.
+    /// Wraps the operation.
     pub(crate) fn around<N, G>(self, wrap: impl FnOnce(F) -> N) -> Call<N, G, J, H, O> {
         let Call { operation, judge, hooks, setup, .. } = self;
         Call { operation: wrap(operation), mode: std::marker::PhantomData, judge, hooks, setup }

@@ -1,4 +1,4 @@
-//! Retries without blocking.
+//! The future of an async retry.
 
 use super::call::marker::{Async, Invoke};
 use super::options::{Options, Setup};
@@ -15,9 +15,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
-    /// The future of a retried [`Call`]. Allocates nothing of its own.
+    /// The future of a retried [`Call`]. Does not allocate.
     ///
-    /// Cancel safe: dropping it drops the running attempt and forgets the wait.
+    /// Cancel safe: dropping it drops the running attempt or ends the delay.
     #[must_use = "a future does nothing until it is awaited"]
     pub struct RetryFuture<F, A, Fut, E, J, H, O> {
         operation: F,
@@ -31,15 +31,15 @@ pin_project! {
 }
 
 pin_project! {
-    // What most calls need comes first and is all that they write: no account of the past, and a
-    // tag of its own, since one that is hidden in a timer takes longer to read.
+    // The variant that most calls need comes first and is all that they write: no history, and its
+    // own tag, because a tag hidden in a timer takes longer to read.
     #[project = StateProjection]
     #[repr(u8)]
     enum State<Fut, E> {
         New,
-        // The first attempt of a plain call. `started` is `NEVER` until it was not ready at once.
+        // The first attempt of a plain call. `started` is `NEVER` unless it was not ready at once.
         First { #[pin] attempt: Fut, started: Moment },
-        // Anything else that is not over.
+        // Every other unfinished call.
         Later { #[pin] phase: Phase<Fut>, past: Past<E> },
         Over,
     }
@@ -48,10 +48,11 @@ pin_project! {
 pin_project! {
     #[project = PhaseProjection]
     enum Phase<Fut> {
-        // Between two attempts without a wait.
+        // Between two attempts without a delay.
         Between,
         Running { #[pin] attempt: Fut },
-        // Most attempts end before their time: only one that is not ready at once gets a timer.
+        // Most attempts end before their timeout: only an attempt that is not ready at once gets a
+        // timer.
         Timed { #[pin] attempt: Fut, ends: Moment, #[pin] timer: Option<Sleep> },
         Waiting { #[pin] timer: Sleep },
     }
@@ -81,7 +82,7 @@ where
 {
     type Output = Result<T, Error<E>>;
 
-    /// Short, to become a part of whoever awaits it: a first attempt that succeeds at once.
+    /// Short, to be inlined into the caller: a first attempt that succeeds at once.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
@@ -100,7 +101,7 @@ where
             }
         };
         if polled.is_ready() {
-            // While the thread is still marked: what an attempt does when it is dropped is its too.
+            // While the thread is still marked: the drop of an attempt belongs to the attempt.
             this.state.set(State::Over);
         }
         drop(outermost);
@@ -121,7 +122,7 @@ where
     }
 }
 
-/// What ends an attempt before it is done.
+/// What interrupts an attempt.
 enum Interruption {
     Timeout,
     GiveUp(Why),
@@ -135,7 +136,7 @@ where
     H: Hooks<T, E>,
     O: Options,
 {
-    /// Polls the running attempt, if there is one. The thread is marked by whoever asks.
+    /// Polls the running attempt, if there is one. The caller has marked the thread.
     #[inline]
     fn poll_attempt(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<Poll<Result<T, E>>> {
         match self.project().state.project() {
@@ -150,7 +151,7 @@ where
         }
     }
 
-    /// Starts a call that is not as simple as `poll` likes it.
+    /// Starts a call that needs more than the fast path of `poll`.
     #[inline(never)]
     fn start(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error<E>>> {
         let mut this = self.as_mut().project();
@@ -187,7 +188,7 @@ where
         }
     }
 
-    /// After an attempt that did not succeed at once.
+    /// Continues after an attempt that did not succeed at once.
     #[cold]
     fn after_poll(
         mut self: Pin<&mut Self>,
@@ -203,7 +204,7 @@ where
         }
     }
 
-    /// After the running attempt was not ready.
+    /// Continues after the running attempt was not ready.
     fn pend(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error<E>>> {
         match self.as_mut().poll_interruption(cx) {
             Poll::Pending => Poll::Pending,
@@ -215,7 +216,7 @@ where
         }
     }
 
-    /// Everything that is not a first attempt which succeeds at once.
+    /// Handles everything except a first attempt that succeeds at once.
     #[inline(never)]
     fn go_on(
         mut self: Pin<&mut Self>,
@@ -229,7 +230,7 @@ where
                 let mut progress = Progress::new(this.setup, &mut past);
                 let phase = match progress.after(&class, outcome, this.hooks) {
                     Next::Return(result) => return Poll::Ready(result),
-                    // No timer is so fast; a turn for others is all it takes.
+                    // No timer is this precise, so it only yields to other tasks.
                     Next::Wait(delay) if delay.is_zero() => Phase::Between,
                     Next::Wait(delay) => Phase::Waiting { timer: this.setup.clock().sleep(delay) },
                 };
@@ -266,7 +267,7 @@ where
                 return Poll::Pending;
             }
             if Progress::new(this.setup, past).is_over() {
-                // The wait took longer than it was meant to.
+                // The wait took longer than planned.
                 return Poll::Ready(Err(self.give_up(Why::Deadline)));
             }
             let _inside = self.setup.mark();
@@ -274,7 +275,7 @@ where
         }
     }
 
-    /// Starts the next attempt. The thread is marked by whoever asks.
+    /// Starts the next attempt. The caller has marked the thread.
     #[inline]
     fn start_attempt(self: Pin<&mut Self>) {
         let this = self.project();
@@ -289,7 +290,7 @@ where
         });
     }
 
-    /// Drops the attempt, before anybody hears that it ended, and returns what is known so far.
+    /// Drops the attempt before its end is reported, and returns the history.
     fn end_attempt(self: Pin<&mut Self>) -> Past<E> {
         let mut this = self.project();
         let first = Past::new(this.setup);
@@ -302,7 +303,7 @@ where
         past
     }
 
-    /// Asks whether the attempt that is still running must end.
+    /// Checks whether the running attempt must be interrupted.
     fn poll_interruption(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Interruption> {
         let this = self.project();
         let (phase, past) = match this.state.project() {

@@ -1,31 +1,31 @@
-//! Calls back at the turns of one call.
+//! Hooks of one call: before each retry, on success, on giving up.
 
 use crate::classify::Category;
 use crate::error::Error;
 use std::time::Duration;
 
-/// An attempt failed, and another one follows.
+/// Data of a failed attempt that is followed by another one.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Retrying<'a, E> {
     /// The attempt that failed, counted from 1.
     pub attempt: u32,
-    /// How long the next one waits.
+    /// Delay before the next attempt.
     pub delay: Duration,
-    /// What kind of failure it was.
+    /// Category of the failure.
     pub category: Category,
-    /// The error; there is none if the attempt timed out or a result was not good enough.
+    /// The error; `None` if the attempt timed out or an `Ok` value was rejected.
     pub error: Option<&'a E>,
 }
 
-/// Receives the turns of one call.
+/// Receives the events of one call.
 ///
-/// Implemented by what [`Call::on_retry`](super::Call::on_retry) and its siblings set; there is no
-/// need to name it.
+/// Implemented by the types behind [`Call::on_retry`](super::Call::on_retry) and the other hooks;
+/// you need not name it.
 pub trait Hooks<T, E> {
     /// An attempt failed, and another one follows.
     fn retrying(&mut self, retrying: &Retrying<'_, E>);
-    /// The call succeeded after so many attempts.
+    /// The call succeeded after `attempts` attempts.
     fn succeeded(&mut self, value: &T, attempts: u32);
     /// The call was given up.
     fn gave_up(&mut self, error: &Error<E>);
@@ -40,7 +40,7 @@ impl<T, E> Hooks<T, E> for () {
     fn gave_up(&mut self, _: &Error<E>) {}
 }
 
-/// Calls a closure before each wait.
+/// Calls a closure before each delay.
 #[derive(Clone, Copy, Debug)]
 pub struct OnRetry<H, F> {
     pub(super) hooks: H,

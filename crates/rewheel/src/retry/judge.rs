@@ -1,21 +1,21 @@
-//! Decides at the call what a result means.
+//! Decides, for one call, what a result means.
 
 use crate::classify::{Category, Class, Classify, Matcher, Verdict};
 
-/// Judges the results of one call.
+/// Classifies the results of one call.
 ///
-/// Implemented by what [`Call::when`](super::Call::when) and its siblings set; there is no need to
-/// name it.
+/// Implemented by the types behind [`Call::when`](super::Call::when) and similar methods; you need
+/// not name it.
 #[diagnostic::on_unimplemented(
     message = "nothing says what the failures of this call mean",
     note = "implement `Classify` for `{E}`, or add `.when(|error| …)` or `.judge(|result| …)`"
 )]
 pub trait Judge<T, E> {
-    /// Says what this result means.
+    /// Classifies this result.
     fn judge(&mut self, result: &Result<T, E>) -> Class;
 }
 
-/// Lets the error judge itself, through [`Classify`]. What a call does unless told otherwise.
+/// Classifies errors by [`Classify`]. The default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByClassify;
 
@@ -29,7 +29,7 @@ impl<T, E: Classify> Judge<T, E> for ByClassify {
     }
 }
 
-/// Retries the errors that a closure picks.
+/// Retries the errors that a closure selects.
 #[derive(Clone, Copy, Debug)]
 pub struct ByWhen<W>(pub(super) W);
 
@@ -43,7 +43,7 @@ impl<T, E, W: FnMut(&E) -> bool> Judge<T, E> for ByWhen<W> {
     }
 }
 
-/// Retries the errors that a [`Matcher`] picks.
+/// Retries the errors that a [`Matcher`] matches.
 #[derive(Clone, Debug)]
 pub struct ByMatcher(pub(super) Matcher);
 
@@ -60,7 +60,7 @@ fn picked(retryable: bool) -> Class {
     if retryable { Class::retry(Category::Transient) } else { Class::stop(Category::Unknown) }
 }
 
-/// Asks a closure about every result.
+/// Classifies every result by a closure.
 #[derive(Clone, Copy, Debug)]
 pub struct ByJudge<J>(pub(super) J);
 
@@ -77,7 +77,7 @@ impl<T, E, J: FnMut(&Result<T, E>) -> Class> Judge<T, E> for ByJudge<J> {
     }
 }
 
-/// Retries successes that a closure is not content with, besides what `judge` retries.
+/// Also retries successes that a closure selects, besides what `judge` retries.
 #[derive(Clone, Copy, Debug)]
 pub struct OrWhenOk<J, W> {
     pub(super) judge: J,

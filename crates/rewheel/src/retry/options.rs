@@ -1,7 +1,7 @@
-//! What a call may be given besides its policy.
+//! Options of a call besides its policy.
 //!
-//! Most calls are given nothing, and should not pay for what they could have been given: neither in
-//! bytes that are copied with the future, nor in branches. So the options are a type parameter.
+//! Most calls have no options, and should not pay for them: neither in bytes that are copied with
+//! the future, nor in branches. So the options are a type parameter.
 
 use super::Retry;
 use crate::budget::RetryBudget;
@@ -12,9 +12,9 @@ use crate::random::Random;
 use crate::statistics::Statistics;
 use std::sync::Arc;
 
-/// The policy, with what else a call is given.
+/// The policy, with the options of a call.
 ///
-/// Aligned for the widest copies that every processor has: they are slow across cache lines.
+/// Aligned for the widest copies that every processor has: these are slow across cache lines.
 #[derive(Debug)]
 #[repr(align(16))]
 pub(super) struct Setup<O> {
@@ -22,7 +22,7 @@ pub(super) struct Setup<O> {
     pub(super) options: O,
 }
 
-/// What a call is given besides the policy. There is no need to name any of this.
+/// The options of a call besides the policy. You need not name these types.
 pub trait Options: sealed::Sealed {
     #[doc(hidden)]
     fn extras(&self) -> Option<&Extras>;
@@ -38,7 +38,7 @@ mod sealed {
     impl Sealed for super::Extras {}
 }
 
-/// Nothing but the policy: no space, and nothing to copy or to drop.
+/// No options: no space, and nothing to copy or to drop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
@@ -70,7 +70,7 @@ impl Options for Extras {
     }
 }
 
-/// A clock, a budget, whatever a call was given besides its policy.
+/// The options of a call besides its policy: clock, budget and others.
 #[derive(Debug)]
 pub struct Extras {
     pub(super) first_attempt: u32,
@@ -148,7 +148,7 @@ impl<O: Options> Setup<O> {
         self.extras()?.observer.as_ref()
     }
 
-    /// Whether the time of the start must be known from the start.
+    /// Returns whether the start time must be known from the start.
     #[inline]
     pub(super) fn is_timed(&self) -> bool {
         self.policy.is_timed() || self.clock().is_manual() || self.observer().is_some()

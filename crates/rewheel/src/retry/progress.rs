@@ -1,4 +1,4 @@
-//! What async and blocking retries share: everything but the waiting.
+//! The logic that async and blocking retries share: everything except waiting.
 
 use super::options::{Options, Setup};
 use super::{Attempt, Hooks, Position, Retrying, Step};
@@ -16,20 +16,20 @@ pub(super) enum Outcome<T, E> {
     TimedOut,
 }
 
-/// What follows.
+/// What follows an attempt.
 pub(super) enum Next<T, E> {
     Return(Result<T, Error<E>>),
     Wait(Duration),
 }
 
-/// What happened so far.
+/// The history of a call.
 #[derive(Debug)]
 pub(super) struct Past<E> {
     position: Position,
     /// `NEVER` until it is known.
     started: Moment,
     last: Option<E>,
-    /// Of the last failure; `last` may be the error of an earlier one.
+    /// Category of the last failure; `last` may be the error of an earlier one.
     category: Option<Category>,
 }
 
@@ -44,7 +44,7 @@ impl<E> Past<E> {
         Past { started, ..self }
     }
 
-    /// Returns when the call began, `NEVER` if nobody asked so far.
+    /// Returns when the call began, `NEVER` if it is not known yet.
     pub(super) const fn started(&self) -> Moment {
         self.started
     }
@@ -54,7 +54,7 @@ impl<E> Past<E> {
     }
 }
 
-/// A call on its way.
+/// A call in progress.
 #[derive(Debug)]
 pub(super) struct Progress<'a, E, O> {
     setup: &'a Setup<O>,
@@ -72,7 +72,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         self.past.attempt(self.setup)
     }
 
-    /// Begins the call, in the thread that makes the first attempt, and marks it for that.
+    /// Begins the call, in the thread that makes the first attempt, and marks the thread.
     #[inline]
     pub(super) fn begin(&mut self) -> Inside {
         let inside = self.setup.mark();
@@ -83,10 +83,10 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         inside
     }
 
-    /// Takes the time of the start, if that has not happened yet.
+    /// Reads the start time, if that has not happened yet.
     ///
-    /// An untimed async call that is ready at once never reads a clock. One that is not has only
-    /// been polled once, so this is still its start.
+    /// An async call without time limits that is ready at once never reads a clock. Otherwise it
+    /// has been polled only once, so this is still its start.
     pub(super) fn note_start(&mut self) -> Moment {
         if self.past.started == Moment::NEVER {
             self.past.started = self.setup.clock().now();
@@ -94,8 +94,8 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         self.past.started
     }
 
-    /// Returns when an attempt that starts now must end, if it must: with its own timeout, or
-    /// with the deadline of the whole call.
+    /// Returns when an attempt that starts now must end, if it must: by its own timeout, or by the
+    /// deadline of the whole call.
     pub(super) fn attempt_ends(&mut self) -> Option<(Moment, Duration)> {
         let policy = self.setup.policy;
         if !policy.is_timed() {
@@ -110,13 +110,13 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         Some((ends, ends.since(now)))
     }
 
-    /// Returns whether the time for the whole call is used up.
+    /// Returns whether the deadline of the whole call has passed.
     pub(super) fn is_over(&mut self) -> bool {
         let deadline = self.setup.policy.deadline_limit();
         deadline.is_some_and(|deadline| self.elapsed() >= deadline)
     }
 
-    /// Decides what follows an attempt that was judged, and tells everybody.
+    /// Decides what follows a classified attempt, and calls hooks and observers.
     #[inline]
     pub(super) fn after<T, H: Hooks<T, E>>(
         &mut self,
@@ -134,7 +134,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         }
     }
 
-    /// Gives up without another attempt. `attempts` of them were made.
+    /// Gives up without another attempt, after `attempts` attempts.
     pub(super) fn give_up<T, H: Hooks<T, E>>(
         &mut self,
         why: Why,
@@ -163,7 +163,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
     ) -> Next<T, E> {
         let attempt = self.attempt().number();
         self.report_failure(class);
-        // A judge may call an error done: there is nothing to repeat then.
+        // A judge may call an error done: then there is nothing to repeat.
         let verdict = if class.verdict == Verdict::Done { Verdict::Stop } else { class.verdict };
         let elapsed = self.elapsed();
         let Progress { setup, ref mut past } = *self;
@@ -187,7 +187,7 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
         };
         match step {
             Step::Wait(delay) => {
-                // An attempt that returned no error must not be blamed for an earlier one's.
+                // An attempt that returned no error must not report an earlier one's.
                 let error = past.last.as_ref().filter(|_| is_error);
                 let retrying = Retrying { attempt, delay, category: class.category, error };
                 setup.report_retry(&retrying, hooks);
@@ -196,13 +196,13 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
             Step::Return => Next::Return(Err(self.give_up(Why::Stopped, attempt, hooks))),
             Step::GiveUp(why) => {
                 let error = self.give_up(why, attempt, hooks);
-                // A result that was not good enough is still the best there is.
+                // A value that was rejected is still the best result available.
                 Next::Return(value.ok_or(error))
             }
         }
     }
 
-    /// Counts an attempt that failed, or that was cut.
+    /// Reports an attempt that failed, or that was cut.
     pub(super) fn report_failure(&mut self, class: &Class) {
         self.past.category = Some(class.category);
         if let Some(statistics) = self.setup.statistics() {
@@ -221,8 +221,8 @@ impl<'a, E, O: Options> Progress<'a, E, O> {
 }
 
 impl<O: Options> Setup<O> {
-    /// Begins a call of the simplest kind, for whose first attempt nothing has to be remembered:
-    /// without options or time limits, and not inside of another. Returns nothing for others.
+    /// Begins a plain call, whose first attempt needs no history: without options or time limits,
+    /// and not inside another retry. Returns `None` for other calls.
     #[inline]
     pub(super) fn begin_plain(&self) -> Option<Outermost> {
         let policy = &self.policy;

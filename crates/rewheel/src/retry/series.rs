@@ -1,4 +1,4 @@
-//! The one place that decides, after each attempt, whether to wait or to stop.
+//! Decides after each attempt whether to wait and retry, or to stop.
 
 use super::{Nested, Retry, UNLIMITED};
 use crate::classify::Verdict;
@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::ratio::Ratio;
 use std::time::Duration;
 
-/// The attempt that is being made, as the operation sees it.
+/// The current attempt, as the operation sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     number: u32,
@@ -40,8 +40,8 @@ impl Attempt {
         self.number >= self.attempts_max
     }
 
-    /// Returns how much time was left for this attempt when it started, to be passed on to the
-    /// callee, so that it does not work for a caller that is gone.
+    /// Returns how much time was left for this attempt when it started. Pass it to the callee, so
+    /// that it does not work for a caller that is gone.
     pub const fn time_left(self) -> Option<Duration> {
         if self.time_left == UNLIMITED { None } else { Some(Duration::from_nanos(self.time_left)) }
     }
@@ -63,16 +63,15 @@ impl Attempt {
 pub enum Step {
     /// Return the result.
     Return,
-    /// Wait so long, then make the next attempt.
+    /// Wait this long, then make the next attempt.
     Wait(Duration),
     /// Return the failure.
     GiveUp(Why),
 }
 
-/// The attempts of one call, without clock, timer or I/O: results go in, steps come out.
+/// The attempts of one call, without clock, timer or I/O: it takes results and returns steps.
 ///
-/// Everything that retries in Rewheel goes through this type; use it to retry under an executor or
-/// an event loop of your own.
+/// All retries in Rewheel use this type; use it to retry with your own executor or event loop.
 ///
 /// ```
 /// use rewheel::{Random, Retry, Series, Step, Verdict, Why, millis};
@@ -100,14 +99,14 @@ impl Series {
         Series::starting_at(retry, 1)
     }
 
-    /// Goes on with a later attempt, where an earlier process left off. The attempts before it
+    /// Continues with a later attempt, where an earlier process stopped. The attempts before it
     /// count.
     #[inline]
     pub const fn starting_at(retry: Retry, attempt: u32) -> Series {
         Series { retry, position: Position::starting_at(attempt) }
     }
 
-    /// Returns the attempt to be made, or being made.
+    /// Returns the current or next attempt.
     #[inline]
     pub const fn attempt(&self) -> Attempt {
         self.position.attempt(&self.retry)
@@ -118,35 +117,36 @@ impl Series {
         &self.retry
     }
 
-    /// Returns the sum of the waits so far.
+    /// Returns the sum of the delays so far.
     pub const fn waited(&self) -> Duration {
         Duration::from_nanos(self.position.waited)
     }
 
-    /// Tells an adaptive backoff how much of the dependency's recent traffic failed, 0 to 1.
+    /// Sets the recent failure ratio of the dependency, 0 to 1, for an adaptive backoff.
     pub fn set_failure_ratio(&mut self, ratio: f64) {
         self.position.set_failure_ratio(ratio);
     }
 
-    /// Tells a decorrelated backoff how long the wait before this attempt was, where an earlier
-    /// process waited it.
+    /// Sets the delay before this attempt for a decorrelated backoff, if an earlier process waited
+    /// it.
     pub fn set_previous(&mut self, delay: Duration) {
         self.position.previous = nanos(delay);
     }
 
-    /// Decides what follows an attempt that was judged, `elapsed` after the call began.
+    /// Decides what follows a classified attempt, `elapsed` after the call began.
     pub fn after(&mut self, verdict: Verdict, elapsed: Duration, random: &Random) -> Step {
         self.position.after(&self.retry, verdict, elapsed, random)
     }
 }
 
-/// How far a series is, without its policy.
+/// The position in a series, without its policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     attempt: u32,
-    /// The attempt that the backoff counts from; a callee's own word restarts the schedule.
+    /// The attempt that the backoff counts from; a delay that the callee asks for restarts the
+    /// backoff.
     restarted_at: u32,
-    /// Nanoseconds; zero before the first wait.
+    /// In nanoseconds; zero before the first delay.
     previous: u64,
     waited: u64,
     failure_ratio: Ratio,
@@ -176,7 +176,7 @@ impl Position {
         self.failure_ratio = Ratio::new(ratio).unwrap_or(Ratio::ONE);
     }
 
-    /// Leaves repeating to the retry around this one, if the policy is content with that.
+    /// Leaves the retrying to the outer retry, if the policy allows it.
     #[inline]
     pub(crate) const fn suppress_if_nested(&mut self, retry: &Retry, nested: bool) {
         self.suppressed = nested && matches!(retry.nested, Nested::Once);
@@ -202,7 +202,7 @@ impl Position {
             return Step::GiveUp(Why::AttemptsExhausted);
         }
         let delay = self.delay(retry, asked, random);
-        // A wait that ends after the deadline would only keep the caller waiting for the refusal.
+        // A delay that ends after the deadline would only postpone the failure.
         if nanos(elapsed).saturating_add(delay) >= retry.deadline {
             return Step::GiveUp(Why::Deadline);
         }
@@ -216,7 +216,7 @@ impl Position {
         Step::Wait(Duration::from_nanos(delay))
     }
 
-    /// The next delay in nanoseconds.
+    /// Returns the next delay in nanoseconds.
     fn delay(&self, retry: &Retry, asked: Option<Duration>, random: &Random) -> u64 {
         let step = self.attempt - self.restarted_at;
         let previous = (self.previous > 0).then_some(self.previous);
@@ -224,11 +224,11 @@ impl Position {
         let Some(asked) = asked else { return own };
         let asked = nanos(asked).min(retry.retry_after_max);
         if retry.backoff.is_jittered() {
-            // Everybody who was told `Retry-After: 10` would come back in one instant: jitter
-            // goes on top of it, never below.
+            // All clients that received `Retry-After: 10` would retry at the same time: jitter is
+            // added to it, never subtracted.
             asked.saturating_add(own)
         } else {
-            // A callee may ask for patience, not for impatience.
+            // A callee may ask for a longer delay, not for a shorter one.
             asked.max(own)
         }
     }

@@ -1,4 +1,4 @@
-//! Hands a call that ran out of attempts to something that outlives the process.
+//! Hands a call that ran out of attempts to a durable engine.
 
 use super::call::marker::{Async, Invoke};
 use super::options::Options;
@@ -7,32 +7,33 @@ use crate::error::{Error, Why};
 use std::fmt;
 use std::future::{Future, IntoFuture};
 
-/// Takes over work that could not be done in this process. The durable engine is one.
+/// Accepts work that could not be done in this process. The durable engine implements it.
 pub trait Spill<J> {
-    /// What is known of the work from now on.
+    /// Identifies the accepted work.
     type Receipt;
-    /// Why it could not be taken over.
+    /// Why the work was not accepted.
     type Error;
 
-    /// Takes the work over; once it answers, the work is safe.
+    /// Accepts the work; once it returns `Ok`, the work is durable.
     fn spill(&self, job: J) -> impl Future<Output = Result<Self::Receipt, Self::Error>> + Send;
 }
 
-/// What became of a call that may be finished later.
+/// The result of a call that may be finished later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durably<T, R> {
-    /// It succeeded here.
+    /// The call succeeded in this process.
     Done(T),
-    /// It goes on elsewhere.
+    /// The work was handed over.
     Spilled(R),
 }
 
-/// A call failed, and could not be handed over either.
+/// Error: a call failed, and could not be handed over.
 #[derive(Debug)]
 pub struct SpillError<E, S> {
     /// Why the call was given up.
     pub call: Error<E>,
-    /// Why nobody took it over; `None` where it was not offered: it was cancelled.
+    /// Why it could not be handed over; `None` if that was not tried, because the call was
+    /// cancelled.
     pub spill: Option<S>,
 }
 
@@ -64,10 +65,10 @@ where
     H: Hooks<T, E>,
     O: Options,
 {
-    /// Makes the call; when it is given up, hands `job` to something that outlives this process.
-    /// Give the job the key that the call itself uses, so that doing both is harmless.
+    /// Makes the call; if it is given up, hands `job` to a durable engine. Give the job the same
+    /// key as the call itself, so that doing both is harmless.
     ///
-    /// A call that was cancelled is not handed over: nobody wants it.
+    /// A cancelled call is not handed over.
     ///
     /// ```
     /// use rewheel::{Durably, Retry, Retryable, Spill, millis};
@@ -99,7 +100,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Says why the call was given up, and why it could not be handed over.
+    /// Fails with the reason for giving up, and the reason why it could not be handed over.
     pub async fn or_durably<S, W>(
         self,
         spill: &S,

@@ -1,4 +1,4 @@
-//! Checks retries on a clock that moves by itself, async beside blocking.
+//! Tests of async and blocking retries, on a clock that advances by itself.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -25,11 +25,11 @@ use std::time::Duration;
 /// How a scripted operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// May pass.
+    /// Temporary.
     Busy,
-    /// May pass, and asks for so long a wait.
+    /// Temporary, and asks for this delay.
     BusyFor(Duration),
-    /// Will not pass.
+    /// Permanent.
     Gone,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What one attempt does: takes its time, then returns.
+/// One attempt of a script: takes its time, then returns.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     takes: Duration,
@@ -80,7 +80,7 @@ const fn busy_for(delay: Duration) -> Turn {
 struct Script {
     clock: ManualClock,
     turns: Vec<Turn>,
-    /// When each attempt started, and what it was told.
+    /// When each attempt started, and its `Attempt`.
     starts: RefCell<Vec<(Duration, Attempt)>>,
 }
 
@@ -119,7 +119,7 @@ impl Script {
     }
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     result: Result<u32, Error<Failure>>,
@@ -148,7 +148,7 @@ fn run_blocking(policy: Retry, turns: &[Turn]) -> Seen {
     Seen { result, starts: script.start_times() }
 }
 
-/// Runs a script both ways, which must come to the same.
+/// Runs a script async and blocking, which must give the same result.
 #[track_caller]
 fn run_both(policy: Retry, turns: &[Turn]) -> Seen {
     let (patient, blocking) = (run_async(policy, turns), run_blocking(policy, turns));
@@ -156,7 +156,7 @@ fn run_both(policy: Retry, turns: &[Turn]) -> Seen {
     patient
 }
 
-/// Polls to the end. Nothing here waits for anything but the manual clock.
+/// Polls to the end. Everything here waits only for the manual clock.
 #[track_caller]
 fn finish<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The text is not a retry policy.
+/// Error: the text is not a retry policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a retry policy: {why}")]
 pub struct RetryError {
@@ -39,8 +39,9 @@ impl fmt::Display for Retry {
 impl FromStr for Retry {
     type Err = RetryError;
 
-    /// Reads the name of a preset, or parts joined by commas: how many attempts, a backoff, and any
-    /// of `deadline`, `attempt_timeout`, `retry_after_max` and `nested retry|once`.
+    /// Parses the name of a preset, or parts separated by commas: the number of attempts, a
+    /// backoff, and any of `deadline`, `attempt_timeout`, `retry_after_max` and `nested
+    /// retry|once`.
     ///
     /// ```
     /// use rewheel::{Retry, millis, seconds};
@@ -57,7 +58,7 @@ impl FromStr for Retry {
 }
 
 impl Backoffs {
-    /// Reads a retry policy in which the backoff may be one of these, by name.
+    /// Parses a retry policy whose backoff may be one of these, by name.
     ///
     /// ```
     /// use rewheel::{Backoff, Backoffs, Retry, seconds};
@@ -69,7 +70,7 @@ impl Backoffs {
     /// ```
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// Fails with the reason why the text is not a policy.
     pub fn parse_retry(&self, text: &str) -> Result<Retry, RetryError> {
         if let Some(preset) = Retry::preset(text.trim()) {
             return Ok(preset);
@@ -110,7 +111,7 @@ fn parse(text: &str, backoffs: &Backoffs) -> Result<Retry, String> {
     Ok(retry)
 }
 
-/// What a part of the text sets.
+/// Returns the setting that a part of the text sets.
 fn setting_of<'a>(word: &'a str, rest: &str) -> &'a str {
     match (word, rest) {
         ("deadline" | "attempt_timeout" | "retry_after_max" | "nested", _) => word,

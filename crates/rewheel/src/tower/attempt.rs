@@ -1,4 +1,4 @@
-//! Makes one attempt after another of the same request.
+//! Makes the attempts of one request.
 
 use crate::retry::Attempt;
 use crate::retry::marker::Invoke;
@@ -8,11 +8,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
-/// The operation of a pipeline that is a service.
+/// The operation of a pipeline around a service.
 pub(super) struct Repeat<S, Req> {
     service: S,
     request: Req,
-    /// Whether `service` has said that it is ready, and was not called since.
+    /// Whether `service` has been ready, and was not called since.
     is_ready: bool,
 }
 
@@ -41,7 +41,7 @@ where
 }
 
 pin_project! {
-    /// One attempt: becomes ready, then calls.
+    /// One attempt: waits until the service is ready, then calls it.
     #[project = AttemptProjection]
     #[project_replace = AttemptReplaced]
     pub(super) enum AttemptFuture<S, Req>
@@ -50,7 +50,7 @@ pin_project! {
     {
         Waiting { service: S, request: Req },
         Calling { #[pin] call: S::Future },
-        // Only between the other two, unless the service panics there.
+        // Only between the other two states, unless the service panics there.
         Taken,
     }
 }
@@ -70,7 +70,7 @@ impl<S: Service<Req>, Req> Future for AttemptFuture<S, Req> {
             panic!("an attempt that panicked was polled again");
         };
         let call = service.call(request);
-        // Whatever it still holds is not needed for the time of the call.
+        // The service's resources are not needed during the call.
         drop(service);
         self.set(AttemptFuture::Calling { call });
         self.poll(cx)

@@ -1,4 +1,4 @@
-//! The future of a service under a pipeline.
+//! The response future of a service inside a pipeline.
 
 use super::attempt::{AttemptFuture, Repeat};
 use crate::error::Error;
@@ -16,17 +16,17 @@ type Running<S, Req, J> =
     Run<Arc<Plan>, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
 
 pin_project! {
-    /// The future of [`PipelineService`](super::PipelineService). Allocates nothing of its own.
+    /// The future of [`PipelineService`](super::PipelineService). Does not allocate.
     ///
-    /// Cancel safe: dropping it drops the running attempt, gives back permits, places and what the
-    /// service inside has reserved, and leaves every line.
+    /// Cancel safe: dropping it drops the running attempt, releases permits, slots and the
+    /// reservation of the inner service, and leaves every queue.
     #[must_use = "a future does nothing until it is awaited"]
     pub struct ResponseFuture<S, Req, J = ByClassify>
     where
         S: Service<Req>,
     {
-        // Until it is done. A request that was refused has used nothing of what was reserved for
-        // it, and whoever looks at the refusal may still hold the future.
+        // `None` once it is done: the owner may keep the future, but a refused request must release
+        // its unused reservation.
         #[pin]
         run: Option<Running<S, Req, J>>,
     }

@@ -1,15 +1,15 @@
-//! Counts the last so many calls, without a lock.
+//! Counts the outcomes of the last N calls, without a lock.
 
 use super::{Counts, Tally};
 use crate::sync::{AtomicU64, Ordering, OwnLine};
 
-/// A ring of one bit per call. The counters follow the bits' transitions, so they are exact
-/// whatever the interleaving; a thread that stalls between taking a slot and writing it only
-/// leaves the old outcome in place for that long.
+/// A ring with one bit per call. The counters follow the transitions of the bits, so they are exact
+/// for any interleaving; a thread that stalls between taking a slot and writing it only leaves the
+/// old outcome in place for that time.
 #[derive(Debug)]
 pub(crate) struct CountWindow {
     size: u64,
-    /// How many calls were counted: the next slot, and how full the ring is.
+    /// Number of counted calls: gives the next slot, and how full the ring is.
     cursor: OwnLine<AtomicU64>,
     failures: Bits,
     slow: Bits,
@@ -26,12 +26,12 @@ impl CountWindow {
         }
     }
 
-    /// Counts an outcome in the place of the oldest.
+    /// Counts an outcome in place of the oldest.
     #[inline]
     pub(crate) fn record(&self, tally: Tally) {
         if !tally.failed && !tally.slow && self.is_spotless() {
-            // One more good call in the place of another changes nothing that anybody could see,
-            // so threads that share a healthy window do not fight over the cursor.
+            // Replacing a good call by another changes nothing visible, so threads that share a
+            // healthy window do not contend for the cursor.
             return;
         }
         let slot = self.cursor.fetch_add(1, Ordering::Relaxed) % self.size;
@@ -39,7 +39,7 @@ impl CountWindow {
         self.slow.set(slot, tally.slow);
     }
 
-    /// Whether the window is full of calls that neither failed nor were slow.
+    /// Returns whether the window is full of calls that neither failed nor were slow.
     #[inline]
     fn is_spotless(&self) -> bool {
         self.failures.count.load(Ordering::Relaxed) == 0
@@ -55,7 +55,7 @@ impl CountWindow {
         }
     }
 
-    /// Forgets everything. Not to be called while others record.
+    /// Clears the window. Must not be called while others record.
     pub(crate) fn clear(&self) {
         self.cursor.store(0, Ordering::Relaxed);
         self.failures.clear();
@@ -63,7 +63,7 @@ impl CountWindow {
     }
 }
 
-/// A set of slots that knows how many it holds.
+/// A set of slots that counts its elements.
 #[derive(Debug)]
 struct Bits {
     words: Box<[AtomicU64]>,
@@ -80,14 +80,14 @@ impl Bits {
     fn set(&self, slot: u64, on: bool) {
         let mask = 1 << (slot % 64);
         let word = &self.words[usize::try_from(slot / 64).unwrap_or(usize::MAX)];
-        // Writing a bit that is there already would only steal the line from other threads.
+        // Writing a bit that is already set would only take the cache line from other threads.
         if (word.load(Ordering::Relaxed) & mask != 0) == on {
             return;
         }
         if on {
             if word.fetch_or(mask, Ordering::Relaxed) & mask == 0 {
-                // Whoever counts a failure after this one sees its call, too: of two threads that
-                // fill a window, one knows that it is full.
+                // A thread that counts a failure after this one sees its call, too: of two threads
+                // that fill a window, one knows that it is full.
                 self.count.fetch_add(1, Ordering::AcqRel);
             }
         } else if word.fetch_and(!mask, Ordering::Relaxed) & mask != 0 {
@@ -96,8 +96,8 @@ impl Bits {
     }
 
     fn count(&self) -> u64 {
-        // Of two threads that set and clear the same slot, the second may count first: for that
-        // instant the counter is below zero.
+        // Of two threads that set and clear the same slot, the second may count first: then the
+        // counter is briefly below zero.
         self.count.load(Ordering::Relaxed).cast_signed().max(0).cast_unsigned()
     }
 

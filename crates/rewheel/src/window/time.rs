@@ -1,4 +1,4 @@
-//! Counts the calls of the last so many seconds, without a lock.
+//! Counts the outcomes of the last N seconds, without a lock.
 
 use super::{Counts, Tally};
 use crate::clock::Moment;
@@ -6,16 +6,16 @@ use crate::duration::nanos;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Into how many buckets a window is cut: it forgets in steps of a tenth of itself.
+/// Number of buckets of a window: it forgets in steps of a tenth.
 const BUCKETS: usize = 10;
 
-/// By how many periods a reading of the clock may be late and still be known as late. The number
-/// of a period wraps around: without a limit, half of all numbers would look like the future to a
-/// bucket that was left alone for long.
+/// Number of periods by which a clock reading may be late and still be recognized as late. The
+/// period number wraps around: without a limit, half of all numbers would look like the future to a
+/// bucket that was not used for long.
 const LATE_MAX: u32 = 1 << 16;
 
-/// Buckets that each carry the number of the period they count. A bucket whose number is not of
-/// this window counts as empty, so nothing needs to be cleared, however long nobody called.
+/// Buckets that each carry the number of the period they count. A bucket whose number is not in
+/// this window counts as empty, so nothing needs to be cleared after any pause.
 #[derive(Debug)]
 pub(crate) struct TimeWindow {
     period: u64,
@@ -54,7 +54,7 @@ impl TimeWindow {
         Counts { calls: sum(&self.calls), failures: sum(&self.failures), slow: sum(&self.slow) }
     }
 
-    /// Forgets everything. Not to be called while others record.
+    /// Clears the window. Must not be called while others record.
     pub(crate) fn clear(&self) {
         for bucket in self.calls.iter().chain(&self.failures).chain(&self.slow) {
             bucket.0.store(0, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl TimeWindow {
     }
 }
 
-/// The number of a period in the upper half, the count of that period in the lower.
+/// The number of a period in the upper half, its count in the lower.
 #[derive(Debug)]
 struct Bucket(AtomicU64);
 
@@ -77,8 +77,8 @@ impl Bucket {
         Bucket(AtomicU64::new(0))
     }
 
-    /// Acquires and releases: whoever counts a failure after another one sees that one's call, too.
-    /// Of two threads that make a window too bad, one knows it.
+    /// Acquires and releases: a thread that counts a failure after another one sees that one's
+    /// call, too. Of two threads that exceed the threshold together, one notices it.
     #[inline]
     fn add(&self, period: u32) {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Bucket {
                 self.0.fetch_add(1, Ordering::AcqRel);
                 return;
             }
-            // A thread with an old reading of the clock must not bring an old period back.
+            // A thread with an old clock reading must not bring back an old period.
             let ahead = counted.wrapping_sub(period);
             if count > 0 && ahead < LATE_MAX {
                 return;

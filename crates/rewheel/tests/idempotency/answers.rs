@@ -1,4 +1,4 @@
-//! Which answers are kept, and what is kept of them.
+//! Tests of which responses are stored, and which parts of them.
 
 use crate::support::{Count, app, charge, idempotency, layer, send, store};
 use axum::Extension;
@@ -146,7 +146,7 @@ async fn a_handler_may_store_its_answer_itself() {
             own.finish(&ticket, &answer.to_bytes()).await.expect("stored"),
             Finished::Stored
         );
-        // Whatever it says now, that was the answer.
+        // A later response of the handler must not replace the first one.
         (StatusCode::INTERNAL_SERVER_ERROR, "later")
     };
     let layer = IdempotencyLayer::one_caller(&Idempotency::new(store));
@@ -169,7 +169,7 @@ async fn answers_are_forgotten_after_their_time() {
     assert!(!send(&app, charge("k")).await.is_replayed());
     assert_eq!(count.get(), 2);
 
-    // Nobody has to sweep up: others do, in passing.
+    // No explicit cleanup is needed: other requests prune expired keys.
     clock.advance(seconds(60));
     for number in 0..64 {
         send(&app, charge(&format!("order-{number}"))).await;

@@ -1,4 +1,4 @@
-//! Handlers and stores that fail.
+//! Tests of handlers and stores that fail.
 
 use crate::support::{Count, app, charge, charged, key, layer, send};
 use async_trait::async_trait;
@@ -16,17 +16,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// A store whose verbs fail so many times.
+/// A store whose methods fail a given number of times.
 #[derive(Clone, Debug)]
 struct Faulty {
     store: MemoryIdempotency,
     begins: Arc<AtomicU32>,
     finishes: Arc<AtomicU32>,
-    /// Finishes that do nothing.
+    /// `finish` calls that do nothing.
     refused: Arc<AtomicU32>,
-    /// Renewals that never end.
+    /// `renew` calls that never return.
     hung: Arc<AtomicU32>,
-    /// How late everything is answered.
+    /// Delay of every response.
     late: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Faulty {
     }
 }
 
-/// Whether it fails this time.
+/// Returns whether it fails this time.
 fn fails(times: &AtomicU32) -> bool {
     let less = |times: u32| times.checked_sub(1);
     times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()

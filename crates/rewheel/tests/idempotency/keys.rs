@@ -1,4 +1,4 @@
-//! What a key stands for, and for whom.
+//! Tests of the scope of an idempotency key.
 
 use crate::support::{Count, app, charge, idempotency, layer, send};
 use axum::Router;

@@ -1,4 +1,4 @@
-//! Requests that are sent more than once, as clients and handlers see it.
+//! Tests of requests that are sent more than once.
 
 mod support;
 mod answers;

@@ -1,4 +1,4 @@
-//! A shop whose charges are counted.
+//! A test app that counts its charges.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tower::ServiceExt;
 
-/// What was answered, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: StatusCode,
@@ -33,7 +33,7 @@ impl Said {
         self.headers.contains_key("idempotent-replayed")
     }
 
-    /// The code of a problem, whose other fields are as they should be.
+    /// Returns status and code of a problem, and checks its other fields.
     #[track_caller]
     pub(crate) fn problem(&self) -> (u16, String) {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
@@ -55,7 +55,7 @@ impl Count {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// A handler that is told the number of its run.
+    /// A handler that receives the number of its run.
     pub(crate) fn then<Fut>(
         &self,
         answer: impl Fn(u32) -> Fut + Clone + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl Count {
         move || answer(count.up())
     }
 
-    /// A handler that answers with the number of its run.
+    /// A handler that responds with the number of its run.
     pub(crate) fn told(&self) -> impl Fn() -> Ready<String> + Clone + Send + Sync + 'static {
         self.then(|number| ready(number.to_string()))
     }
@@ -74,7 +74,7 @@ impl Count {
     }
 }
 
-/// A store with room, and what moves its clock.
+/// A store with free space, and its clock.
 pub(crate) fn store() -> (MemoryIdempotency, ManualClock) {
     let clock = ManualClock::new();
     (MemoryIdempotency::new(10_000, 1 << 24).clock(&clock), clock)
@@ -84,7 +84,7 @@ pub(crate) fn idempotency() -> Idempotency {
     Idempotency::new(store().0)
 }
 
-/// Callers are told apart by a header.
+/// Separates callers by a header.
 pub(crate) fn layer(idempotency: &Idempotency) -> IdempotencyLayer {
     IdempotencyLayer::per_caller(idempotency, |parts| {
         let account = parts.headers.get("x-account").and_then(|account| account.to_str().ok());
@@ -92,7 +92,7 @@ pub(crate) fn layer(idempotency: &Idempotency) -> IdempotencyLayer {
     })
 }
 
-/// An app with one handler for all that changes something, under a layer.
+/// An app with one handler for all methods that change something, under a layer.
 pub(crate) fn app<F, Fut, R>(layer: IdempotencyLayer, handler: F) -> Router
 where
     F: Fn() -> Fut + Clone + Send + Sync + 'static,
@@ -114,7 +114,7 @@ pub(crate) async fn send(app: &Router, request: Request<Body>) -> Said {
     Said::of(app.clone().oneshot(request).await.expect("infallible")).await
 }
 
-/// Lets everything that can go on go on.
+/// Lets all ready tasks run.
 pub(crate) async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

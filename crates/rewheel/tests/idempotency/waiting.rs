@@ -1,4 +1,4 @@
-//! Requests that come while another with their key is carried out.
+//! Tests of requests that arrive while another request with the same key runs.
 
 use crate::support::{Count, app, charge, charged, key, layer, send, settle, store};
 use axum::Router;
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-/// A handler that waits to be let on.
+/// A handler that waits for a permit.
 fn gated(count: &Count, gate: &Arc<Semaphore>, layer: rewheel::axum::IdempotencyLayer) -> Router {
     let (count, gate) = (count.clone(), Arc::clone(gate));
     app(layer, move || {
@@ -69,7 +69,7 @@ async fn waiting_has_an_end() {
     assert_eq!(send(&app, charge("k")).await.problem(), (409, "key_in_flight".to_owned()));
 }
 
-/// As from another process: nobody tells it when the run is over.
+/// As from another process, which is not notified when the run is over.
 #[tokio::test(start_paused = true)]
 async fn who_waits_elsewhere_looks_again() {
     let (store, _) = store();
@@ -100,7 +100,7 @@ async fn a_client_that_hangs_up_finds_the_answer_when_it_comes_back() {
     assert_eq!((again.body.as_str(), again.is_replayed(), count.get()), ("1", true, 1));
 }
 
-/// A handler whose process was stopped for longer than its lease.
+/// A handler whose process was suspended for longer than its lease.
 #[tokio::test]
 async fn a_late_answer_does_not_overwrite_a_newer_one() {
     let (store, clock) = store();
@@ -157,7 +157,7 @@ async fn a_crash_is_answered_as_was_chosen() {
     let again = Idempotency::new(store.clone()).lease(seconds(10));
     let unknown = again.clone().after_crash(AfterCrash::Unknown);
     let work = |_| async { Ok::<_, std::fmt::Error>(b"charged".to_vec()) };
-    // Dropped without a word, as by a process that dies.
+    // Dropped without a result, as by a process that dies.
     let Ok(Entry::Run(run)) = again.begin(key("k"), charged()).await else { panic!("it is new") };
     let ticket = run.ticket();
     drop(run);

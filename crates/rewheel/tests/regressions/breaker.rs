@@ -74,7 +74,7 @@ fn half_open_admits_only_its_probes_of_fifty() {
     }
 }
 
-/// Polly: a cancelled probe was taken for a success and closed the circuit.
+/// Polly: a cancelled probe counted as a success and closed the circuit.
 #[test]
 fn cancelled_probe_neither_closes_nor_opens() {
     let clock = ManualClock::new();
@@ -88,7 +88,7 @@ fn cancelled_probe_neither_closes_nor_opens() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
-/// Polly: a call that began before the outage closed the circuit when it came back after it.
+/// Polly: a call that began before the outage closed the circuit when it returned after it.
 #[test]
 fn late_result_of_an_earlier_state_is_ignored() {
     let clock = ManualClock::new();
@@ -106,7 +106,7 @@ fn late_result_of_an_earlier_state_is_ignored() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
-/// Polly and OmniRoute: a probe that never came back kept the circuit half open for days.
+/// Polly and OmniRoute: a probe that never returned kept the circuit half open for days.
 #[test]
 fn hung_probe_gives_up_its_place() {
     let clock = ManualClock::new();
@@ -122,7 +122,7 @@ fn hung_probe_gives_up_its_place() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
-/// failsafe-go: a probe that panicked kept its permit for good.
+/// failsafe-go: a probe that panicked never released its permit.
 #[test]
 fn panicking_probe_frees_its_place() {
     let clock = ManualClock::new();
@@ -134,7 +134,7 @@ fn panicking_probe_frees_its_place() {
     assert!(breaker.acquire().is_ok());
 }
 
-/// resilience4j: a result that is ignored left the circuit half open without a free probe.
+/// resilience4j: an ignored result left the circuit half open without a free probe.
 #[test]
 fn probe_whose_result_says_nothing_frees_its_place() {
     let clock = ManualClock::new();

@@ -1,10 +1,10 @@
-//! Budgets that allow more than they say, or cost more than they save.
+//! Budgets that allow too many retries, or cost more than they save.
 
 use crate::{race, refused};
 use rewheel::{ManualClock, Retry, RetryBudget, Retryable, Why, seconds};
 use std::time::Duration;
 
-/// Counts the retries that so many calls are allowed if every one of them asks for one.
+/// Counts the retries that a number of calls are allowed if every call asks for one.
 fn allowed(budget: &RetryBudget, calls: u32) -> u32 {
     (0..calls)
         .map(|_| {
@@ -25,10 +25,10 @@ fn budget_of_0_3_is_30_percent() {
     }
 }
 
-/// tower's budget: the first call after a month looped over every second of it, 92 ms long.
+/// tower's budget: the first call after a month looped over every second of it, for 92 ms.
 ///
-/// The test makes a hundred thousand such calls. It would not end in a working day if any of them
-/// took time in proportion to the idleness.
+/// The test makes a hundred thousand such calls. It would take more than a day if their time grew
+/// with the idle time.
 #[test]
 fn budget_costs_the_same_after_a_month_of_idleness() {
     const MONTH: Duration = Duration::from_secs(30 * 86_400);
@@ -48,7 +48,7 @@ fn budget_costs_the_same_after_a_month_of_idleness() {
     assert_eq!((0..).take_while(|_| budget.withdraw().is_ok()).count(), 5 + 10, "nor hoards");
 }
 
-/// tower's budget: looks at the sum, then adds, so that racing threads overdraw it.
+/// tower's budget: reads the sum, then adds, so that concurrent threads overdraw it.
 #[test]
 fn budget_is_not_overdrawn_by_racing_threads() {
     for _ in 0..20 {
@@ -63,7 +63,7 @@ fn budget_is_not_overdrawn_by_racing_threads() {
     }
 }
 
-/// smithy's token bucket: fractions were loaded and stored, so racing deposits were lost.
+/// smithy's token bucket: fractions were loaded and stored, so concurrent deposits were lost.
 #[test]
 fn fractional_tokens_are_not_lost_by_racing_deposits() {
     let budget = RetryBudget::ratio(0.1).floor_per_second(0).burst(100_000).build();
@@ -72,7 +72,7 @@ fn fractional_tokens_are_not_lost_by_racing_deposits() {
     assert_eq!(budget.balance(), 8_000);
 }
 
-/// aws-sdk-go-v2: once empty, the bucket was never filled again.
+/// aws-sdk-go-v2: once empty, the bucket was never refilled.
 #[test]
 fn an_exhausted_budget_recovers() {
     let clock = ManualClock::new();
@@ -87,7 +87,7 @@ fn an_exhausted_budget_recovers() {
     assert_eq!((0..).take_while(|_| by_traffic.withdraw().is_ok()).count(), 3);
 }
 
-/// Finagle's lesson: a ratio of little traffic is nothing, so single failures went unretried.
+/// Finagle: a ratio of very little traffic is zero, so single failures were not retried.
 #[test]
 fn a_floor_lets_rare_calls_be_retried() {
     let clock = ManualClock::new();

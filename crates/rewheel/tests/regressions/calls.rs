@@ -1,4 +1,4 @@
-//! Calls that take longer than they may, or harm others when they fail.
+//! Calls that exceed their time limit, or harm other calls when they fail.
 
 use crate::refused;
 use rewheel::{
@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, SystemTime};
 
-/// backon 1.6: the total delay counts the sleeps, so slow attempts go on for ever.
+/// backon 1.6: the total delay counts only the sleeps, so slow attempts continue forever.
 #[test]
 fn total_deadline_counts_attempts_not_only_sleeps() {
     let clock = ManualClock::new();
@@ -23,7 +23,7 @@ fn total_deadline_counts_attempts_not_only_sleeps() {
     assert_eq!(error.elapsed(), millis(12_030));
 }
 
-/// throttle-net: one hostile header parked a client for 31 years.
+/// throttle-net: one hostile header stopped a client for 31 years.
 #[test]
 fn retry_after_of_999999999_is_capped() {
     let clock = ManualClock::new();
@@ -37,7 +37,7 @@ fn retry_after_of_999999999_is_capped() {
     assert_eq!(clock.elapsed(), Retry::RETRY_AFTER_MAX);
 }
 
-/// Several: a panic in a callback leaves a poisoned lock that takes the dependency down for good.
+/// Several: a panic in a callback leaves a poisoned lock that disables the dependency permanently.
 #[test]
 fn panic_in_a_hook_poisons_nothing() {
     let (clock, token) = (ManualClock::new(), CancelToken::new());
@@ -61,7 +61,7 @@ fn panic_in_a_hook_poisons_nothing() {
     assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 3));
 }
 
-/// Several: a panic in the observer, which runs at a change of state, leaves the breaker stuck.
+/// Several: a panic in the observer, which runs at a state change, leaves the breaker stuck.
 #[test]
 fn panic_in_an_observer_leaves_the_breaker_usable() {
     #[derive(Debug)]
@@ -141,7 +141,7 @@ fn timeout_of_an_attempt_is_not_taken_for_a_cancellation() {
     assert_eq!(categories, [Category::Timeout]);
 }
 
-/// failsafe-go: listeners were skipped on a panic, and the place was never given back.
+/// failsafe-go: listeners were skipped on a panic, and the slot was never released.
 #[test]
 fn panicking_call_gives_back_its_place() {
     let bulkhead = Bulkhead::places(1).build();

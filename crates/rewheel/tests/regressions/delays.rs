@@ -1,11 +1,11 @@
-//! Delays that bring clients back together, too late or all at once.
+//! Delays that are too long, or make clients retry at the same time.
 
 use crate::refused;
 use rewheel::{Backoff, Jitter, ManualClock, Random, Retry, Retryable, millis, seconds};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Makes a call that fails each time, and returns its waits.
+/// Makes a call that always fails, and returns its delays.
 fn waits(policy: Retry) -> Vec<Duration> {
     let mut waits = Vec::new();
     let _ = (|| Err::<(), _>(refused()))
@@ -48,7 +48,7 @@ fn two_sessions_never_share_jitter() {
     assert_eq!(sessions.len(), 1_000);
 }
 
-/// backon 1.6 without std: a fixed seed makes every device wait alike.
+/// backon 1.6 without std: a fixed seed gives every device the same delays.
 #[test]
 fn seedless_randomness_differs_between_threads() {
     const POLICY: Retry = Retry::exponential(millis(100)).attempts_max(5);
@@ -56,7 +56,7 @@ fn seedless_randomness_differs_between_threads() {
     assert_eq!(threads.into_iter().collect::<HashSet<_>>().len(), 8);
 }
 
-/// backon 1.6: no jitter unless one asks for it.
+/// backon 1.6: no jitter by default.
 #[test]
 fn jitter_is_on_by_default_for_every_shape_that_grows() {
     let random = Random::seeded(1);
@@ -73,7 +73,7 @@ fn jitter_is_on_by_default_for_every_shape_that_grows() {
     }
 }
 
-/// reqwest 0.13: retries follow each other without any wait.
+/// reqwest 0.13: retries without any delay.
 #[test]
 fn every_preset_waits_between_attempts() {
     for name in ["external_api", "internal_service", "database", "non_critical"] {
@@ -90,7 +90,7 @@ fn exponential_base_is_the_first_delay() {
     assert_eq!(waits(policy), [10, 20, 40, 80].map(millis));
 }
 
-/// Polly before 8.4: two to the power of 1,024 is infinite, and what follows is negative.
+/// Polly before 8.4: two to the power of 1,024 is infinite, and later values are negative.
 #[test]
 fn the_ten_thousandth_attempt_waits_as_long_as_the_hundredth() {
     let random = Random::seeded(1);

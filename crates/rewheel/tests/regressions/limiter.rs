@@ -1,4 +1,4 @@
-//! Limiters that admit too many, forget those who wait, or wait for what never comes.
+//! Limiters that admit too many calls, forget waiters, or wait forever.
 
 use crate::{poll, race};
 use rewheel::{ManualClock, RateLimiter, Refused, Why, millis, seconds};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 type Waiter<'a> = Pin<Box<dyn Future<Output = Result<(), Refused>> + 'a>>;
 
-/// Callers who wait in line.
+/// Callers that wait in the queue.
 fn line(limiter: &RateLimiter, length: usize) -> Vec<Waiter<'_>> {
     let join = |_| {
         let mut waiter: Waiter<'_> = Box::pin(limiter.acquire());
@@ -21,8 +21,8 @@ fn line(limiter: &RateLimiter, length: usize) -> Vec<Waiter<'_>> {
     (0..length).map(join).collect()
 }
 
-/// throttle-net: the time was read once before a loop of attempts to swap, and admitted 25 times
-/// the rate and more.
+/// throttle-net: the time was read once before a compare-and-swap loop, which admitted more than 25
+/// times the rate.
 #[test]
 fn stale_clock_inside_contention_never_over_admits() {
     const STEPS: u64 = 20_000;
@@ -46,13 +46,13 @@ fn stale_clock_inside_contention_never_over_admits() {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         let passed = (clock.elapsed() - began).as_secs();
-        // A token every millisecond and the burst, or a full window more than there were.
+        // One token per millisecond plus the burst, or one full window more.
         let most = usize::try_from(passed * 1_000 + 1_000).unwrap();
         assert!(admitted <= most, "{admitted} of {most}");
     }
 }
 
-/// governor: more than 1,000 million a second came to a period of zero, which is no limit.
+/// governor: more than 1,000 million per second became a period of zero, which is no limit.
 #[test]
 fn limiter_above_one_per_nanosecond_does_not_compile_or_panics_clearly() {
     for build in
@@ -71,7 +71,7 @@ fn limiter_above_one_per_nanosecond_does_not_compile_or_panics_clearly() {
     assert!(fastest.check().is_ok() && fastest.check().is_err());
 }
 
-/// governor: what can never be admitted looked like what has to wait.
+/// governor: a request that can never be admitted looked like one that has to wait.
 #[test]
 fn n_above_burst_is_an_error_not_a_wait() {
     let clock = ManualClock::new();
@@ -89,7 +89,7 @@ fn n_above_burst_is_an_error_not_a_wait() {
     assert_eq!(keyed.check_n(&1, 4).unwrap_err().why, Why::AboveBurst);
 }
 
-/// governor: those who wait are all woken at once, and whoever is quickest goes first.
+/// governor: all waiters are woken at once, and the fastest goes first.
 #[test]
 fn waiters_are_served_in_order() {
     let clock = ManualClock::new();
@@ -99,14 +99,14 @@ fn waiters_are_served_in_order() {
     for next in 0..20 {
         clock.advance(seconds(1));
         assert!(limiter.check().is_err(), "somebody who does not wait gets ahead");
-        // The last asks first.
+        // The last is polled first.
         let served: Vec<_> =
             (next..20).rev().filter(|place| poll(waiters[*place].as_mut()).is_ready()).collect();
         assert_eq!(served, [next]);
     }
 }
 
-/// throttle-net: whoever gave up waiting kept the reservation, and the next one paid for it.
+/// throttle-net: a waiter that gave up kept its reservation, and the next one paid for it.
 #[test]
 fn cancelled_waiter_returns_its_turn() {
     let clock = ManualClock::new();
@@ -127,7 +127,7 @@ fn cancelled_waiter_returns_its_turn() {
     assert!(poll(next[1].as_mut()).is_ready(), "it waits for ghosts");
 }
 
-/// throttle-net: a thousand waits that ran out left the line blocked.
+/// throttle-net: a thousand waits that timed out left the queue blocked.
 #[test]
 fn waiters_that_time_out_leave_no_ghosts() {
     let clock = ManualClock::new();
@@ -145,7 +145,7 @@ fn waiters_that_time_out_leave_no_ghosts() {
     limiter.check().expect("ghosts are in the line");
 }
 
-/// throttle-net: a flood of made-up keys filled the memory, or bought a known key a fresh start.
+/// throttle-net: a flood of random keys filled the memory, or gave a known key a fresh allowance.
 #[test]
 fn key_flood_is_bounded_and_gets_no_fresh_allowance() {
     let clock = ManualClock::new();
@@ -157,7 +157,7 @@ fn key_flood_is_bounded_and_gets_no_fresh_allowance() {
     assert!(limiter.check(&0).is_err(), "it got a fresh allowance");
 }
 
-/// Fixed windows: twice the limit passes where two of them meet.
+/// Fixed windows: twice the limit passes at the boundary of two windows.
 #[test]
 fn no_stretch_of_time_gets_twice_the_limit() {
     let clock = ManualClock::new();
@@ -175,7 +175,7 @@ fn no_stretch_of_time_gets_twice_the_limit() {
     assert!(admissions.len() > 100, "only {} in 11 seconds", admissions.len());
 }
 
-/// tower under axum: each connection had a clone with a limit of its own.
+/// tower under axum: each connection had a clone with its own limit.
 #[test]
 fn clones_share_the_limit() {
     let clock = ManualClock::new();

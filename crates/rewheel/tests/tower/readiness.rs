@@ -1,4 +1,4 @@
-//! What happens to the readiness of the service inside.
+//! Tests of the readiness of the inner service.
 
 use super::scripted::{Answer, Script, Scripted, Seen, poll_once, retrying};
 use super::{reset, steady};
@@ -41,7 +41,7 @@ async fn each_attempt_calls_the_very_instance_that_was_ready() {
     let of_one_instance = |pair: &&[Seen]| matches!(pair, [Seen::Ready(ready), Seen::Called(called)] if ready == called);
     assert_eq!(pairs.len(), 4, "{seen:?}");
     assert!(pairs.iter().all(of_one_instance), "{seen:?}");
-    // The one that was made ready first, not a copy of it.
+    // The instance that was made ready first, not a copy of it.
     assert_eq!(seen[0], Seen::Ready(1));
 }
 
@@ -54,10 +54,10 @@ async fn a_reserved_permit_is_used_once_and_given_back() {
     let response = service.ready().await.unwrap().call(7);
     assert_eq!(permits.available_permits(), 0);
 
-    // With a second permit to acquire, for the first attempt or for the retry, this would hang.
+    // If the first attempt or the retry needed a second permit, this would hang.
     assert_eq!(clock.drive(response).await.unwrap(), 200);
     assert_eq!(permits.available_permits(), 1);
-    // The service that was called last is none the worse for it.
+    // The service that was called last still works.
     assert!(service.ready().await.is_ok());
 }
 
@@ -74,7 +74,7 @@ async fn a_ready_service_that_is_dropped_gives_back_its_permit() {
 
 #[tokio::test]
 async fn a_response_that_is_dropped_gives_back_its_permit() {
-    /// How far the call has come when it is dropped.
+    /// The progress of the call when it is dropped.
     #[derive(Debug, PartialEq)]
     enum At {
         Start,
@@ -121,7 +121,7 @@ async fn a_refused_request_gives_back_its_permit_at_once() {
     let refused = response.as_mut().await.unwrap_err();
 
     assert_eq!((refused.why(), refused.attempts()), (Why::CircuitOpen, 0));
-    // While the future is still there.
+    // While the future still exists.
     assert_eq!(permits.available_permits(), 1);
     drop(response);
 }

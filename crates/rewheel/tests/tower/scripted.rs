@@ -1,4 +1,4 @@
-//! A service that plays a script.
+//! A service that returns scripted responses.
 
 use rewheel::{ManualClock, Pipeline};
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use tower::Service;
 
-/// Retries alone, by a clock that a test moves.
+/// Only retries, on a manual clock.
 pub(crate) fn retrying(clock: &ManualClock, attempts_max: u32) -> Pipeline {
     Pipeline::new().retry(super::steady(attempts_max)).clock(clock)
 }
@@ -32,14 +32,14 @@ pub(crate) enum Seen {
     Called(usize),
 }
 
-/// What all instances of a service share.
+/// State that all instances of a service share.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<Mutex<BreakerState>>);
 
 #[derive(Default)]
 struct BreakerState {
     answers: VecDeque<Answer>,
-    /// How each readiness goes; always well when it is used up.
+    /// The result of each readiness check; always `Ok` when it is used up.
     readiness: VecDeque<Result<(), ErrorKind>>,
     requests: Vec<u32>,
     seen: Vec<Seen>,
@@ -62,7 +62,7 @@ impl Script {
         self
     }
 
-    /// Looks at something whenever a call is over.
+    /// Calls a closure whenever a call ends.
     pub(crate) fn when_a_call_ends<T: Send + 'static>(
         &self,
         look: impl Fn() -> T + Send + Sync + 'static,
@@ -92,7 +92,7 @@ impl Script {
     }
 }
 
-/// Each clone is an instance of its own, and has to become ready itself.
+/// Each clone is a separate instance, and has to become ready itself.
 pub(crate) struct Scripted {
     script: Script,
     instance: usize,

@@ -1,4 +1,4 @@
-//! Decides what a change makes of a job, the same for every store.
+//! Applies a user's change to a job, with the same result in every store.
 
 use super::{Changed, Edit, What};
 use crate::audit::Facts;
@@ -8,11 +8,11 @@ use crate::state::State;
 use crate::timestamp::Timestamp;
 
 impl What {
-    /// Returns the job as it is after the change, its version left alone. Pure; the store only
-    /// writes what it says.
+    /// Returns the job after the change, with its version unchanged. Pure; the store only writes
+    /// the result.
     ///
     /// # Errors
-    /// Returns the answer for a change that changes nothing.
+    /// Fails with the result of a change that changes nothing.
     pub fn apply(
         &self,
         before: &Job,
@@ -44,7 +44,7 @@ impl What {
         Ok(after)
     }
 
-    /// Returns what the audit log says of the change, before and after.
+    /// Returns the audit log values before and after the change.
     pub fn facts(&self, before: &Job, after: &Job) -> (Facts, Facts) {
         let of = |job: &Job| match self {
             What::Edit(edit) => edit.facts(job),
@@ -62,7 +62,7 @@ impl What {
         (of(before), of(after))
     }
 
-    /// Whether a job that nobody holds is already what is asked for.
+    /// Returns whether a job without a holder is already in the requested state.
     const fn is_done(&self, state: State) -> bool {
         match self {
             What::Pause => matches!(state, State::Paused),
@@ -72,10 +72,11 @@ impl What {
         }
     }
 
-    /// What is wanted of a leased job from now on. `None`: its holder cannot obey.
+    /// Returns the request for a leased job after this change. `None`: its holder cannot apply the
+    /// change.
     const fn wants(&self, wanted: Option<Wanted>) -> Option<Option<Wanted>> {
         match (self, wanted) {
-            // Cancelling it is more than pausing it.
+            // A pause does not replace a requested cancellation.
             (What::Pause, Some(wanted)) => Some(Some(wanted)),
             (What::Pause, None) => Some(Some(Wanted::Pause)),
             (What::Cancel | What::Abort, _) => Some(Some(Wanted::Cancel)),
@@ -112,7 +113,7 @@ impl Edit {
         if let Some(attempts_max) = self.attempts_max {
             job.attempts_max = Some(attempts_max);
         }
-        // As for a new job: what nobody will want by then is a mistake.
+        // As for a new job: a deadline before the due time is a mistake.
         let is_timed = self.due.is_some() || self.deadline.is_some();
         let is_late = |deadline: Timestamp| deadline <= now || deadline < job.due;
         if is_timed && job.deadline.is_some_and(is_late) {
@@ -121,7 +122,7 @@ impl Edit {
         Ok(())
     }
 
-    /// What the edit is about, as the job has it.
+    /// Returns the current values that the edit changes.
     fn facts(&self, job: &Job) -> Facts {
         let mut facts = Facts::default();
         if self.payload.is_some() {
@@ -148,7 +149,7 @@ fn state_of(job: &Job) -> Facts {
     Facts::default().with("state", Some(job.state()))
 }
 
-/// Lets a job run now, provided that somebody still wants it.
+/// Makes a job due now, unless its deadline has passed.
 fn go_on(now: Timestamp, job: &mut Job, deadline: Option<When>) -> Result<(), Changed> {
     if let Some(deadline) = deadline {
         job.deadline = Some(deadline.resolve(now));

@@ -1,4 +1,4 @@
-//! What one holder does with its part of a budget.
+//! Tests of one engine's share of a retry budget.
 
 use super::{Budget, BudgetSettings};
 use crate::KindSettings;
@@ -79,7 +79,7 @@ fn says_what_it_earned_and_asks_for_what_it_lacks() {
     let holder = Holder::new(0.1);
     (0..25).for_each(|_| holder.budget().earn());
     let ask = holder.beat(100);
-    // A stock of one: a hundred holders share it.
+    // A reserve of one: a hundred holders share it.
     assert_eq!((ask.earned, ask.wanted), (25 * RETRY / 10, 1));
     assert_eq!((ask.floor.retries, ask.floor.period), (10, seconds(1)));
     holder.budget().receive(1);
@@ -115,7 +115,7 @@ fn a_retry_that_succeeds_gives_back_what_it_cost_and_one_more() {
     assert_eq!(holder.budget().granted, 6);
     (0..6).for_each(|_| holder.pay());
     assert!(!holder.budget().pay());
-    // Eleven were made, so that as many may be wanted again, beside the stock.
+    // Eleven were made, so as many may be wanted again, plus the reserve.
     assert_eq!(holder.beat(100).wanted, 12);
 }
 
@@ -132,7 +132,7 @@ fn a_retry_that_succeeds_beside_failures_gives_nothing_back() {
     holder.pay();
     holder.budget().refund();
     assert_eq!(holder.budget().granted, 5, "more may not");
-    // What was is soon forgotten.
+    // Old results are soon forgotten.
     (0..2).for_each(|_| drop(holder.beat(1)));
     holder.pay();
     holder.budget().refund();
@@ -176,14 +176,14 @@ fn those_put_off_come_back_after_the_next_grant_spread_over_a_time() {
     holder.clock.advance(seconds(1));
     let waits = [0, u64::MAX / 2, u64::MAX].map(|chance| holder.put_off_by(millis(50), chance));
     assert_eq!(waits, [seconds(2), millis(3_500), seconds(5)]);
-    // A backoff that is longer anyway is left alone.
+    // A longer backoff is not changed.
     assert_eq!(holder.put_off_by(seconds(9), 0), seconds(9));
-    // A heartbeat that is late comes any moment.
+    // A late heartbeat may come at any moment.
     holder.clock.advance(seconds(9));
     assert_eq!(holder.put_off_by(Duration::ZERO, 0), millis(100));
 }
 
-/// One that came, and found a grant or none.
+/// A put-off retry came back, with or without a grant.
 fn comes(holder: &Holder, is_paid: bool) {
     holder.budget().granted = u64::from(is_paid);
     assert_eq!(holder.budget().pay(), is_paid);
@@ -225,7 +225,7 @@ fn those_whose_dependency_is_back_do_not_wait_for_long() {
     assert!(holder.put_off(Duration::ZERO) > seconds(1_000));
     (0..20).for_each(|_| holder.budget().note(true));
     assert_eq!(holder.put_off(Duration::ZERO), 2 * BEAT);
-    // Silence says nothing of it.
+    // A time without attempts says nothing.
     (0..9).for_each(|_| drop(holder.beat(100)));
     assert_eq!(holder.put_off(Duration::ZERO), 2 * BEAT);
 }

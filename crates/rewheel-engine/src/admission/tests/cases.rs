@@ -1,4 +1,4 @@
-//! Single promises of admission.
+//! Tests of single guarantees of admission.
 
 use super::world::{ME, World, lane};
 use crate::admission::{Admit, Ask, Fact, HeldBecause, Round, Suspect, Ticket};

@@ -1,7 +1,7 @@
-//! Random walks over facts and time, beside a reference that only counts.
+//! Compares admission with a reference that only counts, over random sequences of events.
 //!
-//! Safety: no limit is exceeded, nothing runs that is paused or parked. Liveness: whatever happened before, once the dependency is
-//! well, a due job is admitted within [`ROUNDS_MAX`] seconds, also while old attempts hang.
+//! Safety: no limit is exceeded, and nothing runs that is paused or parked. Liveness: after any history, once the dependency
+//! works, a due job is admitted within [`ROUNDS_MAX`] seconds, also while old attempts hang.
 
 use super::world::{ME, OTHER, World};
 use crate::admission::{Admit, Ask, Fact, HeldBecause, InHand, Slot, Suspect, Ticket};
@@ -14,7 +14,8 @@ use rewheel::{BreakerState, Category, millis, seconds};
 use rewheel_core::{Failure, HolderId, KindName, Tenant};
 use std::time::Duration;
 
-/// How many seconds a due job may wait once all is well: an open breaker, the share of a rate in a fleet of four, the next grant.
+/// Number of seconds that a due job may wait once the dependency works: an open breaker, the share of a rate in a fleet of four,
+/// the next grant.
 const ROUNDS_MAX: usize = 30;
 
 /// A rate that four engines share.
@@ -32,17 +33,17 @@ enum Step {
     Close(usize),
     Limit(usize, Option<usize>),
     Grant(usize, u32),
-    /// A job comes due here, whatever was claimed.
+    /// A job becomes due here, without a claim.
     Come(usize, usize),
     /// A job is claimed.
     Claim(usize, usize),
-    /// A job that waits asks to run.
+    /// A waiting job asks to run.
     Ask(prop::sample::Index, bool, u8),
     /// An attempt ends.
     End(prop::sample::Index, End),
     /// A result is durable.
     Settle(prop::sample::Index),
-    /// A job that waits goes away.
+    /// A waiting job leaves.
     Leave(prop::sample::Index),
 }
 
@@ -50,7 +51,7 @@ enum Step {
 enum End {
     Well,
     Badly,
-    /// It says nothing.
+    /// It says nothing about the dependency.
     Silent,
     Unused,
     Panic,
@@ -80,7 +81,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An attempt as the reference sees it.
+/// An attempt in the reference.
 struct Attempt {
     ticket: Option<Box<Ticket>>,
     slot: Option<Slot>,
@@ -99,14 +100,14 @@ struct Model {
     waiting: Vec<(InHand, usize, usize)>,
     attempts: Vec<Attempt>,
     living: usize,
-    /// Whether the breaker of a kind was open after the step before.
+    /// Whether the breaker of a kind was open after the previous step.
     was_open: [bool; 3],
-    /// Of the kind with a rate: what it could have started, and what it started.
+    /// For the kind with a rate: what it could have started, and what it started.
     could: f64,
     started: f64,
 }
 
-/// How many attempts of the tenant `a` may run.
+/// Maximum number of running attempts of the tenant `a`.
 const TENANT_MAX: usize = 2;
 
 impl Model {
@@ -251,14 +252,14 @@ impl Model {
         }
     }
 
-    /// Safety: what was admitted may run.
+    /// Safety: checks that the admitted job may run.
     fn check(&self, kind: usize, tenant: usize, suspect: Suspect, breaker: Option<BreakerState>) {
         let (stored, _) = &self.world.kinds[&self.names[kind]];
         assert!(!stored.paused, "a paused kind");
         let prober = stored.parked.as_ref().map(|parked| parked.prober);
         let is_mine = prober == Some(Some(HolderId::from_bytes(ME)));
         assert!(prober.is_none() || is_mine, "a kind that is parked");
-        // The fleet's right to probe a parked kind outweighs what this engine's own attempts said before.
+        // The fleet's right to probe a parked kind overrides earlier results of this engine's own attempts.
         assert!(is_mine || breaker != Some(BreakerState::Open), "a kind whose breaker is open");
         let is_probe = is_mine || breaker == Some(BreakerState::HalfOpen);
         let fresh = self.count(|one| one.kind == kind && !one.is_old);
@@ -308,7 +309,7 @@ impl Model {
         }
     }
 
-    /// What the other loops of an engine do in a second, once the dependency is well and no person interferes.
+    /// Does what the other loops of an engine do in a second, once the dependency works and no operator interferes.
     fn heal(&mut self, kind: usize) {
         self.pass(seconds(1));
         let name = self.names[kind].clone();
@@ -354,7 +355,7 @@ impl Model {
     }
 }
 
-/// How many walks: `PROPTEST_CASES` where it is set.
+/// Number of random walks: `PROPTEST_CASES` if it is set.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
 }
@@ -370,10 +371,10 @@ proptest! {
         let mut model = Model::new();
         steps.iter().for_each(|step| model.step(step));
         model.waiting.clear();
-        // Attempts from before an outage go on hanging; all others have ended.
+        // Attempts from before an outage keep hanging; all others have ended.
         model.attempts.retain(|attempt| attempt.is_old);
         for kind in 0..3 {
-            // What hangs in all slots is of one kind at least: the others have no free slot.
+            // If hanging attempts hold all slots, they belong to at least one kind, and the others have no free slot.
             let has_slot = model.attempts.len() < SLOTS
                 || model.count(|attempt| attempt.kind == kind) > 0;
             if has_slot {

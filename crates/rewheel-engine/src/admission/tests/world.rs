@@ -1,4 +1,4 @@
-//! Admission with a manual clock, and kinds and tenants for tests.
+//! Test setup for admission: manual clock, kinds and tenants.
 
 use crate::admission::{Admission, Admit, Ask, Fact, InHand, KindFact, Round, Setup, Suspect};
 use crate::settings::KindSettings;
@@ -43,7 +43,7 @@ impl World {
         Clock::from(&self.clock).now()
     }
 
-    /// Makes a kind, or changes its settings.
+    /// Creates a kind, or changes its settings.
     pub(super) fn put(&mut self, name: &str, settings: KindSettings) {
         let name = KindName::parse(name).unwrap();
         let fresh = Kind {
@@ -92,7 +92,7 @@ impl World {
         self.admission.admit(ask, &mut Round::default())
     }
 
-    /// Claims one job of a lane as the claim loop does, if there is room.
+    /// Claims one job of a lane as the claim loop does, if there is capacity.
     pub(super) fn claim(&self, kind: &KindName, tenant: Option<&Tenant>) -> Option<InHand> {
         let lane = lane(kind, tenant);
         if !self.admission.rooms(&[&lane]).first().is_some_and(|room| room.is_open) {

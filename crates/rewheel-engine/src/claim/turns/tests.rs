@@ -1,4 +1,4 @@
-//! Lanes that take turns, without a store.
+//! Tests of the lane order, without a store.
 
 use super::{Candidate, Given, LONGEST_FIRST_EVERY, Turns};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn candidate(lane: &Lane, weight: f64) -> Candidate<'_> {
     Candidate { lane, is_closed: false, is_foreign: false, weight }
 }
 
-/// Lanes with as many jobs as anybody wants, and how many each has given.
+/// Lanes with an unlimited number of jobs, and how many each has returned.
 struct Deep {
     turns: Turns,
     lanes: Vec<(Lane, u32)>,
@@ -32,7 +32,7 @@ impl Deep {
         Deep { turns: Turns::default(), given: vec![0; lanes.len()], lanes }
     }
 
-    /// One claim: lanes are visited in order until all is given.
+    /// One claim: visits lanes in order until the limit is reached.
     fn claim(&mut self, limit: usize) {
         let open = |(lane, weight)| candidate(lane, f64::from(weight));
         let lanes = self.lanes.iter().map(|(lane, weight)| open((lane, *weight))).collect();
@@ -109,7 +109,7 @@ fn a_lane_that_was_away_is_owed_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// However urgent and heavy the others are, whoever has something due is given something.
+    /// With any priorities and weights of the others, every lane with due jobs gets something.
     #[test]
     fn nobody_is_starved(
         lanes in prop::collection::vec((0_u8..=9, 1_u32..=3), 1..70),
@@ -122,7 +122,7 @@ proptest! {
         prop_assert!(deep.given.iter().all(|given| *given > 0), "{:?}", deep.given);
     }
 
-    /// Among lanes of one priority each has its share, to within what one claim brings.
+    /// Among lanes of one priority each gets its share, within the size of one claim.
     #[test]
     fn shares_follow_weights(
         weights in prop::collection::vec(1_u32..=20, 1..20),

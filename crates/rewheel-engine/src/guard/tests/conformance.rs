@@ -1,4 +1,4 @@
-//! The store does behind the policies what it must do without them.
+//! Checks that a guarded store behaves like the store itself.
 
 use super::guarded;
 use rewheel_core::store::ClockOffset;

@@ -1,4 +1,4 @@
-//! When timers fire.
+//! Tests of when timers fire.
 
 use super::{boundaries, ms, wheel_at};
 use crate::wheel::{Tick, Wheel};

@@ -1,4 +1,4 @@
-//! What a handle may cancel.
+//! Tests of which timers a handle cancels.
 
 use super::{ms, wheel_at};
 use crate::wheel::{Tick, Wheel};
@@ -24,7 +24,7 @@ fn a_handle_whose_timer_has_left_cancels_nothing() {
     assert_eq!(wheel.cancel(cancelled), Some("cancelled"));
     assert_eq!(wheel.cancel(cancelled), None);
 
-    // There is one place in this wheel: the next timers are where the first one was.
+    // This wheel has one entry: the next timers reuse the entry of the first one.
     let fired = wheel.insert(ms(5), "fired").unwrap();
     assert_eq!(wheel.cancel(cancelled), None);
     assert_eq!(wheel.expire(ms(5)).count(), 1);

@@ -1,4 +1,4 @@
-//! The wheel against a sorted map.
+//! Compares the wheel with a sorted map.
 
 use super::{boundaries, ms};
 use crate::wheel::{Timer, Wheel};
@@ -11,19 +11,19 @@ const TIMERS_MAX: u32 = 200;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many timers at once, so long after now.
+    /// This many timers at once, this long after now.
     Insert { delay: u64, count: usize },
-    /// At a tick of its own, which may have passed.
+    /// At a given tick, which may have passed.
     InsertAt(u64),
-    /// The timer of any handle that there ever was.
+    /// The timer of any handle that ever existed.
     Cancel(prop::sample::Index),
-    /// All that is due so much later.
+    /// Everything that is due this much later.
     Expire(u64),
-    /// Some of what is due so much later.
+    /// Some of what is due this much later.
     ExpireSome { later: u64, count: usize },
-    /// All that is due at a tick that may have passed.
+    /// Everything that is due at a tick that may have passed.
     ExpireAt(u64),
-    /// As a loop does that sleeps.
+    /// Like a loop that sleeps until the next expiry.
     ExpireNext,
 }
 
@@ -50,13 +50,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a wheel shall do, done slowly.
+/// A slow reference of the wheel.
 struct Model {
     wheel: Wheel<usize>,
     now: u64,
     /// When each timer is due, with its number.
     waiting: BTreeSet<(u64, usize)>,
-    /// Of every timer that there ever was, by its number.
+    /// Of every timer that ever existed, by its number.
     handles: Vec<(u64, Timer)>,
 }
 
@@ -118,7 +118,7 @@ impl Model {
         let due = self.waiting.range(..=(until, usize::MAX)).count();
         let mut expired = 0;
         for number in self.wheel.expire(ms(until)).take(count) {
-            // Among those of the first tick, any.
+            // Any of those with the first tick.
             let (earliest, _) = *self.waiting.first().unwrap();
             let (at, _) = self.handles[number];
             assert_eq!(at, earliest, "timer {number} is out of order");
@@ -126,7 +126,7 @@ impl Model {
             expired += 1;
         }
         assert_eq!(expired, due.min(count));
-        // Who does not take all that is due stops the time of the wheel.
+        // If not all due values are taken, the time of the wheel stops.
         let stopped = self.wheel.now.as_millis();
         assert!(if count > due { stopped == until } else { (self.now..=until).contains(&stopped) });
         self.now = stopped;

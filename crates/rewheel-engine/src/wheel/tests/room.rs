@@ -1,4 +1,4 @@
-//! How much a wheel holds.
+//! Tests of the capacity of a wheel.
 
 use super::{boundaries, ms};
 use crate::wheel::{Tick, Wheel};
@@ -35,7 +35,7 @@ fn a_wheel_for_more_timers_than_indexes_is_refused() {
     let _ = Wheel::<()>::new(Wheel::<()>::TIMERS_MAX + 1);
 }
 
-/// Asserts that a wheel allocates nothing, however often it is filled with timers at these ticks.
+/// Asserts that a wheel does not allocate, however often it is filled with timers at these ticks.
 #[track_caller]
 fn check(timers_max: u32, ticks: &[u64]) {
     let mut wheel = Wheel::new(timers_max);
@@ -43,7 +43,7 @@ fn check(timers_max: u32, ticks: &[u64]) {
     for _ in 0..3 {
         let ticks = ticks.iter().cycle().take(timers_max as usize);
         let timers: Vec<_> = ticks.map(|&at| wheel.insert(ms(at), ()).unwrap()).collect();
-        // A third leaves early, the rest when the wheel turns. An empty one may be turned back.
+        // A third is cancelled, the rest expires. An empty wheel may be turned back.
         for &timer in timers.iter().step_by(3) {
             wheel.cancel(timer).unwrap();
         }
@@ -68,7 +68,7 @@ fn a_wheel_never_allocates_after_it_was_made() {
 #[test]
 fn a_million_timers_fire_in_order_but_for_the_cancelled_half() {
     let mut wheel = Wheel::new(1_000_000);
-    // Visits each tick of a minute at distances that share no divisor with it.
+    // Visits each tick of a minute in steps that share no divisor with it.
     let at = |n: u64| n * 7_919 % 60_000;
     let timers: Vec<_> = (0..1_000_000).map(|n| wheel.insert(ms(at(n)), n).unwrap()).collect();
     for (n, &timer) in timers.iter().enumerate().skip(1).step_by(2) {

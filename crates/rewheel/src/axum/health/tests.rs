@@ -1,4 +1,4 @@
-//! Checks what is told of parts that are well, ill or silent.
+//! Tests of the health routes.
 
 use super::{Health, HealthChecks, HealthState};
 use crate::clock::ManualClock;

@@ -1,11 +1,11 @@
-//! Checks that clients which fail together do not come back together.
+//! Checks that clients that fail together do not retry together.
 
 use crate::backoff::{Backoff, Jitter, Past};
 use crate::{Random, millis, seconds};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Far beyond where every growing shape has reached its longest delay.
+/// Far beyond the point where every growing shape has reached its maximum delay.
 const HIGH_ATTEMPT: u32 = 1_000;
 const SAMPLES: usize = 10_000;
 const BUCKETS: usize = 10;
@@ -24,7 +24,7 @@ fn check_spread(backoff: Backoff, mut draw: impl FnMut() -> Duration) {
         buckets[((share * BUCKETS as f64) as usize).min(BUCKETS - 1)] += 1;
     }
     assert!(at_the_cap <= 100, "{backoff}: {at_the_cap} of {SAMPLES} at exactly the cap");
-    // Five standard deviations to either side of a thousand.
+    // Five standard deviations to either side of one thousand.
     let even = buckets.iter().all(|count| (850..1_150).contains(count));
     assert!(even, "{backoff} is uneven: {buckets:?}");
 }

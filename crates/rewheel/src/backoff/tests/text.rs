@@ -1,4 +1,4 @@
-//! Checks that a backoff survives being written down.
+//! Checks that a backoff written as text reads back unchanged.
 
 use super::any_plain;
 use crate::backoff::{Backoff, Backoffs, Jitter, NameError};

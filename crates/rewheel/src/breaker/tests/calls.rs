@@ -1,4 +1,4 @@
-//! Counts calls by what their results say about the dependency.
+//! Tests of which results count as failures.
 
 use crate::breaker::{BreakerState, CircuitBreaker};
 use crate::classify::{Category, Class, Classify};
@@ -63,8 +63,8 @@ fn an_owned_permit_outlives_its_handle() {
     assert_eq!(breaker.acquire_owned().unwrap_err().why, Why::CircuitOpen);
 }
 
-/// An error that blames the dependency is a failure, one that was answered properly is a success,
-/// any other says nothing.
+/// An error of the dependency is a failure, a proper error response is a success, any other does
+/// not count.
 #[test]
 fn errors_count_by_whom_they_blame() {
     for category in Category::ALL {

@@ -1,4 +1,4 @@
-//! Opens for a time that grows, obeys people, tells who listens.
+//! Tests of growing open times, manual control and observers.
 
 use super::Changes;
 use crate::backoff::{Backoff, Jitter};
@@ -13,7 +13,7 @@ fn breaker(clock: &ManualClock) -> CircuitBreaker {
     CircuitBreaker::consecutive(2).clock(clock).build()
 }
 
-/// Lets the probe that is due pass, and fail.
+/// Lets the due probe pass and fail.
 fn fail_a_probe(breaker: &CircuitBreaker, clock: &ManualClock) -> Duration {
     clock.advance(breaker.snapshot().retry_in.unwrap());
     breaker.acquire().unwrap().failure();
@@ -116,7 +116,7 @@ fn a_reset_forgets_what_was_counted() {
         CircuitBreaker::time_window(seconds(20)),
     ];
     for breaker in windows.map(|builder| builder.clock(&clock).build()) {
-        // Several in turn, because there are two windows that are used in turn.
+        // Several times, because two windows are used in turn.
         for _ in 0..4 {
             for _ in 0..4 {
                 breaker.acquire().unwrap().failure();
@@ -129,8 +129,7 @@ fn a_reset_forgets_what_was_counted() {
     }
 }
 
-/// What it counted while it was closed says nothing about what it does now, nor what it counted
-/// some closed time before that.
+/// Counts of an earlier closed period do not apply to the open state, nor to a later closed period.
 #[test]
 fn an_open_breaker_goes_by_no_calls() {
     let clock = ManualClock::new();

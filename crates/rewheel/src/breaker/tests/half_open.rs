@@ -1,4 +1,4 @@
-//! Lets probes pass, and decides by what becomes of them.
+//! Tests of probes in the half-open state.
 
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const FULL: Refused = Refused::new(Why::CircuitOpen, None);
 
-/// A breaker that lets probes pass from now on.
+/// Returns a breaker that lets probes pass from now on.
 fn half_open(builder: CircuitBreakerBuilder, clock: &ManualClock) -> CircuitBreaker {
     let breaker = builder.clock(clock).build();
     breaker.force_open();
@@ -97,7 +97,7 @@ fn a_probe_that_hangs_gives_its_place_to_another() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
-/// Whether it counts must not hang on whether somebody else knocked in the meantime.
+/// Whether the result counts must not depend on other calls in the meantime.
 #[test]
 fn what_an_expired_probe_says_is_ignored_even_if_nobody_took_its_place() {
     for says_success in [true, false] {

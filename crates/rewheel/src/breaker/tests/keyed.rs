@@ -1,4 +1,4 @@
-//! Keeps a breaker for each key, and forgets the right ones.
+//! Tests of breakers per key.
 
 use crate::breaker::{BreakerState, CircuitBreaker, KeyedCircuitBreaker};
 
@@ -32,8 +32,8 @@ fn a_flood_of_healthy_keys_makes_no_open_breaker_forgotten() {
     assert_eq!(count_open(&breakers, 0..60), 60);
 }
 
-/// When the first healthy key comes there is nobody to make room but the oldest; from then on that
-/// key, which has nothing to remember, makes room for the next.
+/// The first healthy key replaces the oldest open one; from then on that key, which has nothing to
+/// remember, is replaced by the next.
 #[test]
 fn a_full_house_of_open_breakers_loses_only_the_oldest() {
     let breakers = CircuitBreaker::consecutive(1).keyed(64);

@@ -1,4 +1,4 @@
-//! Tries every interleaving of threads that share a breaker.
+//! Checks every interleaving of threads that share a breaker.
 
 use super::Changes;
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, OwnedPermit};
@@ -38,8 +38,8 @@ fn loom_no_failure_in_a_row_is_lost() {
     });
 }
 
-/// A success beside two failures either comes between them or does not: never is a failure that
-/// came after it forgotten.
+/// A concurrent success either comes between the two failures or not: a failure after it is never
+/// lost.
 #[test]
 fn loom_a_success_ends_the_row_once() {
     loom::model(|| {
@@ -78,7 +78,7 @@ fn loom_it_opens_once_however_many_failures_are_too_many() {
     }
 }
 
-/// The call began before the breaker was opened and closed again; its result comes at any moment.
+/// The call began before the breaker was opened and closed again; its result arrives at any time.
 #[test]
 fn loom_a_result_of_before_is_not_counted_after() {
     let builders = [
@@ -120,7 +120,7 @@ fn loom_half_open_admits_no_more_probes_than_allowed() {
     });
 }
 
-/// Two probes disagree: the first to report decides, the other one comes too late.
+/// Two probes disagree: the first report decides, the other one is too late.
 #[test]
 fn loom_the_first_probe_to_report_decides() {
     loom::model(|| {
@@ -138,8 +138,7 @@ fn loom_the_first_probe_to_report_decides() {
     });
 }
 
-/// A caller asks for a place among the probes while one of them fails: it is let in before that, or
-/// not at all.
+/// A caller asks for a probe while another probe fails: it gets one before that, or not at all.
 #[test]
 fn loom_no_probe_is_handed_out_once_it_is_open() {
     loom::model(|| {
@@ -154,7 +153,7 @@ fn loom_no_probe_is_handed_out_once_it_is_open() {
     });
 }
 
-/// Each of the two threads counts its call, then its failure: whoever is last must see all four.
+/// Each of two threads counts its call, then its failure: the last one must see all four.
 #[test]
 fn loom_a_window_of_failures_opens_it() {
     let builders = [

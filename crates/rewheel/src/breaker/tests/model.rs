@@ -1,4 +1,4 @@
-//! Does anything to a breaker in any order, and compares it with the reference after every step.
+//! Compares a breaker with the reference implementation after every step of a random sequence.
 
 use super::Changes;
 use super::reference::{Config, Kind, Reference, Threshold, Token};
@@ -25,7 +25,7 @@ enum Operation {
     Reset,
 }
 
-/// How a call that is under way ends.
+/// How a call in progress ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finish {
     Success,
@@ -76,7 +76,7 @@ impl Finish {
         }
     }
 
-    /// Whether it speaks against the dependency, if it says anything.
+    /// Returns whether the result counts as a failure, if it counts.
     fn failed(self) -> Option<bool> {
         match self {
             Finish::Success | Finish::Error(Category::Rejected) => Some(false),
@@ -122,7 +122,7 @@ fn operation(random: &mut Rng) -> Operation {
     }
 }
 
-/// The breaker and the reference side by side.
+/// The breaker and the reference, run side by side.
 struct Pair<'a> {
     breaker: &'a CircuitBreaker,
     clock: &'a ManualClock,
@@ -181,7 +181,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Says which seed failed after which steps, whatever it was that failed.
+/// Prints the seed and the steps of a failed test.
 struct Report<'a> {
     seed: u64,
     config: &'a Config,
@@ -205,7 +205,7 @@ fn compare(kind: impl Fn(&mut Rng) -> Kind) {
         let kind = kind(&mut random);
         run(seed, &config(&mut random, kind), &mut random, &mut visited);
     }
-    // A walk that never leaves one state would compare nothing.
+    // A sequence that never leaves one state would compare nothing.
     assert!(visited.iter().all(|count| *count > 5_000), "hardly ever there: {visited:?}");
 }
 

@@ -1,4 +1,4 @@
-//! A breaker written to be obviously right: lists, counters, no cleverness.
+//! A simple reference implementation of the breaker.
 
 use crate::backoff::{Backoff, Jitter};
 use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
@@ -26,7 +26,8 @@ pub(super) struct Config {
     pub(super) kind: Kind,
     pub(super) threshold: Threshold,
     pub(super) calls_min: u32,
-    /// How long is slow, and which percentage of slow calls is too much.
+    /// The duration above which a call is slow, and the percentage of slow calls that opens the
+    /// breaker.
     pub(super) slow: Option<(u64, u32)>,
     pub(super) probes_max: u32,
     pub(super) successes_to_close: u32,
@@ -95,7 +96,7 @@ struct Probe {
     expires: u64,
 }
 
-/// What a permit of the reference remembers.
+/// The data of a permit of the reference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     generation: u64,
@@ -135,7 +136,7 @@ impl Reference {
         }
     }
 
-    /// A permit, or when to ask again.
+    /// Returns a permit, or when to ask again.
     pub(super) fn acquire(&mut self) -> Result<Token, Option<Duration>> {
         if let Phase::Open { until } = self.phase {
             if self.now < until {
@@ -162,7 +163,7 @@ impl Reference {
         Ok(token)
     }
 
-    /// Takes a result, which may be that it failed; `None` if the call says nothing.
+    /// Records whether a call failed; `None` if the call does not count.
     pub(super) fn record(&mut self, token: Token, failed: Option<bool>) {
         if token.generation != self.generation {
             return;
@@ -224,7 +225,7 @@ impl Reference {
         failed || enough && self.config.slow.is_some_and(|(_, percent)| reaches(slow, percent))
     }
 
-    /// Calls, failures and slow calls that the breaker goes by.
+    /// Returns the number of calls, failures and slow calls that the breaker judges by.
     fn counts(&self) -> (u64, u64, u64) {
         if let Kind::Consecutive { .. } = self.config.kind {
             return (self.failures_in_a_row, self.failures_in_a_row, 0);

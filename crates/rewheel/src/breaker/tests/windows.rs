@@ -1,11 +1,11 @@
-//! Opens when a window says so, at no other time.
+//! Checks that a breaker opens exactly when its window says so.
 
 use crate::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};
 
-/// Makes calls, `.` for one that succeeds, `x` for one that fails, `s` for one that is slow;
-/// asserts that the last one opens the breaker, and none before.
+/// Makes calls, `.` for a success, `x` for a failure, `s` for a slow call; asserts that the last
+/// one opens the breaker, and none before.
 #[track_caller]
 fn check_opens_at_the_end(builder: CircuitBreakerBuilder, calls: &str) {
     let clock = ManualClock::new();
@@ -42,7 +42,7 @@ fn opens_when_the_window_says_so() {
     check_opens_at_the_end(time().failures(2), "x..................x");
 }
 
-/// Half of the calls failed when the window filled, but that was told by a success.
+/// Half of the calls had failed when the window filled, but the last call was a success.
 #[test]
 fn only_a_failure_or_a_slow_call_opens_it() {
     check_opens_at_the_end(CircuitBreaker::count_window(4), "xx..x");
@@ -55,7 +55,7 @@ fn opens_when_too_much_is_slow() {
     let slow = |builder: CircuitBreakerBuilder| builder.calls_min(4).slow_calls(seconds(1), 0.5);
     check_opens_at_the_end(slow(CircuitBreaker::count_window(8)), "..s.s..s..s.ss");
     check_opens_at_the_end(slow(CircuitBreaker::time_window(seconds(60))), "..s.ss");
-    // Neither half of them failed nor were half of them slow.
+    // Fewer than half of the calls failed, and fewer than half were slow.
     check_opens_at_the_end(slow(CircuitBreaker::count_window(4)), "xs..xx");
 }
 

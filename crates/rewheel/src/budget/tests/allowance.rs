@@ -7,7 +7,7 @@ use crate::error::Why;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Calls that all fail and want to be retried each time; returns how many retries are allowed.
+/// Makes calls that all fail and are retried; returns the number of allowed retries.
 fn allowed(budget: &RetryBudget, calls: u64) -> u64 {
     (0..calls)
         .map(|_| {
@@ -32,11 +32,12 @@ proptest! {
         let budget = without_floor(f64::from(thousandths) / 1_000.0).burst(burst).build();
         let allowed = 1_000 * allowed(&budget, calls);
         let expected = 1_000 * u64::from(burst) + u64::from(thousandths) * calls;
-        // Full savings lose a millionth of the first deposit at the most, and with it, a retry.
+        // A full balance loses at most a millionth of the first deposit, and with it at most one
+        // retry.
         prop_assert!(allowed <= expected && allowed + 1_000 >= expected, "{allowed} of {expected}");
     }
 
-    /// However calls and retries are mixed, no stretch of them allows more than its share.
+    /// For any mix of calls and retries, no sequence of them allows more than its share.
     #[test]
     fn no_stretch_of_calls_allows_more_than_its_share(
         thousandths in 1_u32..=1_000,
@@ -44,10 +45,10 @@ proptest! {
         wants_retry in proptest::collection::vec(any::<bool>(), 1..400),
     ) {
         let budget = without_floor(f64::from(thousandths) / 1_000.0).burst(burst).build();
-        // What may be spent at most in a stretch that ends here, in thousandths of a retry.
+        // The most that can be spent in a sequence that ends here, in thousandths of a retry.
         let mut left = i64::from(burst) * 1_000;
-        // The fraction of a retry is kept above full savings: what is left below a thousandth of it
-        // cannot be told apart here.
+        // The fraction of a retry is kept above a full balance; the rest below a thousandth cannot
+        // be distinguished here.
         let full = left + 999;
         for wants_retry in wants_retry {
             if wants_retry {
@@ -145,6 +146,6 @@ fn threads_never_overdraw_it() {
     });
     let (allowed, most) = (allowed.into_inner() + budget.balance(), 10 + 2 * CALLS * 3 / 10);
     assert!(allowed <= most, "{allowed} of {most}");
-    // Shares are lost only while the savings are full.
+    // Deposits are lost only while the balance is full.
     assert!(allowed >= most - 10, "only {allowed} of {most}");
 }

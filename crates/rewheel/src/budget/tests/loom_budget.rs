@@ -1,4 +1,4 @@
-//! Tries every interleaving of calls that deposit with retries that withdraw.
+//! Checks every interleaving of deposits and withdrawals.
 
 use crate::budget::RetryBudget;
 use loom::thread;

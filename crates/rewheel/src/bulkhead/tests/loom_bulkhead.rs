@@ -1,4 +1,4 @@
-//! Tries every interleaving of callers who come, go, give up.
+//! Checks every interleaving of callers that enter, leave and give up.
 
 use crate::bulkhead::{Bulkhead, Entry, Waiting};
 use crate::clock::ManualClock;
@@ -52,7 +52,7 @@ fn loom_a_place_that_comes_free_is_given_or_announced() {
     });
 }
 
-/// The first in line is dropped while the place comes free: the news must reach the second.
+/// The first in the queue is dropped while a slot becomes free: the wake-up must reach the second.
 #[test]
 fn loom_a_caller_that_gives_up_passes_the_news_on() {
     loom::model(|| {

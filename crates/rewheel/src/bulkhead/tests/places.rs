@@ -1,4 +1,4 @@
-//! Gives places, in order, to those who fit in.
+//! Checks that a bulkhead hands out its slots in order.
 
 use crate::bulkhead::{Bulkhead, BulkheadBuilder, Place};
 use crate::clock::ManualClock;
@@ -8,7 +8,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 
-/// Callers of one bulkhead. The executor polls only who was woken, so a lost wake-up shows.
+/// Callers of one bulkhead. The executor polls only tasks that were woken, so a lost wake-up fails
+/// the test.
 struct Crowd {
     bulkhead: Bulkhead,
     clock: ManualClock,
@@ -29,7 +30,7 @@ impl Crowd {
         }
     }
 
-    /// Lets a caller come; returns when it is inside, refused, or waits.
+    /// Starts a caller; returns when it is inside, refused or waiting.
     async fn comes(&mut self, name: usize) -> AbortHandle {
         let bulkhead = self.bulkhead.clone();
         let (inside, refused) = (Arc::clone(&self.inside), Arc::clone(&self.refused));
@@ -149,7 +150,7 @@ async fn a_wait_that_is_too_long_ends_on_time() {
 
 #[tokio::test]
 async fn callers_that_are_dropped_leave_the_line() {
-    // Who of the three that wait is dropped, and who gets in when the place is free.
+    // Which of the three waiting callers are dropped, and which get the slot when it is free.
     let cases: [(&[usize], &[usize]); 5] =
         [(&[1], &[2]), (&[2], &[1]), (&[3], &[1]), (&[1, 2], &[3]), (&[3, 1, 2], &[])];
     for (dropped, inside) in cases {
@@ -167,7 +168,7 @@ async fn callers_that_are_dropped_leave_the_line() {
     }
 }
 
-/// The place was freed for it, and it had been woken, when it was dropped.
+/// The slot was freed for the caller, and it had been woken, when it was dropped.
 #[tokio::test]
 async fn a_woken_caller_that_is_dropped_wakes_the_next() {
     let mut crowd = Crowd::new(Bulkhead::places(1).queue_max(10));

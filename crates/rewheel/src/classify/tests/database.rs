@@ -1,4 +1,4 @@
-//! Tests of which database messages count as passing.
+//! Tests of which database messages count as transient.
 
 use super::*;
 

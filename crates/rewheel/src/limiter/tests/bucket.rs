@@ -1,4 +1,4 @@
-//! Compares the token bucket with one that counts tokens in plain sight.
+//! Compares the token bucket with a reference that counts tokens.
 
 use super::assert_bounded_by_rate;
 use crate::clock::{Clock, ManualClock, Moment};
@@ -8,7 +8,7 @@ use crate::limiter::gcra::{Bucket, Gcra};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// Tokens in parts of which one interval brings one, so that nothing is ever rounded.
+/// Tokens as integers in units of which one interval adds one, so that nothing is rounded.
 struct Reference {
     bucket: Bucket,
     parts: u128,
@@ -44,8 +44,8 @@ fn bucket() -> impl Strategy<Value = Bucket> {
         .prop_filter("hundreds of fills must fit a clock", fills_within_a_year)
 }
 
-/// Calls as (how far the clock moves, how much is asked for), both relative to the bucket: in
-/// thousandths of the time it takes to fill, in thousandths of the burst.
+/// Calls as (clock step, weight), both relative to the bucket: in thousandths of its fill time and
+/// of its burst.
 fn calls() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let step = prop_oneof![3 => Just(0), 5 => 0_u64..200, 1 => 0_u64..2_000];
     let weight = prop_oneof![4 => Just(0), 2 => 0_u64..1_000, 1 => 1_000_u64..1_100];
@@ -77,7 +77,7 @@ proptest! {
         assert_bounded_by_rate(&history, bucket);
     }
 
-    /// By the readings that the callers had, and by the latest reading that anybody had.
+    /// Checked by the readings of the callers, and by the latest reading of any caller.
     #[test]
     fn late_readings_never_admit_too_much(
         bucket in bucket(),
@@ -102,7 +102,7 @@ proptest! {
         assert_bounded_by_rate(&by_latest, bucket);
     }
 
-    /// The history is by the true time, of which the limiter sees only a coarse reading.
+    /// The history uses the true time; the limiter sees only a coarse reading.
     #[test]
     fn a_coarse_clock_never_admits_too_much_and_never_starves(
         bucket in bucket(),
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// What the limiter promises is the rate that was asked for, not the interval it became.
+/// The limiter guarantees the requested rate, not the rounded interval.
 #[test]
 fn rates_that_divide_no_second_are_not_exceeded() {
     for (calls, period) in [(3, 10), (7, 1_000), (999, 1_000), (300_000_007, 1_000_000_000)] {

@@ -1,4 +1,4 @@
-//! Holds each key to its limit, however many keys come.
+//! Checks that each key keeps to its limit, with any number of keys.
 
 use crate::clock::ManualClock;
 use crate::limiter::{KeyedRateLimiter, RateLimiter};
@@ -9,7 +9,7 @@ fn limiter(clock: &ManualClock, keys_max: usize) -> KeyedRateLimiter<u32> {
     RateLimiter::per_second(1).burst(2).clock(clock).keyed(keys_max)
 }
 
-/// Asks until it is refused.
+/// Calls until it is refused.
 fn drain(limiter: &KeyedRateLimiter<u32>, key: u32) -> usize {
     (0..100).take_while(|_| limiter.check(&key).is_ok()).count()
 }
@@ -79,7 +79,7 @@ fn two_threads_with_one_hot_key_get_one_limit() {
                     if limiter.check(&7).is_ok() {
                         admitted.fetch_add(1, Ordering::Relaxed);
                     }
-                    // Others come and go beside it.
+                    // Other keys come and go meanwhile.
                     let _ = limiter.check(&(100 + call % 500));
                     if call % 100 == 0 {
                         clock.advance(Duration::from_micros(500));

@@ -1,4 +1,4 @@
-//! Waits in line: in the order of arrival, within the limits, leaving nothing behind.
+//! Tests of waiting for a limiter: order of arrival, limits, cleanup.
 
 use crate::clock::ManualClock;
 use crate::duration::{millis, seconds};
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 
-/// Callers that wait for one limiter, and what became of them. The executor polls only who was
-/// woken, so a wake-up that is lost shows.
+/// Callers that wait for one limiter, with their results. The executor polls only tasks that were
+/// woken, so a lost wake-up fails the test.
 struct Line {
     limiter: RateLimiter,
     clock: ManualClock,
@@ -17,7 +17,7 @@ struct Line {
     served: Arc<Mutex<Vec<Served>>>,
 }
 
-/// Who, when, how.
+/// Caller, time, result.
 type Served = (usize, Duration, Result<(), Refused>);
 
 impl Line {
@@ -27,7 +27,7 @@ impl Line {
         Line { limiter, clock, tasks: JoinSet::new(), served: Arc::default() }
     }
 
-    /// Lets a caller come; returns when it has been served or waits.
+    /// Starts a caller; returns when it was served or waits.
     async fn comes(&mut self, name: usize, n: u32) -> AbortHandle {
         let (limiter, clock) = (self.limiter.clone(), self.clock.clone());
         let served = Arc::clone(&self.served);
@@ -44,7 +44,7 @@ impl Line {
         settle().await;
     }
 
-    /// Moves the clock in small steps, as time passes.
+    /// Advances the clock in small steps.
     async fn pass(&self, time: Duration) {
         let end = self.clock.elapsed() + time;
         while self.clock.elapsed() < end {
@@ -53,7 +53,7 @@ impl Line {
         }
     }
 
-    /// Who was served so far, and when.
+    /// Returns the callers served so far, with their times.
     fn served(&self) -> Vec<(usize, u128)> {
         let served = self.served.lock().unwrap();
         let admitted = served.iter().filter(|(_, _, result)| result.is_ok());
@@ -65,7 +65,7 @@ impl Line {
         served.iter().filter_map(|(name, _, result)| Some((*name, result.err()?))).collect()
     }
 
-    /// Nobody waits any more, and nothing of those who did is left.
+    /// Asserts that no caller waits any more, and that nothing remains of earlier ones.
     async fn assert_empty(&self) {
         assert!(!self.clock.advance_to_next(), "the clock still waits for somebody");
         self.clock.advance(seconds(3_600));
@@ -91,7 +91,7 @@ async fn callers_are_served_in_the_order_in_which_they_came() {
     }
     assert_eq!(line.served(), [(0, 0)], "more than the burst at once");
     line.pass(seconds(2)).await;
-    // A light one behind a heavy one could be served earlier, and must not be.
+    // A light call after a heavy one could be served earlier, but must not be.
     let expected = [(0, 0), (1, 500), (2, 600), (3, 900), (4, 1_000), (5, 1_200)];
     assert_eq!(line.served(), expected);
     line.assert_empty().await;
@@ -124,7 +124,8 @@ async fn who_does_not_wait_does_not_overtake_those_who_do() {
 
 #[tokio::test]
 async fn cancelled_callers_give_way_and_take_nothing() {
-    // Who of the four that wait is cancelled: the others are served, as if those had never come.
+    // Which of the four waiting callers are cancelled: the others are served as if those had never
+    // come.
     let cases: [&[usize]; 5] = [&[1], &[2], &[4], &[1, 2, 3], &[4, 3, 2, 1]];
     for cancelled in cases {
         let others = (1..=4).filter(|name| !cancelled.contains(name));

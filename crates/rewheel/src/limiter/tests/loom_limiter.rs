@@ -1,4 +1,4 @@
-//! Tries every interleaving of threads that ask one limiter.
+//! Checks every interleaving of threads that use one limiter.
 
 use crate::clock::{ManualClock, Moment};
 use crate::duration::millis;
@@ -34,7 +34,7 @@ fn loom_a_bucket_admits_its_burst_and_no_more() {
     });
 }
 
-/// One thread's reading of the clock is an interval behind the other's.
+/// One thread's clock reading is one interval behind the other's.
 #[test]
 fn loom_a_late_reading_admits_no_more() {
     loom::model(|| {
@@ -50,7 +50,7 @@ fn loom_a_late_reading_admits_no_more() {
     });
 }
 
-/// Waits as a task does: sleeps until woken, or until the moment it was told.
+/// Waits like a task: sleeps until woken, or until the given time.
 fn is_asleep_for_ever(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
     let woken = Arc::new(Woken::default());
     let admission = waiting.poll(limiter, 1, &Waker::from(Arc::clone(&woken)));
@@ -58,8 +58,8 @@ fn is_asleep_for_ever(limiter: &RateLimiter, waiting: &mut Waiting) -> bool {
     forever && woken.0.load(Ordering::Relaxed) == 0
 }
 
-/// The only one in line leaves while another one joins: whoever is first then must know it, since
-/// nobody is left to wake it.
+/// The only waiting caller leaves while another one joins: the new first caller must know that it
+/// is first, since no other caller can wake it.
 #[test]
 fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
     loom::model(|| {
@@ -90,7 +90,7 @@ fn loom_whoever_is_first_in_line_is_woken_or_knows_when_to_ask() {
     });
 }
 
-/// Two in line, the first is served or gives up while a third comes.
+/// Two callers wait; the first is served or gives up while a third one comes.
 #[test]
 fn loom_leaving_wakes_exactly_the_next_in_line() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Holds the sliding window to what it promises of any stretch of time.
+//! Checks that the sliding window keeps to its limit in every period.
 
 use crate::clock::{ManualClock, Moment};
 use crate::error::Why;
@@ -7,7 +7,7 @@ use crate::limiter::sliding::{Limit, Sliding};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// Asserts that no window, both ends included, holds more than the limit.
+/// Asserts that no window, both ends included, contains more than the limit.
 fn assert_bounded_by_limit(history: &[(u64, u64)], limit: u64, window: u64) {
     for &(end, _) in history {
         let start = end.saturating_sub(window);
@@ -17,8 +17,8 @@ fn assert_bounded_by_limit(history: &[(u64, u64)], limit: u64, window: u64) {
     }
 }
 
-/// Calls as (how far the clock moves in thousandths of the window, how much is asked for in
-/// thousandths of the limit, by how much the reading is late in thousandths of the window).
+/// Calls as (clock step in thousandths of the window, weight in thousandths of the limit, lateness
+/// of the reading in thousandths of the window).
 fn calls() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
     let step = prop_oneof![3 => Just(0), 5 => 0_u64..100, 2 => 900_u64..1_100, 1 => 0_u64..9_000];
     let weight = prop_oneof![4 => Just(0), 2 => 0_u64..=1_000];
@@ -37,7 +37,7 @@ proptest! {
         let limit = Limit::new(most, window);
         let mut sliding = Sliding::new();
         let (mut latest, mut history) = (start, Vec::new());
-        // The window goes by the latest reading that anybody had.
+        // The window uses the latest reading of any caller.
         let mut seen = 0;
         for (step, weight, late) in calls {
             latest += window * step / 1_000 + step % 2;
@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// A fixed window would admit twice its limit around the edge of two windows.
+/// A fixed window would admit twice its limit around the boundary of two windows.
 #[test]
 fn two_bursts_around_an_edge_are_one_too_many() {
     let clock = ManualClock::new();

@@ -1,4 +1,4 @@
-//! Lets real threads fight over one limiter.
+//! Checks a limiter that real threads share.
 
 use crate::clock::{Clock, ManualClock, Moment};
 use crate::limiter::RateLimiter;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const CHECKS: usize = 100_000;
 
-/// Two threads ask, this one moves the clock; returns how much was admitted.
+/// Two threads call the limiter while this one advances the clock; returns how much was admitted.
 fn hammer(clock: &ManualClock, step: Duration, check: impl Fn() -> bool + Sync) -> u64 {
     let (admitted, running) = (AtomicU64::new(0), AtomicU64::new(2));
     std::thread::scope(|scope| {
@@ -46,7 +46,7 @@ fn threads_are_never_admitted_above_the_window() {
     assert!((100..=100 * windows).contains(&admitted), "{admitted} in {windows} windows");
 }
 
-/// Threads whose readings of the clock are late by different times.
+/// Threads whose clock readings are late by different times.
 #[test]
 fn threads_with_different_readings_are_never_admitted_above_the_rate() {
     let clock = ManualClock::new();

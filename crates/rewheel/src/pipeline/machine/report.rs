@@ -1,4 +1,4 @@
-//! Tells whoever listens how a run goes.
+//! Reports the progress of a pipeline run to observers.
 
 use super::Machine;
 use crate::classify::{Category, Class, Verdict};
@@ -8,7 +8,7 @@ use crate::observer::Event;
 use crate::pipeline::Plan;
 
 impl Machine {
-    /// Says why, after all that happened.
+    /// Builds the error of a call that was given up.
     pub(in crate::pipeline) fn give_up<E>(
         &self,
         plan: &Plan,
@@ -16,7 +16,7 @@ impl Machine {
         category: Category,
         last: Option<E>,
     ) -> Error<E> {
-        // A refusal speaks for itself.
+        // The category of a refusal is already part of it.
         let is_said = crate::Classify::classify(&refused).category == category;
         Error::new(refused, self.attempts, self.elapsed(plan), last)
             .with_category((!is_said).then_some(category))

@@ -1,4 +1,4 @@
-//! Checks pipelines around operations that block.
+//! Tests of pipelines around blocking operations.
 
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};

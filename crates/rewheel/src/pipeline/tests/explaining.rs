@@ -1,4 +1,4 @@
-//! Checks what a pipeline says about itself.
+//! Tests of `explain`.
 
 use super::*;
 use crate::{Backoff, Warning};
@@ -7,7 +7,7 @@ fn breaker() -> CircuitBreaker {
     CircuitBreaker::consecutive(5).named("pages").build()
 }
 
-/// What the documentation recommends.
+/// The pipeline that the documentation recommends.
 fn recommended() -> Pipeline {
     Pipeline::new()
         .timeout(seconds(30))

@@ -1,9 +1,9 @@
-//! Checks that whatever a call took is free again, however it ended.
+//! Checks that a call releases everything it took, however it ends.
 
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// One of each that can be taken: a place, a probe, a place in two lines.
+/// One of each resource that can be taken: a slot, a probe, a position in two queues.
 struct Taken {
     clock: ManualClock,
     bulkhead: Bulkhead,
@@ -16,7 +16,7 @@ impl Taken {
         let clock = ManualClock::new();
         let breaker = CircuitBreaker::consecutive(1).open_for(seconds(1)).clock(&clock).build();
         breaker.force_open();
-        // From here on it is half open: the next call is its probe.
+        // From here on the breaker is half open: the next call is its probe.
         clock.advance(seconds(1));
         Taken {
             bulkhead: Bulkhead::places(1).queue_max(5).clock(&clock).build(),
@@ -83,7 +83,7 @@ fn after_a_refusal_further_in() {
 
 #[test]
 fn after_being_dropped_wherever_it_waits() {
-    // A poll for each: the bulkhead's line, the limiter's line, the call, the rest, and so on.
+    // One poll for each: the bulkhead's queue, the limiter's queue, the call, the rest, and so on.
     for polls in 0..12 {
         let taken = Taken::new();
         taken.limiter.check().unwrap();

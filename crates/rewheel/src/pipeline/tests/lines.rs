@@ -1,4 +1,4 @@
-//! Checks waiting for a limiter or a bulkhead inside of a pipeline.
+//! Tests of waiting for a limiter or bulkhead inside a pipeline.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn calls_are_admitted_in_the_order_in_which_they_came() {
     calls[3] = None; // Somebody loses patience: the others move up.
     for _ in 0..8 {
         clock.advance(seconds(1));
-        // The last comes first to ask, and does not get ahead by that.
+        // The last call is polled first, and must not overtake the others.
         for call in calls.iter_mut().rev().filter(|call| call.is_some()) {
             if call.as_mut().is_some_and(|call| poll(call.as_mut()).is_ready()) {
                 *call = None;
@@ -129,7 +129,7 @@ fn places_go_to_those_who_wait_in_their_order() {
 #[test]
 fn a_limiter_may_go_by_another_clock_than_the_pipeline() {
     let (own, others) = (ManualClock::new(), ManualClock::new());
-    // As a coarse clock counts from another moment than the precise one.
+    // As a coarse clock has another origin than the precise one.
     others.advance(100 * HOUR);
     let limiter = RateLimiter::per_second(10).burst(1).clock(&others).build();
     limiter.check().unwrap();

@@ -1,10 +1,10 @@
-//! Runs random stacks of policies around random calls, then looks for anything left behind.
+//! Runs random pipelines around random calls and checks that everything is released.
 
 use super::*;
 use crate::{Jitter, Random};
 use std::collections::HashSet;
 
-/// A random stack with all that it shares.
+/// A random pipeline with its shared state.
 struct Stack {
     pipeline: Pipeline,
     bulkheads: Vec<(Bulkhead, usize)>,
@@ -12,7 +12,7 @@ struct Stack {
     limiters: Vec<RateLimiter>,
 }
 
-/// Draws what a case consists of.
+/// Random choices for a case.
 struct Dice<'a>(&'a Random);
 
 impl Dice<'_> {
@@ -103,7 +103,7 @@ impl Dice<'_> {
     }
 }
 
-/// Counts the calls that are under way.
+/// Counts the calls in progress.
 struct Live<'a>(&'a Cell<usize>);
 
 impl<'a> Live<'a> {
@@ -119,7 +119,7 @@ impl Drop for Live<'_> {
     }
 }
 
-/// A run under way: when it began, how often it called, after how many polls it is dropped.
+/// A run in progress: its start, its number of calls, and after how many polls it is dropped.
 struct Running<'a> {
     call: Pin<Box<dyn Future<Output = Result> + 'a>>,
     began: Duration,
@@ -177,7 +177,7 @@ fn run_case(seed: u64, ends: &mut HashSet<Option<Why>>) {
         assert!(elapsed <= longest, "seed {seed}: took {elapsed:?}\n{explanation}");
     };
     while !running.is_empty() {
-        // Twice: whoever comes later in the list may have made room for an earlier one.
+        // Twice: a later run in the list may have freed something for an earlier one.
         for _ in 0..2 {
             running.retain_mut(|run| {
                 check(run);
@@ -231,7 +231,8 @@ fn nothing_is_left_behind_by_any_stack() {
     for seed in 0..3_000 {
         run_case(seed, &mut ends);
     }
-    // Success, and every way to give up that a stack has by itself: the cases are no walkover.
+    // Success, and every reason to give up that a pipeline has by itself, so that the cases cover
+    // all of them.
     for why in [
         None,
         Some(Why::Stopped),

@@ -1,4 +1,4 @@
-//! Checks pipelines around retries, retries around pipelines.
+//! Tests of pipelines around retries and retries around pipelines.
 
 use super::*;
 use crate::Retryable;
@@ -7,7 +7,7 @@ use crate::retry::Nested;
 const TWO: Retry = Retry::fixed(seconds(1)).attempts_max(2);
 const THREE: Retry = Retry::fixed(seconds(1)).attempts_max(3);
 
-/// Counts the calls that a pipeline makes inside of an outer retry.
+/// Counts the calls that a pipeline makes inside an outer retry.
 fn calls_inside_of_a_retry(pipeline: Pipeline, takes: Duration) -> u32 {
     let (clock, calls) = (ManualClock::new(), Cell::new(0));
     let pipeline = pipeline.clock(&clock);

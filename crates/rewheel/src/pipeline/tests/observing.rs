@@ -1,4 +1,4 @@
-//! Checks what an observer of a pipeline hears, in which order.
+//! Tests of the events of a pipeline and their order.
 
 use super::*;
 use crate::{Event, Observer};

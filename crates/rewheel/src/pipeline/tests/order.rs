@@ -1,4 +1,4 @@
-//! Checks that the place of a step in the stack matters.
+//! Checks that the order of steps matters.
 
 use super::*;
 use crate::RetryBudget;
@@ -39,7 +39,7 @@ fn a_breaker_sees_an_attempt_that_had_its_time_wherever_that_was_limited() {
     assert_eq!(failures(|p, breaker| p.circuit_breaker(breaker).timeout(seconds(2))), 1);
     assert_eq!(failures(|p, breaker| p.attempt_timeout(seconds(2)).circuit_breaker(breaker)), 1);
     assert_eq!(failures(|p, breaker| p.timeout(seconds(2)).circuit_breaker(breaker)), 1);
-    // Cut with the whole series, it may have just begun.
+    // An attempt that was cut with the whole series may have just begun.
     let once = FIVE.attempts_max(2);
     let breaker = CircuitBreaker::consecutive(9).clock(&clock).build();
     let pipeline = Pipeline::new().timeout(limit).retry(once).circuit_breaker(&breaker);

@@ -1,4 +1,4 @@
-//! Checks the time limits that a retry brings along, beside those of the stack.
+//! Tests of the time limits of a retry inside a pipeline.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn the_attempt_timeout_of_a_retry_ends_each_attempt() {
     assert_eq!((error.why(), error.attempts(), calls), (Why::AttemptsExhausted, 3, 3));
     assert_eq!((error.elapsed(), error.last()), (seconds(3 * 2 + 2), None));
 
-    // Attempts that end in time leave no limit behind that would cut the wait or the next one.
+    // An attempt that ends in time leaves no limit that would cut the wait or the next attempt.
     let policy = Retry::fixed(seconds(5)).attempts_max(3).attempt_timeout(seconds(2));
     let pipeline = Pipeline::new().retry(policy).clock(&clock);
     let (result, calls) = run(&pipeline, &clock, seconds(1), Err(Failure::Busy));

@@ -1,4 +1,4 @@
-//! Checks what a call does to the budget, to the statistics.
+//! Tests of how a call uses the retry budget and the statistics.
 
 use super::*;
 use crate::{Refused, RetryBudget, Statistics};

@@ -1,4 +1,4 @@
-//! Checks that a call ends when nobody wants its answer any more.
+//! Checks that a cancelled call ends.
 
 use super::*;
 use crate::CancelToken;
@@ -117,7 +117,7 @@ fn a_manual_wait_during_which_the_token_is_cancelled_is_not_followed_by_an_attem
         }
     }
     let (script, token) = (Script::new(&[BUSY]), CancelToken::new());
-    // Somebody who wakes up in the middle of the wait, and cancels.
+    // Wakes up in the middle of the delay, and cancels.
     let mut sleep = pin!(Clock::from(&script.clock).sleep(millis(500)));
     let waker = Waker::from(std::sync::Arc::new(Canceller(token.clone())));
     assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());

@@ -1,4 +1,4 @@
-//! Checks what the error of a call that was given up says.
+//! Tests of the error of a call that was given up.
 
 use super::*;
 use crate::Refused;
@@ -54,7 +54,7 @@ fn what_was_given_up_stays_given_up() {
     check_class(Why::AttemptsExhausted, busy, stop.clone());
     check_class(Why::Deadline, busy, stop.clone());
     check_class(Why::BudgetExhausted, busy, stop);
-    // Here it was not the dependency that ended it.
+    // Here the dependency did not end the call.
     check_class(Why::CircuitOpen, busy, Class::stop(Category::CircuitOpen));
     check_class(Why::Cancelled, busy, Class::stop(Category::Cancelled));
     check_class(Why::Deadline, None, Class::stop(Category::Deadline));
@@ -79,7 +79,7 @@ fn what_was_not_repeated_yet_speaks_for_itself() {
 
 #[test]
 fn an_exhausted_retry_is_not_multiplied_by_one_around_it() {
-    // Not nested as far as the library can see: the work was handed to another thread.
+    // Not nested as far as the library can see: the work was passed to another thread.
     let inner = || {
         let work = || {
             let call = (|| Err::<(), _>(Failure::Busy)).retry(Retry::fixed(Duration::ZERO));

@@ -1,4 +1,4 @@
-//! Checks that hooks hear of each turn of a call exactly once.
+//! Checks that each hook runs exactly once per event.
 
 use super::*;
 use crate::{Event, Observer};
@@ -10,7 +10,7 @@ fn log_of(log: &Log) -> Vec<String> {
     log.take()
 }
 
-/// Runs a script with every hook set, both ways; returns what they heard.
+/// Runs a script with every hook set, async and blocking; returns the recorded events.
 #[track_caller]
 fn heard(policy: Retry, turns: &[Turn]) -> Vec<String> {
     let log = Log::default();

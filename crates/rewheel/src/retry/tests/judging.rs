@@ -1,10 +1,10 @@
-//! Checks who decides what a result means.
+//! Tests of which rule decides what a result means.
 
 use super::*;
 use crate::Matcher;
 use std::io;
 
-/// Makes a call of three attempts at most, and counts them.
+/// Makes a call of at most three attempts, and counts them.
 macro_rules! attempts {
     ($result:expr, |$call:ident| $set:expr) => {{
         let clock = ManualClock::new();
@@ -44,7 +44,7 @@ fn a_matcher_picks_the_errors_to_retry() {
     let (_, made) = attempts!(Err::<(), _>(io::Error::other("too many clients")), |call| call
         .when_matches(&matcher));
     assert_eq!(made, 3);
-    // The closure at the call has the last word, though the error itself says it may pass.
+    // The closure at the call overrides the error's own class.
     let (result, made) =
         attempts!(Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut)), |call| {
             call.when_matches(&matcher)
@@ -73,7 +73,7 @@ fn a_judge_sees_successes_and_errors() {
     let (result, made) = attempts!(Err::<u16, _>("busy"), |call| call.judge(judge));
     let error = result.unwrap_err();
     assert_eq!((error.elapsed(), made), (seconds(60), 3));
-    // An error that is called done is still an error, which nothing repeats.
+    // An error that is judged done is still an error, but is not repeated.
     let (result, made) = attempts!(Err::<u16, _>("fine"), |call| call.judge(judge));
     assert_eq!((result.unwrap_err().into_last(), made), (Some("fine"), 1));
 }
@@ -88,7 +88,7 @@ fn a_result_that_is_not_good_enough_is_retried_and_returned_in_the_end() {
     let ready: Result<&str, Failure> = Ok("ready");
     assert_eq!(attempts!(ready, |call| call.when_ok(not_yet)), (Ok("ready"), 1));
 
-    // What the errors mean is still decided as before.
+    // The class of errors is still decided as before.
     let busy: Result<&str, Failure> = Err(Failure::Busy);
     assert_eq!(attempts!(busy, |call| call.when_ok(not_yet)).1, 3);
     let gone: Result<&str, Failure> = Err(Failure::Gone);

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const THREE: Retry = Retry::fixed(seconds(1)).attempts_max(3);
 const TWO: Retry = Retry::fixed(seconds(1)).attempts_max(2);
 
-/// Counts how often the innermost of two retries makes its call.
+/// Counts the calls of the inner of two retries.
 fn calls_async(outer: Retry, inner: Retry) -> u32 {
     let (clock, calls) = (ManualClock::new(), Cell::new(0));
     let innermost = || async {
@@ -37,7 +37,7 @@ fn calls_blocking(outer: Retry, inner: Retry) -> u32 {
     calls.get()
 }
 
-/// Makes a call of three attempts, and says how many it was allowed.
+/// Makes a call of three attempts, and returns how many it made.
 fn attempts_of_a_fresh_retry() -> u32 {
     let call = (|| Err::<(), _>(Failure::Busy)).retry(THREE).clock(ManualClock::new());
     call.call().unwrap_err().attempts()
@@ -51,7 +51,7 @@ fn the_outer_retry_repeats_and_the_inner_does_not() {
 
 #[test]
 fn an_inner_retry_that_insists_is_not_multiplied_by_the_outer_one() {
-    // It has used up its attempts: that is an answer, not a reason to begin again.
+    // It has used up its attempts: the outer retry does not begin again.
     assert_eq!(calls_async(THREE, TWO.nested(Nested::Retry)), 2);
     assert_eq!(calls_blocking(THREE, TWO.nested(Nested::Retry)), 2);
 }
@@ -125,7 +125,7 @@ fn nothing_is_suppressed_after_a_panic() {
     assert_eq!(attempts_of_a_fresh_retry(), 3);
 }
 
-/// Keeps the compiler from knowing that what follows is never reached.
+/// Keeps the compiler from knowing that the following code is never reached.
 fn calls_something() -> bool {
     std::hint::black_box(true)
 }

@@ -1,4 +1,4 @@
-//! Checks calls with nothing but a policy, which take a shorter way through the code.
+//! Tests of calls without options, which take a faster code path.
 
 use super::Failure;
 use crate::{Attempt, Nested, Retry, Retryable, Why, millis, seconds};
@@ -25,7 +25,7 @@ fn a_policy_stays_the_same_while_a_first_attempt_runs() {
     assert_eq!(format!("{call:?}"), before);
 }
 
-/// Tells when it is dropped.
+/// Records when it is dropped.
 struct Told<'a>(&'a RefCell<Vec<&'static str>>);
 
 impl Drop for Told<'_> {
@@ -121,7 +121,7 @@ fn a_plain_retry_inside_a_plain_retry_makes_one_attempt() {
         assert!(matches!(result, Poll::Ready(Ok((Why::Nested, 1)))), "{result:?}");
     }
     assert_eq!(made.get(), 2);
-    // One after another is not one inside another.
+    // One after another is not nested.
     assert!(poll(fail.retry(AT_ONCE).into_future()).is_pending());
 }
 

@@ -1,4 +1,4 @@
-//! Checks what happens when a callee names the time to wait.
+//! Tests of delays that the callee asks for.
 
 use super::*;
 use crate::{Jitter, Random, Series, Step, Verdict};

@@ -1,4 +1,4 @@
-//! Checks that a policy survives being written down.
+//! Checks that a policy written as text reads back unchanged.
 
 use super::*;
 use crate::retry::Nested;

@@ -1,4 +1,4 @@
-//! Checks deadlines of calls, timeouts of attempts.
+//! Tests of call deadlines and attempt timeouts.
 
 use super::*;
 use std::cell::Cell;
@@ -9,7 +9,7 @@ fn a_deadline_counts_attempts_as_well_as_waits() {
     let turn = BUSY.taking(seconds(2));
     let cut = run_async(policy, &[turn]);
     assert_eq!(cut.starts, [0, 3, 6].map(seconds));
-    // The third attempt ends exactly then; no wait fits after it.
+    // The third attempt ends exactly at the deadline; no delay fits after it.
     assert_eq!(cut.gave_up(), (Why::Deadline, 3, seconds(8), Some(Failure::Busy)));
     assert_eq!(run_blocking(policy, &[turn]), cut);
 }
@@ -24,7 +24,7 @@ fn a_deadline_cuts_a_running_attempt() {
     let only = run_async(policy, &[DONE.taking(seconds(60))]);
     assert_eq!(only.gave_up(), (Why::Deadline, 1, seconds(7), None));
 
-    // A thread cannot be cut: the attempt ends when it ends, and is the last.
+    // A thread cannot be interrupted: the attempt runs to its end, and is the last.
     let late = run_blocking(policy, &[turn]);
     assert_eq!(late.gave_up(), (Why::Deadline, 3, seconds(8), Some(Failure::Busy)));
     assert_eq!(run_blocking(policy, &[DONE.taking(seconds(60))]).result, Ok(7));

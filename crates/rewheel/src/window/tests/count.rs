@@ -4,7 +4,7 @@ use crate::window::{CountWindow, Counts, Tally};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// The last outcomes, oldest first: what the ring of bits stands for.
+/// The last outcomes, oldest first: the content of the ring of bits.
 struct Model {
     size: usize,
     outcomes: VecDeque<Tally>,

@@ -1,4 +1,4 @@
-//! Tries every interleaving of threads that count into one window.
+//! Checks every interleaving of threads that count into one window.
 
 use crate::clock::Moment;
 use crate::window::{CountWindow, Counts, Tally, TimeWindow};
@@ -27,7 +27,7 @@ fn loom_a_count_window_counts_its_bits() {
         for thread in threads {
             thread.join().unwrap();
         }
-        // A full turn of successes must leave nothing, or the counter has drifted off the bits.
+        // A full round of successes must leave nothing, or the counter no longer matches the bits.
         assert!(window.counts().failures <= 1);
         window.record(FINE);
         assert_eq!(window.counts(), Counts { calls: 1, failures: 0, slow: 0 });
@@ -36,8 +36,8 @@ fn loom_a_count_window_counts_its_bits() {
     });
 }
 
-/// The one failure is overwritten before its own thread has counted it: for that instant the
-/// counter is below zero, which must not look like a window full of failures.
+/// The one failure is overwritten before its own thread has counted it: the counter is briefly
+/// below zero, which must not look like a window full of failures.
 #[test]
 fn loom_a_count_window_never_shows_more_failures_than_there_were() {
     loom::model(|| {
@@ -71,7 +71,7 @@ fn loom_a_count_window_with_room_loses_nothing() {
     });
 }
 
-/// Both threads find the bucket of a period that is over, and want it for the new one.
+/// Both threads find the bucket of a past period, and want it for the new one.
 #[test]
 fn loom_a_bucket_that_turns_over_loses_no_call_of_the_new_period() {
     loom::model(|| {
@@ -90,7 +90,7 @@ fn loom_a_bucket_that_turns_over_loses_no_call_of_the_new_period() {
 }
 
 /// One thread is a whole window late. Its call may be lost, or be counted in the new period if the
-/// bucket turns over between its look and its write; the other's is always counted.
+/// bucket changes between its read and its write; the other thread's call is always counted.
 #[test]
 fn loom_a_late_thread_takes_nothing_from_the_new_period() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Compares the time window with a plain list of outcomes that carry their times.
+//! Compares the time window with a plain list of timed outcomes.
 
 use crate::clock::Moment;
 use crate::window::{Counts, Tally, TimeWindow};
@@ -10,7 +10,7 @@ const DAY: u64 = 86_400 * SECOND;
 const FAILED: Tally = Tally { failed: true, slow: false };
 const SLOW: Tally = Tally { failed: false, slow: true };
 
-/// Outcomes by the period in which they came; a window is ten periods, the current one included.
+/// Outcomes by their period; a window is ten periods, including the current one.
 struct Model {
     period: u64,
     outcomes: Vec<(u64, Tally)>,
@@ -21,7 +21,7 @@ impl Model {
         Model { period: length.div_ceil(10), outcomes: Vec::new() }
     }
 
-    /// A late reading is lost only where a later period has taken its bucket.
+    /// A late reading is lost only if a later period has taken its bucket.
     fn record(&mut self, tally: Tally, now: u64) {
         let period = now / self.period;
         let taken = |&(other, _): &(u64, Tally)| other > period && other % 10 == period % 10;
@@ -46,7 +46,7 @@ fn tally() -> impl Strategy<Value = Tally> {
     (any::<bool>(), any::<bool>()).prop_map(|(failed, slow)| Tally { failed, slow })
 }
 
-/// How far the clock moves, in thousandths of the window.
+/// Clock step, in thousandths of the window.
 fn step() -> impl Strategy<Value = u64> {
     prop_oneof![4 => Just(0), 4 => 0_u64..150, 2 => 0_u64..1_200, 1 => 0_u64..100_000]
 }
@@ -69,8 +69,8 @@ proptest! {
         }
     }
 
-    /// All three counters rotate apart, so one that is rarely written may still take a late call
-    /// that another has no room for. Calls that all failed keep them in step.
+    /// The three counters rotate separately, so one that is rarely written may still accept a late
+    /// call that another cannot. With calls that all failed they rotate together.
     #[test]
     fn a_late_reading_of_the_clock_brings_no_old_period_back(
         calls in proptest::collection::vec((step(), 0_u64..3_000), 1..200),
@@ -102,8 +102,8 @@ fn forgets_in_steps_of_a_tenth() {
     }
 }
 
-/// However long nobody called, and wherever the clock stands by then: what was is forgotten, what
-/// comes is counted.
+/// After a pause of any length, and at any clock value: old outcomes are gone, new ones are
+/// counted.
 #[test]
 fn a_pause_of_any_length_leaves_an_empty_window_that_counts() {
     let pauses = [1, 20, 25, 30, 45, 49, 60, 250, 300, 365, 400, 500, 3_650, 36_500];
