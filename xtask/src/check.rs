@@ -1,4 +1,4 @@
-//! Checks everything that needs no test to run.
+//! Runs all checks that need no tests: formatting, lints, docs, structure.
 
 use anyhow::Result;
 

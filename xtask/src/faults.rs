@@ -1,4 +1,4 @@
-//! Runs what goes wrong on purpose: the simulation, the chaos cells.
+//! Runs the fault tests: the simulation and the chaos cells.
 
 use anyhow::{Result, bail, ensure};
 

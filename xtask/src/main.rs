@@ -1,4 +1,4 @@
-//! Runs the repository's chores: `cargo xtask <command>`.
+//! Runs the repository's tasks: `cargo xtask <command>`.
 
 #![expect(
     clippy::print_stdout,

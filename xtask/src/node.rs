@@ -1,4 +1,4 @@
-//! Finds a Node.js that runs TypeScript as it is, for the worker in that language.
+//! Finds a Node.js that runs TypeScript directly, for the TypeScript worker.
 
 use std::path::{Path, PathBuf};
 

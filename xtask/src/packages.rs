@@ -1,4 +1,4 @@
-//! Installs programs from the system's packages, where that needs no question.
+//! Installs programs from the system's packages, if that needs no password.
 
 use std::path::{Path, PathBuf};
 

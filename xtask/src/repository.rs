@@ -1,4 +1,4 @@
-//! Starts programs from the repository's root.
+//! Runs programs in the repository's root folder.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Lets schemathesis try to make a real server contradict its own description.
+//! Runs schemathesis, which tests a real server against its OpenAPI document.
 
 use anyhow::Result;
 

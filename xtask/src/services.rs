@@ -1,4 +1,4 @@
-//! Starts the servers that tests need, for themselves alone.
+//! Starts the database servers that tests need.
 //!
 //! A service is one small file below: its name, the variable that tells tests where it is, how it
 //! starts, how it stops.

@@ -1,4 +1,4 @@
-//! Checks what a reader relies on but no compiler sees.
+//! Checks the structure of the repository.
 
 mod named_paths;
 mod crate_edges;

@@ -1,4 +1,4 @@
-//! The arguments of the command line.
+//! Defines the command-line arguments.
 
 mod jobs;
 mod watch;

@@ -1,4 +1,4 @@
-//! Lists who changed what.
+//! Shows the audit log.
 
 use crate::args::Audit;
 use crate::client::Client;

@@ -1,4 +1,4 @@
-//! Submits the jobs of a file, many at a time.
+//! Submits the jobs of a file, in batches.
 
 use crate::client::Client;
 use crate::output::Output;

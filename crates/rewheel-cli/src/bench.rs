@@ -1,4 +1,4 @@
-//! Measures this machine: how fast jobs are taken in, run, started, and fired.
+//! Benchmarks this machine: rates of submitting, running and firing jobs, and start latency.
 
 mod place;
 mod raw;

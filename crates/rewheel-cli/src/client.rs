@@ -1,4 +1,4 @@
-//! Talks to a server.
+//! Sends requests to a Rewheel server.
 
 use crate::args::Credentials;
 use crate::trouble::{Trouble, exit};

@@ -1,4 +1,4 @@
-//! Reads the config as a server would.
+//! Checks and shows the config that a server would use.
 
 use crate::local;
 use crate::output::{Output, table};

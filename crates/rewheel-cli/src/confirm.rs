@@ -1,4 +1,4 @@
-//! Asks before a command changes or deletes much.
+//! Asks for confirmation before a command changes or deletes many jobs.
 
 use crate::output::Output;
 use crate::trouble::{Trouble, exit};

@@ -1,4 +1,4 @@
-//! Checks a store.
+//! Checks a store for problems.
 
 use crate::args::Doctor;
 use crate::local;

@@ -1,4 +1,4 @@
-//! Prints state changes of jobs as the server reports them.
+//! Prints job state changes as the server reports them.
 
 use crate::args::Events;
 use crate::client::Client;

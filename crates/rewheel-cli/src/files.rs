@@ -1,4 +1,4 @@
-//! Makes sure that a connection finds a file to be one.
+//! Raises the open-file limit so that it covers the configured number of connections.
 
 use rewheel_server::config::LimitSettings;
 

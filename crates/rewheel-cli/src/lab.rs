@@ -1,4 +1,4 @@
-//! Tries policies out on a dependency that fails, before production does.
+//! Simulates retry policies against a failing dependency.
 
 mod picture;
 

@@ -1,4 +1,4 @@
-//! Opens a store without a server.
+//! Reads the config and opens a store directly, without a server.
 
 use crate::trouble::{Trouble, exit};
 use rewheel_core::SecretUrl;

@@ -1,4 +1,4 @@
-//! The `rewheel` command.
+//! The entry point of the `rewheel` command.
 
 mod args;
 mod trouble;

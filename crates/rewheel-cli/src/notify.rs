@@ -1,4 +1,4 @@
-//! Tries out who is told what.
+//! Sends test notifications.
 
 use crate::local;
 use crate::output::{Output, table};

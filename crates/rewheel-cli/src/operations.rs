@@ -1,4 +1,4 @@
-//! Orders changes of many jobs, and follows them.
+//! Starts bulk operations and follows their progress.
 
 use crate::args::{Care, Pace, Paging};
 use crate::client::{Client, Document};

@@ -1,4 +1,4 @@
-//! Prints everything that the command prints: escaped, and errors without passwords.
+//! Prints all output of the command: escapes control characters and removes passwords from errors.
 
 use crate::args::Args;
 use crate::screen;

@@ -1,4 +1,4 @@
-//! Reads lists, page by page.
+//! Reads lists page by page.
 
 use crate::args::Paging;
 use crate::client::Client;

@@ -1,4 +1,4 @@
-//! Escapes characters that could control a terminal, in text that others wrote.
+//! Escapes control characters in text from other systems before it is printed.
 //!
 //! Failure messages, keys and names come from callees, clients and servers. A control character in them could clear the
 //! screen, and a bidirectional override could reorder a line. Everything that the command prints passes one of these functions.

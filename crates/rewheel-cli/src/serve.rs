@@ -1,4 +1,4 @@
-//! Runs a server until somebody ends it.
+//! Runs a server until it is told to stop.
 
 use crate::args::Serve;
 use crate::files;

@@ -1,4 +1,4 @@
-//! Submits a job, through a server or straight into a store.
+//! Submits a job through a server or directly into a store.
 
 use crate::args::Submit;
 use crate::client::Client;

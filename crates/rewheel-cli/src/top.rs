@@ -1,4 +1,4 @@
-//! Watches a server, second by second.
+//! Shows live statistics of a server, refreshed every second.
 
 mod look;
 mod view;

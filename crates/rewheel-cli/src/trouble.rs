@@ -1,4 +1,4 @@
-//! Why a command failed, and what the shell is told.
+//! The error type of commands, with exit codes and hints.
 
 use crate::screen;
 use rewheel_core::redact_urls;

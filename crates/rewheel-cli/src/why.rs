@@ -1,4 +1,4 @@
-//! Says in a sentence why a job is where it is.
+//! Explains why a job is in its current state.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Reads an order to change many jobs.
+//! Parses requests to change many jobs.
 
 use crate::conditions::{Conditions, NAMES, word};
 use crate::fields::{Fields, pointer};

@@ -1,4 +1,4 @@
-//! Runs jobs by calling somebody over HTTP.
+//! Runs jobs by HTTP callbacks.
 //!
 //! [`Callback`] is what an operator says about the call, [`Clients`] are the connections, and
 //! [`CallbackRunner`] makes one call per attempt.

@@ -1,4 +1,4 @@
-//! Reads which jobs are meant: by the parameters of a URL, by the fields of a document.
+//! Parses job filters from URL parameters and from JSON.
 
 use crate::rfc3339;
 use rewheel::Category;

@@ -1,4 +1,4 @@
-//! What an operator may set, from the file to the flags.
+//! Reads the config: defaults, file, environment variables, flags.
 
 mod credentials;
 mod doubts;

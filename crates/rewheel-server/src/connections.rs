@@ -1,4 +1,4 @@
-//! Takes connections, and cuts off those that only take up room.
+//! Accepts client connections, and closes those that stay idle or are too slow.
 //!
 //! A connection waits for a request, or is busy with one. Nobody sets a timer for each: one ticker
 //! looks at all of them.

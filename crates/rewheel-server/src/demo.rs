@@ -1,4 +1,4 @@
-//! Shows retries before your eyes.
+//! Runs the demo of `serve --demo`: jobs that fail and are retried.
 //!
 //! [`start`] runs a callee that fails in several ways, with a kind for each of them; [`trickle`]
 //! submits jobs to it; [`narrate`] says what becomes of them.

@@ -1,4 +1,4 @@
-//! Reads the fields of a JSON object, collecting every mistake.
+//! Reads the fields of a JSON object and collects all errors.
 
 use crate::conditions::Conditions;
 use crate::problem::{Code, FieldError, Problem};

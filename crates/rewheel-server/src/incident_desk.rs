@@ -1,4 +1,4 @@
-//! Reads incidents for everybody who asks: one reading at a time, shared by those who wait for the same.
+//! Reads incidents from the store, one read at a time; requests that wait for the same incidents share one read.
 
 use rewheel_core::store::{Answer, FailureScan, Store};
 use rewheel_core::{Incident, Incidents, KindName, Tenant};

@@ -1,4 +1,4 @@
-//! A job as the outside sees it.
+//! The JSON document of a job.
 
 mod because;
 

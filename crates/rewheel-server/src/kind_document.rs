@@ -1,4 +1,4 @@
-//! A kind as the outside sees it, and as it is written.
+//! The JSON documents of kinds, for reading and writing.
 
 mod writing;
 

@@ -1,4 +1,4 @@
-//! Rewheel for every language.
+//! The Rewheel server: REST, callbacks, configuration, notifications and telemetry.
 //!
 //! A [`Server`] answers REST over an engine and its store; [`config`] says what can be set. What a
 //! request may say is parsed in [`submit`], what is wrong with it is a [`problem`]; [`openapi`]

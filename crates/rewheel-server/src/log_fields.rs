@@ -1,4 +1,4 @@
-//! Writes the fields of log lines so that text of others cannot forge a line or command a terminal.
+//! Formats log fields so that text from outside cannot forge log lines or control a terminal.
 
 use rewheel_core::printable;
 use std::fmt;

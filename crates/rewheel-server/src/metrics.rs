@@ -1,4 +1,4 @@
-//! Writes meters as text that Prometheus reads.
+//! Writes metrics in the Prometheus text format.
 
 use rewheel_engine::meters::{Reading, Sample, Value};
 use std::borrow::Cow;

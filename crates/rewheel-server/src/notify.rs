@@ -1,4 +1,4 @@
-//! Carries notices to people: into the log, to a webhook, to a chat.
+//! Sends notices to the log, to webhooks and to chats.
 //!
 //! [`NotifyConfig`] is what an operator says, [`build`] makes notifiers of it, [`try_out`] sends a
 //! test through each.

@@ -1,4 +1,4 @@
-//! Describes the REST interface for programs: OpenAPI 3.1.
+//! Builds the OpenAPI 3.1 document of the REST interface.
 //!
 //! Requests are parsed by hand, so no derive could describe them. What keeps this document honest
 //! are tests: it has exactly the routes that are served, its request bodies have exactly the fields

@@ -1,4 +1,4 @@
-//! Describes a bulk operation on the wire.
+//! The JSON document of a bulk operation.
 
 use crate::rfc3339;
 use rewheel_core::store::Count;

@@ -1,4 +1,4 @@
-//! Payloads: which JSON is accepted, and how stored bytes become part of a document.
+//! Checks JSON payloads, and writes stored payloads into documents.
 //!
 //! A payload is bytes. It is never read into values and written again, which would change numbers, order and spacing. But it
 //! travels inside larger documents, such as the answer to a worker's claim, together with the payloads of other jobs. So a

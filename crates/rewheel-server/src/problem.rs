@@ -1,4 +1,4 @@
-//! Says what is wrong with a request, as RFC 9457 has it.
+//! Builds error responses: problem documents by RFC 9457.
 
 use rewheel_core::store::StoreError;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The REST interface: every route, and what holds for all of them.
+//! The router of the REST interface, with the layers that apply to all routes.
 
 mod access;
 mod nearby;

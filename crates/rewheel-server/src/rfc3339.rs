@@ -1,4 +1,4 @@
-//! Instants as text: RFC 3339, UTC, with milliseconds.
+//! Formats and parses timestamps: RFC 3339, UTC, with milliseconds.
 
 use rewheel_core::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Finds who runs the jobs of a kind that no handler runs.
+//! Finds the runner of a kind without a handler: a callback or remote workers.
 
 use crate::callback::{Callback, CallbackRunner, Ceiling, Clients, names};
 use crate::config::{Config, ServerSettings};

@@ -1,4 +1,4 @@
-//! Runs the server, from its first listen to its last answer.
+//! Runs the server from start to shutdown.
 
 use crate::app::App;
 use crate::config::Config;

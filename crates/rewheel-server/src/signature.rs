@@ -1,4 +1,4 @@
-//! Signs what is sent, as Standard Webhooks has it.
+//! Signs callbacks and webhooks by the Standard Webhooks specification.
 
 use crate::callback::substitute;
 use aws_lc_rs::signature::Ed25519KeyPair;

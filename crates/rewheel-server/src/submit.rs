@@ -1,4 +1,4 @@
-//! Turns the JSON of a submit into jobs: the one place where they are parsed.
+//! Parses submitted jobs from JSON; every entry point uses it.
 
 mod batch;
 mod edit;

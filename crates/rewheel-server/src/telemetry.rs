@@ -1,4 +1,4 @@
-//! Sends spans and meters to a collector, where the config names one.
+//! Sends spans and metrics to the configured collector.
 
 #[cfg(feature = "otlp")]
 mod otlp;

@@ -1,4 +1,4 @@
-//! Speaks TLS with whoever connects.
+//! Accepts TLS connections.
 
 mod certificates;
 

@@ -1,4 +1,4 @@
-//! Tokens: what a caller proves itself with.
+//! Creates and parses tokens, which authenticate callers.
 
 mod keeper;
 

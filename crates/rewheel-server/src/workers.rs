@@ -1,4 +1,4 @@
-//! What is known here of workers elsewhere, and what they may say.
+//! Tracks remote workers: their latest heartbeats and the kinds they ask for.
 
 mod request;
 

@@ -1,4 +1,4 @@
-//! Keeps facts of the audit log as text.
+//! Encodes audit log entries as text.
 
 use rewheel_core::Facts;
 

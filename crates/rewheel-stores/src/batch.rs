@@ -1,4 +1,4 @@
-//! What every store of tables does with a batch of new jobs.
+//! Checks and corrects batches of new jobs; shared by the SQL stores.
 
 use rewheel::Backoff;
 use rewheel_core::store::{Inserted, StoreError};

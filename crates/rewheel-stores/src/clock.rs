@@ -1,4 +1,4 @@
-//! The time of stores that have no server to ask.
+//! The clock of stores without a database server.
 
 use rewheel_core::Timestamp;
 use rewheel_core::store::ClockOffset;

@@ -1,4 +1,4 @@
-//! What the stores of idempotency keys have in common.
+//! Code shared by the stores of idempotency keys.
 
 use rewheel::idempotency::IdempotencyStoreError;
 use rewheel_core::store::StoreError;

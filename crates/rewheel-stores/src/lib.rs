@@ -1,4 +1,4 @@
-//! Where Rewheel keeps jobs.
+//! Stores for Rewheel jobs: memory, SQLite and PostgreSQL.
 //!
 //! [`connect`] opens a store by its URL. [`SqliteStore`] is one file on one machine, durable and
 //! embedded. `PostgresStore` (feature `postgres`) is for many nodes on the database that they already run.

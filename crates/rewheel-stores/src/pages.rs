@@ -1,4 +1,4 @@
-//! Puts a page together from several tables.
+//! Merges rows of several tables into one page.
 
 use rewheel_core::store::{Cursor, Filter, Page, StoreError, Tally};
 use rewheel_core::{Job, JobId, KindName, Limits, State, Timestamp};

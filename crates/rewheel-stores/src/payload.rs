@@ -1,4 +1,4 @@
-//! What is said of payloads: their size, whether two are the same.
+//! Checks the size of payloads, and hashes them for idempotency keys.
 
 use rewheel_core::store::{Answer, StoreError};
 use sha2::{Digest, Sha256};

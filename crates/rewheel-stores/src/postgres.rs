@@ -1,4 +1,4 @@
-//! Keeps jobs in a PostgreSQL database: many nodes, one truth.
+//! Keeps jobs in a PostgreSQL database that many nodes share.
 //!
 //! Every verb is one transaction, most of them one statement. A pool of connections does the work, one connection
 //! is the heartbeat's own, and one listens for what others changed. All times are the server's.

@@ -1,4 +1,4 @@
-//! Keeps the tallies of a sample as text.
+//! Encodes cached job counts as text.
 
 use crate::pages::Tallies;
 use rewheel_core::store::Tally;

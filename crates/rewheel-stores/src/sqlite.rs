@@ -1,4 +1,4 @@
-//! Keeps jobs in one SQLite file: durable, embedded, for one machine.
+//! Keeps jobs in one SQLite file, for processes on one machine.
 //!
 //! One thread writes. Verbs that wait for it at the same time are committed together, so that the
 //! disk is written once for all of them; each is answered after that. Reads have threads and

@@ -1,4 +1,4 @@
-//! Holders that suspect a kind, as one text.
+//! Encodes the holders that suspect a kind as text.
 
 use rewheel_core::HolderId;
 

@@ -1,4 +1,4 @@
-//! Says what to do about jobs whose rows could not be read.
+//! Builds the operator advice for jobs whose rows cannot be read.
 
 use rewheel_core::store::Risk;
 

@@ -1,4 +1,4 @@
-//! Tells those who wait in this process that they should look.
+//! Wakes waiting tasks of this process when there may be something to do.
 
 use async_trait::async_trait;
 use rewheel_core::store::Watch;

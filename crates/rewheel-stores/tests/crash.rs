@@ -1,4 +1,4 @@
-//! What a SQLite file survives: a killed process, a full disk, a file that is not what it was.
+//! Tests that a SQLite file survives a killed process and a full disk, and that a replaced file is noticed.
 
 use rewheel::Random;
 use rewheel_core::store::{

@@ -1,4 +1,4 @@
-//! What a killed process leaves of an idempotency key: on SQLite, on PostgreSQL.
+//! Tests the idempotency keys that a killed process leaves behind, on SQLite and PostgreSQL.
 
 use rewheel::idempotency::{
     AfterCrash, Answered, Fingerprint, Idempotency, IdempotencyError, IdempotencyKey,

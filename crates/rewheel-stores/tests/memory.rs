@@ -1,4 +1,4 @@
-//! The memory store does what every store must do.
+//! Runs the conformance suite on the memory store.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::MemoryStore;

@@ -1,4 +1,4 @@
-//! The conformance suite, on PostgreSQL.
+//! Runs the conformance suite on PostgreSQL.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::{PostgresOptions, PostgresStore};

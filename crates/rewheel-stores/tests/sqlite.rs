@@ -1,4 +1,4 @@
-//! The conformance suite, on SQLite.
+//! Runs the conformance suite on SQLite.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::{SqliteOptions, SqliteStore, Synchronous};

@@ -1,4 +1,4 @@
-//! A private PostgreSQL with the server's own defaults, from the system's packages.
+//! Starts a private PostgreSQL with default settings, from the system's packages.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Keeps the crates light: what each may depend on is a short list.
+//! Checks that each crate depends only on the crates it may depend on.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Finds decision records that their index leaves out.
+//! Finds decision records that are missing from the index.
 
 use super::{Finding, TextFile};
 

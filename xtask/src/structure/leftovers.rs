@@ -1,4 +1,4 @@
-//! Finds what was meant for one developer only.
+//! Finds leftovers of local development, such as absolute paths.
 
 use super::{Finding, TextFile, numbered};
 

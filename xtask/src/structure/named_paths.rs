@@ -1,4 +1,4 @@
-//! Finds paths in ARCHITECTURE.md that lead nowhere.
+//! Finds paths in ARCHITECTURE.md that do not exist.
 
 use super::{Finding, TextFile, numbered};
 

@@ -1,4 +1,4 @@
-//! Holds every Rust file to its opening sentence with a bounded length.
+//! Checks that every Rust file starts with a sentence and is not too long.
 
 use super::{Finding, TextFile};
 

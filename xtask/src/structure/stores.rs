@@ -1,4 +1,4 @@
-//! Keeps what every store has in step: its SQL files, the cases of the conformance suite.
+//! Checks that SQL files and conformance cases are named, listed and used.
 
 use super::{Finding, TextFile, numbered};
 

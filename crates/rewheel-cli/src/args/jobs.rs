@@ -1,4 +1,4 @@
-//! Arguments of the commands that submit, list and change jobs.
+//! Defines the arguments of the commands that submit, list and change jobs.
 
 use clap::{Args as ClapArgs, Subcommand};
 use rewheel_core::SecretUrl;

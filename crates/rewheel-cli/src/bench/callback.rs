@@ -1,4 +1,4 @@
-//! Callbacks to an echo server in this process.
+//! Benchmarks callbacks to an echo server in this process.
 
 use super::subject::{now, open, rate};
 use anyhow::{Context, Result, ensure};

@@ -1,4 +1,4 @@
-//! Where the store of a round is, a fresh one each time.
+//! Creates a fresh store for each benchmark round.
 
 use super::report::About;
 use super::{BenchArgs, raw};

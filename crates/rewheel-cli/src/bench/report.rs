@@ -1,4 +1,4 @@
-//! What a bench found, as a document and as a table.
+//! Formats benchmark results as JSON and as a table.
 
 use super::scale::Scale;
 use rewheel_core::SecretUrl;

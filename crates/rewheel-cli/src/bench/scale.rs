@@ -1,4 +1,4 @@
-//! What a large store costs that is not touched: the same things measured on a small and on a large store.
+//! Measures the same operations on a small and on a large store, to show what the size costs.
 
 mod fill;
 

@@ -1,4 +1,4 @@
-//! A PostgreSQL server to measure, which keeps nothing of it.
+//! Starts a temporary PostgreSQL server for benchmarks.
 
 use super::report::About;
 use super::subject::{now, rate};

@@ -1,4 +1,4 @@
-//! The engine itself, measured from outside.
+//! Benchmarks the engine through its public API.
 
 use super::BenchArgs;
 use anyhow::{Context, Result, ensure};

@@ -1,4 +1,4 @@
-//! Shows storms to a person.
+//! Draws the results of a simulation as text.
 
 use super::{LabArgs, Tried};
 use crate::output::table;

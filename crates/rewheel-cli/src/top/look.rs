@@ -1,4 +1,4 @@
-//! One look at a server, beside the ones before it.
+//! Takes one snapshot of a server's statistics and compares it with the previous ones.
 
 use crate::client::Client;
 use crate::kinds;

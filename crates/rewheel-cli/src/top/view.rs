@@ -1,4 +1,4 @@
-//! Draws what was seen.
+//! Draws the screen of `rewheel top`.
 
 use super::look::{Watched, ago, now};
 use crate::kinds::doing;

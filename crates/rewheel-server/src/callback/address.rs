@@ -1,4 +1,4 @@
-//! Keeps callbacks away from addresses that are not public.
+//! Blocks callbacks to addresses that are not public.
 //!
 //! Whoever may name a URL could otherwise reach what only this machine can: its own services, the
 //! neighbours' and the cloud's metadata.

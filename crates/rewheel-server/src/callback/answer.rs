@@ -1,4 +1,4 @@
-//! Judges what a callee answered.
+//! Judges the response of a callback.
 
 use super::address::RefusedAddress;
 use super::callee_url::CalleeUrl;

@@ -1,4 +1,4 @@
-//! The URL of a callee, printed without its secrets.
+//! The URL of a callback, printed without its secrets.
 
 use super::address;
 use super::template::parse_url;

@@ -1,4 +1,4 @@
-//! Limits which private addresses a kind that was set over REST may allow itself.
+//! Limits which private addresses a kind set over REST may allow.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Deserializer};

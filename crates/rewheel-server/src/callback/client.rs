@@ -1,4 +1,4 @@
-//! Keeps the connections over which callbacks are made.
+//! Holds the HTTP clients for callbacks.
 
 mod connect;
 

@@ -1,4 +1,4 @@
-//! Masks secrets of a request that a callee repeats in its answer.
+//! Masks request secrets that a callee repeats in its response.
 
 use rewheel_core::MASKED;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Makes the HTTP request of one attempt.
+//! Builds the HTTP request of one attempt.
 
 use super::callee_url::CalleeUrl;
 use super::settings::Callback;

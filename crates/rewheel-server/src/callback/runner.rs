@@ -1,4 +1,4 @@
-//! Runs an attempt by one HTTP call.
+//! Runs one attempt as one HTTP call.
 
 use super::answer;
 use super::client::{Client, Clients};

@@ -1,4 +1,4 @@
-//! What an operator says about a callback.
+//! The callback settings of a kind.
 
 mod failover;
 

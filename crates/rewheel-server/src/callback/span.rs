@@ -1,4 +1,4 @@
-//! The span of one call, as OpenTelemetry's conventions for HTTP clients have it.
+//! The tracing span of one callback, by OpenTelemetry's conventions for HTTP clients.
 
 use super::request::Call;
 use hyper::StatusCode;

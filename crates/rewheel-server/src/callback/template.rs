@@ -1,4 +1,4 @@
-//! Makes a job's URL from a template.
+//! Builds the callback URL of a job from a template.
 
 use super::callee_url::{CalleeUrl, Path};
 use super::variables::{Piece, pieces};

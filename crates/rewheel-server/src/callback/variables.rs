@@ -1,4 +1,4 @@
-//! Finds the variables of the environment that a text names as `${NAME}`.
+//! Finds environment variables that a text refers to as `${NAME}`.
 
 /// What the names of the server's own variables begin with.
 const OWN_PREFIX: &str = "REWHEEL__";

@@ -1,4 +1,4 @@
-//! What a server proves itself with, and lets its first caller in by.
+//! The server's credentials: its TLS certificate files and the first admin token.
 
 use super::ServerSettings;
 use crate::tokens::hash;

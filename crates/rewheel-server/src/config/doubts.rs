@@ -1,4 +1,4 @@
-//! Finds settings that work, and that one should know of.
+//! Finds valid settings that are risky.
 
 use super::Config;
 use crate::callback::Callback;

@@ -1,4 +1,4 @@
-//! Lets the environment overrule the config file.
+//! Overrides settings of the config file by environment variables.
 
 use super::place::{self, ConfigError, File};
 use super::{RETENTION, Sections};

@@ -1,4 +1,4 @@
-//! Says how much of the server clients may take up.
+//! The limits on what clients may use: connections, requests, memory.
 
 use rewheel::duration;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Finds the line of the config file that a mistake is in.
+//! Finds the line of the config file that an error refers to.
 
 use super::{RETENTION, Sections};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! All settings of the config file, with their defaults.
+//! Lists all settings of the config file, with their defaults.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Tells what is in force, and from where.
+//! Shows the settings in force and where each comes from.
 
 use super::environment::Overrides;
 use super::place::{ConfigError, File};

@@ -1,4 +1,4 @@
-//! What is known of one connection.
+//! The state of one client connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Writes answers for connections that no request handler sees.
+//! Writes responses to connections that never reach a request handler.
 
 use crate::problem::{Code, MEDIA_TYPE, Problem};
 use rewheel::Random;

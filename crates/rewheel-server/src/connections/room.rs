@@ -1,4 +1,4 @@
-//! Keeps count of connections, and finds those that have to go.
+//! Counts client connections, and chooses which to close.
 
 use super::line::{Cut, Line, Phase};
 use crate::config::LimitSettings;

@@ -1,4 +1,4 @@
-//! Serves one connection.
+//! Serves one client connection.
 
 use super::Handshake;
 use super::line::{Cut, Line, Phase};

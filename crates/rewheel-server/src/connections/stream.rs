@@ -1,4 +1,4 @@
-//! Watches what passes over a connection.
+//! Tracks the bytes that are read from and written to a connection.
 
 use super::line::Line;
 use super::raw;

@@ -1,4 +1,4 @@
-//! What a client gets that behaves badly.
+//! Tests clients that behave badly.
 
 use super::{Connections, Plain};
 use crate::config::LimitSettings;

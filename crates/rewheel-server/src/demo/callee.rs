@@ -1,4 +1,4 @@
-//! A callee that fails in several ways.
+//! The demo's callback server, which fails in several ways.
 
 use axum::Router;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The kinds of the demo: one for each way to fail.
+//! The demo's kinds, one for each way to fail.
 
 use rewheel::{Backoff, Jitter, millis, minutes, seconds};
 use rewheel_core::KindName;

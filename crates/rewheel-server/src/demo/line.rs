@@ -1,4 +1,4 @@
-//! Lays out what people read while the demo runs.
+//! Formats the demo's output lines.
 
 use rewheel::duration;
 use rewheel_core::store::{AttemptRecord, Books};

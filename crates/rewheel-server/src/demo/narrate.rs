@@ -1,4 +1,4 @@
-//! Says what becomes of the demo's jobs.
+//! Prints what happens to the demo's jobs.
 
 use super::kinds;
 use super::line::{Line, Summary, ending};

@@ -1,4 +1,4 @@
-//! Checks that the demo shows what it promises.
+//! Tests that the demo shows what it promises.
 
 use super::kinds::{ALL, drawn};
 use super::narrate::Narrator;

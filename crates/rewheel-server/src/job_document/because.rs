@@ -1,4 +1,4 @@
-//! Says in words why a job is due when it is.
+//! Explains in words why a job is due at its due time.
 
 use rewheel::{Category, duration};
 use rewheel_core::store::AttemptRecord;

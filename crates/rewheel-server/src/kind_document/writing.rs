@@ -1,4 +1,4 @@
-//! Settings that are written over others: what an answer masked is kept, a patch is merged.
+//! Merges new kind settings into the stored ones: keeps masked secrets and applies patches.
 
 use super::names;
 use crate::callback::{MASKED, masked};

@@ -1,4 +1,4 @@
-//! Whether Prometheus could read the text, and whether the reference is what the code says.
+//! Tests the Prometheus text, and that the metrics reference matches the code.
 
 use super::text;
 use rewheel_engine::meters::{Distribution, Form, METERS, Meter, Reading, Sample, Value};

@@ -1,4 +1,4 @@
-//! A notice as the outside sees it.
+//! The JSON document of a notice.
 
 use crate::rfc3339;
 use rewheel_core::is_unprintable;

@@ -1,4 +1,4 @@
-//! Posts notices to whoever waits for them over HTTP.
+//! Posts notices over HTTP.
 
 use super::document::{document, json_text};
 use super::judge;

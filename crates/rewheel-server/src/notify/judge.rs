@@ -1,4 +1,4 @@
-//! Judges what the receiver of a notice answered.
+//! Judges the response of a notice's receiver.
 
 use super::settings::To;
 use crate::callback::{CalleeUrl, Echo, read_body, reason};

@@ -1,4 +1,4 @@
-//! Writes notices into the log of this process.
+//! Writes notices to the log of this process.
 
 use async_trait::async_trait;
 use rewheel_core::printable;

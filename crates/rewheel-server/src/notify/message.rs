@@ -1,4 +1,4 @@
-//! A notice as a person reads it in a chat.
+//! Formats a notice as a chat message.
 
 use super::settings::To;
 use rewheel_core::printable;

@@ -1,4 +1,4 @@
-//! A text of the config that is not printed.
+//! A config value that is never printed.
 
 use rewheel_core::MASKED;
 use serde::{Deserialize, Deserializer};

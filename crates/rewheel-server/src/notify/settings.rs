@@ -1,4 +1,4 @@
-//! What an operator says about notices: the section `notify`.
+//! The settings for notices: the section `notify`.
 
 use super::http::Target;
 use super::secret_text::SecretText;

@@ -1,4 +1,4 @@
-//! Signs notices, each receiver in its own way.
+//! Signs notices in the way each receiver expects.
 
 use super::secret_text::SecretText;
 use super::settings::To;

@@ -1,4 +1,4 @@
-//! One operation of the document, under construction.
+//! Builds one operation of the OpenAPI document.
 
 use super::shape::reference;
 use crate::problem::{Code, MEDIA_TYPE};

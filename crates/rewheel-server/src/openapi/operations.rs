@@ -1,4 +1,4 @@
-//! Every operation of the document.
+//! Defines every operation of the OpenAPI document.
 
 use super::operation::Operation;
 use super::schemas::{category, state};

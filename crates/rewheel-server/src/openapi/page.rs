@@ -1,4 +1,4 @@
-//! Shows the document to people, on a page that needs nothing but itself.
+//! Renders the OpenAPI document as a self-contained HTML page.
 
 use serde_json::Value;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! The documents that the server is sent.
+//! Schemas of the request documents.
 
 use super::schemas::{category, state};
 use super::shape::{

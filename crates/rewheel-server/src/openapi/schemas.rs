@@ -1,4 +1,4 @@
-//! The documents that the server answers with.
+//! Schemas of the response documents.
 
 use super::shape::{
     Object, about, count, duration, example, flag, id, kind, list, one_of, or_null, reference,

@@ -1,4 +1,4 @@
-//! The document says what the code does.
+//! Tests that the OpenAPI document matches the code.
 
 use super::{document, html};
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! The documents about tokens.
+//! Schemas of the token documents.
 
 use super::shape::{
     Object, about, duration_asked, example, kind, list, name, one_of, or_null, reference, text,

@@ -1,4 +1,4 @@
-//! Who may take which route.
+//! Checks which role may use which route.
 
 use super::nearby;
 use crate::app::App;

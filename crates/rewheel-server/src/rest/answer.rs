@@ -1,4 +1,4 @@
-//! Makes every answer that is not a success a problem document.
+//! Turns every error response into a problem document.
 
 use crate::app::App;
 use crate::problem::{Code, MEDIA_TYPE, Problem};

@@ -1,4 +1,4 @@
-//! Shows who did what.
+//! Serves the audit log.
 
 use super::Page;
 use super::cursor::List;

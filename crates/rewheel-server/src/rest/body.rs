@@ -1,4 +1,4 @@
-//! Reads the body of a request, within limits.
+//! Reads request bodies, within limits.
 
 mod room;
 

@@ -1,4 +1,4 @@
-//! Cursors: where the next page of a list begins, in a form that only the server reads.
+//! Encodes cursors: opaque tokens for the next page of a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

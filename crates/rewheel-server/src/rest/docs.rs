@@ -1,4 +1,4 @@
-//! Shows what can be asked, to programs or to people.
+//! Serves the API documentation, as OpenAPI and as a page.
 
 use crate::openapi;
 use axum::body::Bytes;

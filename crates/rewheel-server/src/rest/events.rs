@@ -1,4 +1,4 @@
-//! Tells what happens to jobs, as it happens.
+//! Streams job events to clients.
 
 use super::query::Parameters;
 use crate::app::{App, LISTENERS_MAX};

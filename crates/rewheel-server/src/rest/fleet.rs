@@ -1,4 +1,4 @@
-//! Shows who runs jobs, and how it goes.
+//! Serves the list of holders, and statistics.
 
 use super::Page;
 use super::cursor::{self, List, largest_first};

@@ -1,4 +1,4 @@
-//! Makes answers shorter for whoever can read that, and reads what others made shorter.
+//! Compresses responses for clients that accept gzip, and decompresses requests.
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;

@@ -1,4 +1,4 @@
-//! Tells whoever starts and stops servers how this one is.
+//! Serves the liveness and readiness checks.
 
 mod disk;
 

@@ -1,4 +1,4 @@
-//! Reads the header `If-Match`: change something only as it was seen.
+//! Reads the header `If-Match`, which makes a change conditional on a version.
 
 use crate::problem::{Code, Problem};
 use axum::http::HeaderMap;

@@ -1,4 +1,4 @@
-//! Shows what fails, by its cause.
+//! Serves incidents: failures grouped by cause.
 
 use super::cursor::{self, List, largest_first};
 use super::query::Parameters;

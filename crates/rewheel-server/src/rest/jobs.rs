@@ -1,4 +1,4 @@
-//! Shows jobs, and changes one for a person.
+//! Serves jobs, and changes single jobs.
 
 use super::body::{Body, SMALL_BYTES_MAX};
 use super::cursor::List;

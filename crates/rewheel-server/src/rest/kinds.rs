@@ -1,4 +1,4 @@
-//! Shows kinds, and writes their settings.
+//! Serves kinds, and changes their settings.
 
 use super::body::Body;
 use super::cursor::{self, List};

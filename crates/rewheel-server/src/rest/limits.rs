@@ -1,4 +1,4 @@
-//! Refuses what the server has no room for.
+//! Rejects requests that exceed the server's limits.
 
 use super::body::Share;
 use crate::app::App;

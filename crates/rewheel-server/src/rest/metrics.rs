@@ -1,4 +1,4 @@
-//! Shows meters to whoever collects them.
+//! Serves metrics to collectors such as Prometheus.
 
 use super::query::Parameters;
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! Changes many jobs, and shows how far that is.
+//! Starts bulk operations, and shows their progress.
 
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! Reads the parameters of a list.
+//! Parses the query parameters of a list.
 
 use super::cursor::List;
 use crate::conditions::{Conditions, NAMES};

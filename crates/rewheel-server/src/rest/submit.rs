@@ -1,4 +1,4 @@
-//! Takes jobs in.
+//! Accepts new jobs.
 
 use super::answer::RequestId;
 use super::body::{self, Body, SMALL_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! What is answered while there is no engine, or no store.
+//! Tests the responses while there is no engine, or no store.
 
 use super::router;
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! Makes tokens, lists them, takes them back.
+//! Creates, lists and revokes tokens.
 
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};

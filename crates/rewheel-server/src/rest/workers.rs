@@ -1,4 +1,4 @@
-//! Hands jobs to workers elsewhere.
+//! Serves remote workers: they claim, settle and extend jobs over REST.
 
 use super::body::{self, Body};
 use super::query::Parameters;

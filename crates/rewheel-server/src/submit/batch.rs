@@ -1,4 +1,4 @@
-//! Reads many jobs from one request.
+//! Parses many jobs from one request.
 
 use crate::fields::{Fields, List, bad_json};
 use crate::problem::{Code, FieldError, Problem};

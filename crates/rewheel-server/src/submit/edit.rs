@@ -1,4 +1,4 @@
-//! Reads what is to be changed about one job.
+//! Parses an edit of one job.
 
 use super::{at_least_one, priority};
 use crate::fields::Fields;

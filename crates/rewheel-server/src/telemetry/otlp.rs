@@ -1,4 +1,4 @@
-//! Sends spans and meters by OTLP.
+//! Sends spans and metrics over OTLP.
 
 use super::sampler::Gate;
 use super::settings::Target;

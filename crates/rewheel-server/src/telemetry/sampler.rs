@@ -1,4 +1,4 @@
-//! Decides which traces are kept.
+//! Decides which traces are sampled.
 
 use rewheel::{Random, RateLimiter};
 use rewheel_engine::Rate;

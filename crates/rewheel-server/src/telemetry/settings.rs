@@ -1,4 +1,4 @@
-//! What can be set about telemetry.
+//! The telemetry settings.
 
 use super::TelemetryError;
 use rewheel::duration;

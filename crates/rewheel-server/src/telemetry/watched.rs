@@ -1,4 +1,4 @@
-//! Lets exporters run where they can, and says once when they cannot.
+//! Runs exporters on the server's runtime, and logs once when an export fails.
 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;

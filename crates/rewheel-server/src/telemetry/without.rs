@@ -1,4 +1,4 @@
-//! What there is of telemetry in a build without OTLP.
+//! The telemetry API of a build without OTLP.
 
 use super::{TelemetryError, TelemetrySettings};
 use rewheel_engine::Engine;

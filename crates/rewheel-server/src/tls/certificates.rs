@@ -1,4 +1,4 @@
-//! Reads certificates, again whenever their files change.
+//! Reads certificates, and reloads them when their files change.
 
 use crate::config::TlsFiles;
 use rewheel::{Clock, Moment};

@@ -1,4 +1,4 @@
-//! Handshakes with clients that are slow, and files that change.
+//! Tests handshakes with slow clients, and certificate files that change.
 
 use super::Tls;
 use super::certificates::Certificates;

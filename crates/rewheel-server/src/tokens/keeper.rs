@@ -1,4 +1,4 @@
-//! Decides who is let in, by tokens that the store was asked for a moment ago.
+//! Authenticates callers by their tokens, with a short-lived cache of the store's tokens.
 
 use super::{CONFIG_NAME, hash, id_of};
 use crate::problem::{Code, Problem};

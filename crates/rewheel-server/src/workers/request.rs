@@ -1,4 +1,4 @@
-//! Reads what workers say.
+//! Parses the requests of remote workers.
 
 use crate::fields::{Fields, List, bad_json};
 use crate::payload;

@@ -1,4 +1,4 @@
-//! Hands jobs out.
+//! Claims due jobs.
 
 use super::Weakness;
 use super::world::World;

@@ -1,4 +1,4 @@
-//! Ends jobs that nobody wants any more, for somebody to hear of it.
+//! Ends jobs whose deadline has passed, and lists dead letters that were not announced yet.
 
 use super::world::{Row, World};
 use rewheel_core::store::DeadLetter;

@@ -1,4 +1,4 @@
-//! Takes jobs in.
+//! Stores new jobs.
 
 use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{KeyName, KeyRow, Row, World};

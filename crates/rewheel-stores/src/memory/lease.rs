@@ -1,4 +1,4 @@
-//! Knows who is alive.
+//! Registers holders, renews leases and expires dead holders.
 
 use super::world::{Row, World};
 use rewheel_core::store::{Answer, Burial, Renewed, StoreError, WantedJob};

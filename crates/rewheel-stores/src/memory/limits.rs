@@ -1,4 +1,4 @@
-//! Hands jobs out within limits over the fleet.
+//! Claims due jobs within fleet-wide limits.
 
 use super::Weakness;
 use super::world::World;

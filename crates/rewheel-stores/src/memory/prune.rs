@@ -1,4 +1,4 @@
-//! Deletes what need not be kept.
+//! Deletes data whose retention has ended.
 
 use super::world::{Line, World};
 use rewheel_core::store::{Prune, Pruned};

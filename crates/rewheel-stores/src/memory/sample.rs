@@ -1,4 +1,4 @@
-//! Job counts that one engine takes for all.
+//! Caches job counts that one engine takes for all.
 
 use super::MemoryStore;
 use super::world::World;

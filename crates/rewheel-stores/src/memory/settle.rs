@@ -1,4 +1,4 @@
-//! Takes back what became of jobs.
+//! Settles jobs: writes the decision after each attempt.
 
 use super::Weakness;
 use super::world::{LetGo, Row, SettledBy, World};

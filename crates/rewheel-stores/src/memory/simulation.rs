@@ -1,4 +1,4 @@
-//! What a simulation needs of a store: its own time, a look inside, a promise taken away.
+//! Extras for simulations: a simulated clock, invariant checks and deliberate defects.
 
 use super::world::World;
 use super::{MemoryStore, Shared};

@@ -1,4 +1,4 @@
-//! Passes on the jobs of holders that died or forgot them.
+//! Frees jobs of dead holders, and overdue jobs.
 
 use super::Weakness;
 use super::world::{Row, World};

@@ -1,4 +1,4 @@
-//! Random histories, after each step of which the tables must agree.
+//! Runs random histories and checks the invariants of the tables after each step.
 
 use super::MemoryStore;
 use super::world::{Place, World};

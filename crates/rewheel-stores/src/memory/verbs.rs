@@ -1,4 +1,4 @@
-//! Answers the verbs of the store traits, each with the part of the world that does it.
+//! Implements the store traits for the memory store.
 
 use super::MemoryStore;
 use super::world::Row;

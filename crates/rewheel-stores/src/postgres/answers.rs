@@ -1,4 +1,4 @@
-//! The store's traits: each verb gets the session that it needs.
+//! Implements the store traits for PostgreSQL: runs each verb in the session it needs.
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;

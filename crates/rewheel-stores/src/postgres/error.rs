@@ -1,4 +1,4 @@
-//! Says what an error of PostgreSQL means to the caller.
+//! Translates PostgreSQL errors into store errors.
 
 use deadpool_postgres::PoolError;
 use rewheel_core::store::StoreError;

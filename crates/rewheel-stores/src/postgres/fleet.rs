@@ -1,4 +1,4 @@
-//! Tells other processes that they should look, and hears it from them.
+//! Wakes other nodes, and is woken by them, with LISTEN and NOTIFY.
 
 use super::CONNECT_TIMEOUT;
 use crate::wakeup::Wakeup;

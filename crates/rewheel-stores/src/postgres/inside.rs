@@ -1,4 +1,4 @@
-//! Submits and settles within a transaction of the user's own.
+//! Submits and settles jobs inside the user's own transaction.
 
 use super::PostgresStore;
 use super::row::millis;

@@ -1,4 +1,4 @@
-//! Knows the numbers of lanes.
+//! Caches the numbers of lanes.
 
 use super::error::{Trouble, unreadable};
 use super::row::{read_tenant, tenant_text};

@@ -1,4 +1,4 @@
-//! Brings the tables of a schema up to date.
+//! Migrates the tables of a schema to the current version.
 
 use super::error::{Stage, Trouble, broken, judge, judge_pool};
 use super::for_schema;

@@ -1,4 +1,4 @@
-//! Reads the URL of a PostgreSQL store.
+//! Parses the URL of a PostgreSQL store.
 
 use rewheel::duration;
 use rewheel_core::store::ClockOffset;

@@ -1,4 +1,4 @@
-//! Remembers where in the table claimed jobs are, and which list names them.
+//! Remembers the row position (`ctid`) of claimed jobs, and the claim list that names them.
 
 use rewheel_core::{Fence, JobId, Lease};
 use std::collections::HashMap;

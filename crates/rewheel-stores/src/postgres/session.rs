@@ -1,4 +1,4 @@
-//! What a verb has while it runs: a connection, in a transaction or not.
+//! A connection for one verb, with or without a transaction.
 
 use super::Shared;
 use super::error::{Stage, Trouble, judge};

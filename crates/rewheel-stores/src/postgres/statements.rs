@@ -1,4 +1,4 @@
-//! Every statement, with the types of what it takes.
+//! Lists every SQL statement with its parameter types.
 //!
 //! Saying the types spares the server a question, and lets a statement be sent without being prepared, as a
 //! pooler between demands.

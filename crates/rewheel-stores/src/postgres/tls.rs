@@ -1,4 +1,4 @@
-//! Encrypts connections.
+//! Sets up TLS for connections.
 
 use super::broken;
 use super::options::Verify;

@@ -1,4 +1,4 @@
-//! The store's traits: each verb goes to the thread that can do it.
+//! Implements the store traits for SQLite: sends each verb to the writer or a reader thread.
 
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! Says what an error of SQLite means to the caller.
+//! Translates SQLite errors into store errors.
 
 use rewheel_core::store::StoreError;
 use rusqlite::ErrorCode;

@@ -1,4 +1,4 @@
-//! Brings the tables of a file up to date.
+//! Migrates the tables of a file to the current version.
 
 use super::error::{Trouble, broken};
 use rusqlite::Connection;

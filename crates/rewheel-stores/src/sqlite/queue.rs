@@ -1,4 +1,4 @@
-//! Where verbs wait for the thread that has the connection.
+//! The queue of verbs for a thread that owns a connection.
 
 use super::error::Trouble;
 use super::transaction::Transaction;

@@ -1,4 +1,4 @@
-//! What only the inside of the store can show.
+//! Tests internals of the SQLite store.
 
 use super::files::Files;
 use super::transaction::{Lanes, Statements, Transaction};

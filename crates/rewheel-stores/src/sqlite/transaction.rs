@@ -1,4 +1,4 @@
-//! What a verb has while it runs: a connection in a transaction, the time, the lanes.
+//! The context of one verb: an open transaction, the time and the lanes.
 
 use super::error::{Trouble, unreadable};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};

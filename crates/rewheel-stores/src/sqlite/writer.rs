@@ -1,4 +1,4 @@
-//! The one thread that writes: verbs that wait together are committed together.
+//! The single writer thread: commits waiting verbs together in one transaction.
 
 use super::error::{echo, judge, judge_commit};
 use super::files::is_busy;

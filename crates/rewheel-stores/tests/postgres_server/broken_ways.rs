@@ -1,4 +1,4 @@
-//! Goes on when the way to the server is broken.
+//! Tests broken networks: the store recovers when the path to the server fails.
 
 use crate::proxy::Proxy;
 use crate::support::{Node, address, soon, url_by};

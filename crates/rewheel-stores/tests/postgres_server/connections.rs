@@ -1,4 +1,4 @@
-//! Goes on when connections break, or when nobody waits for an answer any more.
+//! Tests broken connections and cancelled calls.
 
 use crate::support::{Node, counted, named, soon, until};
 use rewheel_core::store::{Burial, Change, OperateStore, Prune, ReadStore, Settled, Store, What};

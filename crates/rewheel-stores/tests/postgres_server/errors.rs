@@ -1,4 +1,4 @@
-//! Says what to do when a store cannot be opened.
+//! Tests the errors when a store cannot be opened.
 
 use crate::support::{address, told, url_by};
 use rewheel_core::store::StoreError;

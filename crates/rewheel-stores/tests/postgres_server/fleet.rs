@@ -1,4 +1,4 @@
-//! Hears at once of what other nodes did.
+//! Tests that nodes learn at once about changes by other nodes.
 
 use crate::support::{Node, named, soon, until};
 use rewheel_core::store::{Store, Watch};

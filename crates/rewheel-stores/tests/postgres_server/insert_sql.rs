@@ -1,4 +1,4 @@
-//! Writes the statement that submits a job, for drivers that are not ours.
+//! Tests the generated SQL that submits a job through other drivers.
 
 use crate::support::Node;
 use rewheel_core::{Job, Key, NewJob, Priority, ShardKey, Tenant, Timestamp, When};

@@ -1,4 +1,4 @@
-//! Submits and settles within a transaction of the user's own.
+//! Tests submitting and settling inside the user's own transaction.
 
 use crate::support::{Node, counted, soon};
 use rewheel_core::store::{

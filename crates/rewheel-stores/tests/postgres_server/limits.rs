@@ -1,4 +1,4 @@
-//! What limits over the fleet leave in the tables.
+//! Tests the rows that fleet-wide limits leave in the tables.
 
 use crate::support::{Node, counted};
 use rewheel_core::KindName;

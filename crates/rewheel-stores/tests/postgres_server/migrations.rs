@@ -1,4 +1,4 @@
-//! Opens a store in a schema that has no tables yet, or other ones.
+//! Tests opening a store in an empty schema, and in one with other or newer tables.
 
 use crate::support::{Database, Node, Stranger, counted, soon, told};
 use rewheel_core::store::{ReadStore, Store, StoreError};

@@ -1,4 +1,4 @@
-//! Works through a pooler that gives a connection for a transaction only.
+//! Tests the store behind a connection pooler in transaction mode.
 
 use crate::support::{Node, Stranger, address, server, soon, url_by};
 use rewheel_core::store::{

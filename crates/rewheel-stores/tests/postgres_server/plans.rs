@@ -1,4 +1,4 @@
-//! Looks at what is asked for, whatever the statistics say.
+//! Tests that query plans read only the rows they need, whatever the table statistics say.
 
 use crate::support::{Node, counted, named, until};
 use rewheel_core::store::{

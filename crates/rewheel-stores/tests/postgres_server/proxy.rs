@@ -1,4 +1,4 @@
-//! A way to the server that can be broken in several ways.
+//! A TCP proxy to the server that tests can break in several ways.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

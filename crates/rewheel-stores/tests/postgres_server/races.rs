@@ -1,4 +1,4 @@
-//! Several who do the same thing at once.
+//! Tests several clients that do the same thing at once.
 
 use crate::support::{Node, soon};
 use rewheel_core::store::{

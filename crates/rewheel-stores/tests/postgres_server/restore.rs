@@ -1,4 +1,4 @@
-//! A node that goes on while the database behind it is replaced by an older one: a restore, or a standby that lagged.
+//! Tests a node that keeps running while its database is replaced by an older copy: a restore, or a lagging standby.
 
 use crate::support::{Node, counted};
 use rewheel_core::store::{

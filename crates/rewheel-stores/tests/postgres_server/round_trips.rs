@@ -1,4 +1,4 @@
-//! Batches take a few round trips, however many jobs or kinds they have.
+//! Tests that batches take a constant number of round trips, however many jobs or kinds they have.
 
 use crate::proxy::Proxy;
 use crate::support::{Node, address, url_by};

@@ -1,4 +1,4 @@
-//! Submits by SQL alone.
+//! Tests submitting with plain SQL.
 
 use crate::support::{Database, Node, counted};
 use rewheel_core::store::SubmitStore;

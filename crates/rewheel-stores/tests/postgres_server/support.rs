@@ -1,4 +1,4 @@
-//! Nodes, strangers, and waiting for what must come.
+//! Helpers for these tests: nodes, other clients, and waiting for a condition.
 
 use rewheel::Random;
 use rewheel_core::store::{ClockOffset, StoreError};

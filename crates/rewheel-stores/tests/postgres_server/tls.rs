@@ -1,4 +1,4 @@
-//! Encrypts the way to the server, and knows who it is.
+//! Tests encrypted connections and the check of the server's certificate.
 
 use crate::support::{address, told, url_by};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};

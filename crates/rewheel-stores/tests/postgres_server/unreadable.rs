@@ -1,4 +1,4 @@
-//! Rows that cannot be read, on PostgreSQL.
+//! Runs the tests of unreadable rows on PostgreSQL.
 
 use crate::support::Node;
 use rewheel_stores::PostgresOptions;

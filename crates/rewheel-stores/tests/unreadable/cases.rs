@@ -1,4 +1,6 @@
-//! A row that cannot be read blocks no other, and waits for a person. `sql` runs a statement by hand, with `s.` before each table.
+//! Tests that an unreadable row blocks no other row and waits for an operator.
+//!
+//! `sql` runs a statement by hand, with `s.` before each table.
 
 use rewheel_core::store::{Filter, PageRequest, Settled, What};
 use rewheel_core::{

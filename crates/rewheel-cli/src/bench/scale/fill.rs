@@ -1,4 +1,4 @@
-//! Fills a store with jobs that wait.
+//! Fills a store with scheduled jobs.
 
 use super::super::subject::now;
 use super::{Size, kind, millis};

@@ -1,4 +1,4 @@
-//! Makes connections: to permitted addresses only, encrypted where the URL says so, in time.
+//! Opens connections for callbacks: only to permitted addresses, with TLS where the URL asks for it, within a timeout.
 
 use super::Names;
 use crate::callback::address::{Allow, RefusedAddress};

@@ -1,4 +1,4 @@
-//! Sends callbacks to addresses that nobody allowed, where they could do no harm.
+//! Tests that no spelling of a forbidden address gets through, in a network namespace without a network.
 
 use super::{Clients, Names};
 use crate::callback::template::tests::job;

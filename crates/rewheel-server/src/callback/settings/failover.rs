@@ -1,4 +1,4 @@
-//! Where callbacks go: a URL, with those that stand in for it.
+//! The URLs of a callback: the first one and its failover URLs.
 
 use super::{CallbackError, Fields, typed, unquoted};
 use crate::callback::address::Allow;

@@ -1,4 +1,4 @@
-//! Checks what a callback's settings may say.
+//! Tests which callback settings are accepted.
 
 use super::Callback;
 use crate::callback::Ceiling;

@@ -1,4 +1,4 @@
-//! Checks what a template makes of a job.
+//! Tests URL templates.
 
 use super::{NoUrl, UrlTemplate};
 use rewheel_core::{

@@ -1,4 +1,4 @@
-//! What the section `notify` may say.
+//! Tests the section `notify`.
 
 use super::{check, load};
 use crate::notify::To;

@@ -1,4 +1,4 @@
-//! Settings, as people read of them.
+//! Tests that the config reference and the example file match the code.
 
 use super::super::reference::{DefaultValue, SETTINGS, example, page};
 use super::super::{Config, Sections};

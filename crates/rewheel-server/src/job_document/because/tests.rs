@@ -1,4 +1,4 @@
-//! The table of reasons, in words.
+//! Tests the wording of each reason.
 
 use super::super::tests::{NOW, holder, job};
 use super::{AttemptRecord, Because, Category, Duration, Failure, Job, Wait, text, went};

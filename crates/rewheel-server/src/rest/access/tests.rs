@@ -1,4 +1,4 @@
-//! Every role on every route, as the documentation says.
+//! Tests every role on every route against the documentation.
 
 use super::{Needs, TABLE};
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! Handlers that panic, on a real connection.
+//! Tests handlers that panic, on a real connection.
 
 use super::super::body::{self, Body};
 use super::super::{layered, routes};

@@ -1,4 +1,4 @@
-//! Counts the memory that request bodies take, and keeps a part of it free for small ones.
+//! Counts the memory that request bodies use, and reserves a part of it for small bodies.
 
 use super::SMALL_BYTES_MAX;
 use crate::problem::{Code, Problem};

@@ -1,4 +1,4 @@
-//! Looks how much room is left where the store's file is.
+//! Reads the free disk space of the store's file.
 
 use rewheel::axum::Health;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How long the room of a body is taken.
+//! Tests how long a request body counts against the memory limit.
 
 use super::super::router;
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! Who is let in, and until when.
+//! Tests which tokens are accepted, and until when.
 
 use super::super::{hash, make};
 use super::{BELIEVED_IF_SLOW_MAX, BELIEVED_MAX, Caller, Keeper, SLOW_ANSWER_MAX};

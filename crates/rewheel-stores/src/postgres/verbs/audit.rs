@@ -1,4 +1,4 @@
-//! Writes the audit log, many lines at once.
+//! Writes audit log entries in batches.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::uuid;

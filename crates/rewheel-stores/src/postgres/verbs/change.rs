@@ -1,4 +1,4 @@
-//! Does what people ask for: a few statements for a batch, however many jobs it has.
+//! Changes jobs on behalf of operators: a few statements per batch, independent of its size.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;

@@ -1,4 +1,4 @@
-//! Hands jobs out.
+//! Claims due jobs.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};

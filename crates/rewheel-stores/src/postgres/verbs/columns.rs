@@ -1,4 +1,4 @@
-//! New jobs as arrays, one for each column.
+//! Converts new jobs to one array per column.
 
 use super::super::row::{millis, uuid};
 use super::super::session::Param;

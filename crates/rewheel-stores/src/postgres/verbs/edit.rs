@@ -1,4 +1,4 @@
-//! Changes what one job says.
+//! Edits one job.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, read_job, uuid};

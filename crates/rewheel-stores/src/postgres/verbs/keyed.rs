@@ -1,4 +1,4 @@
-//! Finds the jobs that a key belongs to, by the index of keys.
+//! Finds jobs by their idempotency key.
 
 use super::super::error::Trouble;
 use super::super::row::{count as number, job_id, tenant_text, unsigned};

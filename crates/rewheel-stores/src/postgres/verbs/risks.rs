@@ -1,4 +1,4 @@
-//! Says what makes the store's promises weaker.
+//! Finds server settings and conditions that weaken the store's guarantees.
 
 use super::super::error::Trouble;
 use super::super::session::Session;

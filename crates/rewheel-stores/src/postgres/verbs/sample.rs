@@ -1,4 +1,4 @@
-//! Job counts that one node takes for the whole fleet.
+//! Caches job counts that one node takes for the whole fleet.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};

@@ -1,4 +1,4 @@
-//! Frees what the dead had, ends what is too late.
+//! Frees jobs of dead holders and overdue jobs, and ends jobs whose deadline has passed.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};

@@ -1,4 +1,4 @@
-//! Sets jobs aside whose rows cannot be read, so that they block no others.
+//! Sets aside jobs whose rows cannot be read, so that they do not block others.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;

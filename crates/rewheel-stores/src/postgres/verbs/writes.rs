@@ -1,4 +1,4 @@
-//! What a verb writes to live jobs that it has locked: collected, then one statement for each sort.
+//! Collects changes of locked live jobs, and writes them with one statement per sort of change.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::count;

@@ -1,4 +1,4 @@
-//! Writes the audit log.
+//! Writes audit log entries.
 
 use super::super::error::Trouble;
 use super::super::row::column;

@@ -1,4 +1,4 @@
-//! Does what people ask for.
+//! Changes jobs on behalf of operators.
 
 use super::super::error::Trouble;
 use super::super::row::Payload;

@@ -1,4 +1,4 @@
-//! Hands jobs out.
+//! Claims due jobs.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, millis, read_found, unsigned};

@@ -1,4 +1,4 @@
-//! Ends live jobs: as dead letters, or for good.
+//! Ends live jobs, as dead letters or as finished.
 
 use super::super::error::Trouble;
 use super::super::transaction::{Transaction, tenant_text};

@@ -1,4 +1,4 @@
-//! Reads what failed, as much of it as incidents need.
+//! Reads the failures that incidents are built from.
 
 use super::super::error::Trouble;
 use super::super::row::{failure, instant};

@@ -1,4 +1,4 @@
-//! The jobs of a batch that is settled: found with one statement, ended with one.
+//! Reads the jobs of a settled batch with one statement, and ends them with one.
 
 use super::super::error::Trouble;
 use super::super::row::{unsigned, wanted};

@@ -1,4 +1,4 @@
-//! Remembers what was asked for under idempotency keys.
+//! Stores idempotency keys and the responses to them.
 
 use super::super::SqliteStore;
 use super::super::error::Trouble;

@@ -1,4 +1,4 @@
-//! Knows the kinds.
+//! Stores kinds and their settings.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{instant, unsigned};

@@ -1,4 +1,4 @@
-//! Hands jobs out within limits over the fleet.
+//! Claims due jobs within fleet-wide limits.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, unsigned};

@@ -1,4 +1,4 @@
-//! Deletes what need not be kept any longer.
+//! Deletes data whose retention has ended.
 
 use super::super::error::Trouble;
 use super::super::row::{millis, unsigned};

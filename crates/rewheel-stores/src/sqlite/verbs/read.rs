@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Reads jobs, attempts, counts and the audit log.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};

@@ -1,4 +1,4 @@
-//! Writes new rows of the hot table, many with one statement.
+//! Inserts new rows into the hot table, many with one statement.
 
 use super::super::error::Trouble;
 use super::super::row::millis;

@@ -1,4 +1,4 @@
-//! Job counts that one node takes for all.
+//! Caches job counts that one node takes for all.
 
 use super::super::SqliteStore;
 use super::super::error::{Trouble, unreadable};

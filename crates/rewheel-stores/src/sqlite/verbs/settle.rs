@@ -1,4 +1,4 @@
-//! Takes back what became of jobs.
+//! Settles jobs: writes the decision after each attempt.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, millis, unsigned};

@@ -1,4 +1,4 @@
-//! What becomes of verbs that are committed together when one of them fails.
+//! Tests what happens to verbs in one commit when one of them fails.
 
 use super::{ConnectionFailed, Flush};
 use crate::sqlite::error::Trouble;
