@@ -2,7 +2,7 @@
 
 use rewheel_core::store::Risk;
 
-/// The risk that jobs wait which nothing runs.
+/// Returns the risk for jobs that were set aside because their rows cannot be read.
 pub(crate) fn unreadable_jobs(count: u64, first: &str, reason: &str) -> Risk {
     let message = format!(
         "{count} jobs are paused because their rows cannot be read, the first is {first} ({reason}): if a newer \

@@ -37,7 +37,7 @@ impl World {
                 at: now,
             }
         });
-        // How long to keep it does not matter: a dead letter is kept until a person decides.
+        // The retention does not matter: a dead letter is kept until an operator handles it.
         self.let_go(id, State::Dead, Keep::default(), now);
         event
     }

@@ -18,7 +18,7 @@ use rewheel_core::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// As much as SQLite is given; a payload names work, it does not carry it.
+/// The same limit as SQLite's. A payload should refer to data rather than contain it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[async_trait]
