@@ -12,7 +12,7 @@ async fn open() -> Subject {
 
 rewheel_testkit::store_conformance!(open);
 
-/// The memory store of idempotency keys is the library's.
+/// The memory store of idempotency keys belongs to the library.
 mod idempotency {
     use rewheel::{ManualClock, MemoryIdempotency};
     use rewheel_testkit::IdempotencySubject;

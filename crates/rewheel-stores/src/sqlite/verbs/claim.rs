@@ -13,7 +13,7 @@ use rusqlite::types::Value;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A [`Claim`](rewheel_core::store::Claim) that may go to another thread.
+/// An owned [`Claim`](rewheel_core::store::Claim) that can be sent to another thread.
 pub(in super::super) struct Wish {
     pub(in super::super) holder: HolderId,
     pub(in super::super) visits: Vec<Visit>,
@@ -34,7 +34,7 @@ pub(in super::super) fn claim(
     Ok(claimed)
 }
 
-/// Leases at most so many jobs of a lane, as far as its kind is open.
+/// Leases at most this many jobs of a lane, if its kind is open.
 pub(super) fn visit(
     tx: &mut Transaction<'_, '_>,
     wish: &Wish,
@@ -60,7 +60,7 @@ pub(super) fn visit(
     Ok(())
 }
 
-/// What a kind lets a holder claim.
+/// What a holder may claim of a kind.
 enum Entry {
     Closed,
     OneProbe,
@@ -151,7 +151,7 @@ pub(in super::super) fn lanes(
         let mut rows = statement.query((kind.as_str(), tenant, priority, shard, left))?;
         while let Some(row) = rows.next()? {
             let tenant = read_tenant(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?);
-            // The jobs of a lane that cannot be read wait; those of others go on.
+            // Jobs of an unreadable lane wait; other lanes continue.
             let Some(tenant) = readable(tenant)? else { continue };
             let priority = Priority::new(row.get(2)?).unwrap_or_default();
             let shard = Shard::new(row.get(3)?);

@@ -10,7 +10,7 @@ use rewheel_core::store::{
     FleetLimit, FleetSlots, LimitUse, LimitWait, LimitedClaim, LimitedClaimed, StoreError,
 };
 
-/// Nothing is locked: there is one writer.
+/// Claims without locks: there is only one writer.
 pub(in super::super) fn claim_limited(
     tx: &mut Transaction<'_, '_>,
     wish: &Wish,
