@@ -23,7 +23,7 @@ fn after(record: AttemptRecord, delay: Duration) -> AttemptRecord {
     AttemptRecord { delay: Some(delay), ..record }
 }
 
-/// A job that is due for some reason, after what its records say happened.
+/// A job that is due for a reason, after the given attempts.
 fn due(because: Because, records: &[AttemptRecord]) -> Job {
     let last = records.last();
     let due = last
