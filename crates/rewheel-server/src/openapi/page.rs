@@ -147,7 +147,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Escapes, and sets in code what stands in backticks.
+/// Escapes HTML, and marks text in backticks as code.
 fn code(text: &str) -> String {
     let mut written = String::new();
     for (place, part) in escape(text).split('`').enumerate() {

@@ -7,7 +7,7 @@ use super::shape::{
 use rewheel_core::TokenRole;
 use serde_json::{Value, json};
 
-/// Every schema, by its name.
+/// Every schema by name.
 pub(super) fn all() -> Vec<(&'static str, Value)> {
     let wish =
         json!({"name": "checkout", "roles": ["submit"], "tenant": "shop", "expires_in": "90d"});

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// What a listener wants to hear.
+/// The filter of a listener.
 #[derive(Debug)]
 struct Wish {
     kinds: Vec<KindName>,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// An exporter that is polled by a thread of the SDK, and needs the timers and sockets of a runtime.
+/// An exporter that a thread of the SDK polls, and that needs the timers and sockets of the runtime.
 #[derive(Debug)]
 pub(super) struct Watched<E> {
     exporter: E,
