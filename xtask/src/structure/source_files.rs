@@ -4,7 +4,7 @@ use super::{Finding, TextFile};
 
 const LINES_MAX: usize = 500;
 
-/// Tests are lists of cases: longer, yet not harder to read.
+/// Tests are lists of cases: longer, but not harder to read.
 const TEST_LINES_MAX: usize = 600;
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
