@@ -1,4 +1,4 @@
-//! Checks everything that needs no test to run.
+//! Runs all checks that need no tests: formatting, lints, docs, structure.
 
 use anyhow::Result;
 
@@ -36,7 +36,7 @@ fn clippy(repository: &Repository) -> Result<()> {
     repository::run(&mut repository.cargo(bare))
 }
 
-/// Every target of `bench/` with the features that it is run with: all at once would hide one that is missing.
+/// Every target of `bench/` with its own features: all features at once would hide a missing one.
 const BENCHMARKS: [&str; 4] = [
     "--bin report --benches --tests",
     "--bin sqlite --features sqlite",
@@ -55,8 +55,8 @@ fn benchmarks(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the drivers of other queues compile. Only CI does: from empty it takes two cores about two minutes (two versions of
-/// sqlx and their dependencies), and they use nothing of Rewheel, so few changes can break them.
+/// Checks that the drivers of other queues compile. Only CI does this: from an empty folder it takes two cores about two minutes (two
+/// versions of sqlx and their dependencies). The drivers use nothing of Rewheel, so few changes can break them.
 pub(crate) fn peers(repository: &Repository, steps: &mut Steps) -> Result<()> {
     steps.run("drivers of other queues compile", || {
         let check = "check --locked --manifest-path bench/peers/Cargo.toml --all-targets";
@@ -70,8 +70,8 @@ fn documentation(repository: &Repository) -> Result<()> {
 }
 
 fn dependency_rules(repository: &Repository) -> Result<()> {
-    // The rules cover all platforms, while a build downloads only what its own one needs.
+    // The rules cover all platforms, but a build downloads only the packages of its own platform.
     repository::run(&mut repository.cargo("fetch"))?;
-    // Offline leaves out advisories: they change without a commit, so they cannot fail one.
+    // Offline mode leaves out advisories: they change without a commit, so they must not fail one.
     repository::run(&mut repository.cargo("deny --offline check bans licenses sources"))
 }

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use crate::repository::Repository;
 
-/// Where nextest writes its report, as `.config/nextest.toml` says.
+/// Returns the path of nextest's report, set in `.config/nextest.toml`.
 pub(crate) fn report(repository: &Repository) -> PathBuf {
     repository.target_dir().join("nextest/default/junit.xml")
 }
 
-/// Returns the tests that failed in the last run. Without a report there are no names, and the failed step is still named.
+/// Returns the tests that failed in the last run. Without a report there are no names, but the failed step is still named.
 pub(crate) fn read(repository: &Repository) -> Vec<String> {
     fs::read_to_string(report(repository)).map(|report| names(&report)).unwrap_or_default()
 }
 
-/// The report has an element `testcase` for each test, with `failure` or `error` in it if the test failed.
+/// Parses the report. It has an element `testcase` for each test, with `failure` or `error` inside if the test failed.
 fn names(report: &str) -> Vec<String> {
     let cases = report.split("<testcase ").skip(1);
     let failed = cases.filter(|case| {

@@ -1,20 +1,20 @@
-//! Runs what goes wrong on purpose: the simulation, the chaos cells.
+//! Runs the fault tests: the simulation and the chaos cells.
 
 use anyhow::{Result, bail, ensure};
 
 use crate::repository::{self, Repository};
 use crate::services::Session;
 
-/// What CI simulates: some minutes of misfortune each.
+/// The number of seeds that CI simulates.
 const SEEDS: &str = "1000";
 
-/// What a person asks for; every `cargo xtask test` does a tenth of it.
+/// The number of kills in `cargo xtask chaos`; `cargo xtask test` does a tenth of it.
 const KILLS: &str = "200";
 
-/// How long a fault goes on when a person asks for it; every `cargo xtask test` does it for less.
+/// The duration of a fault in `cargo xtask chaos`; shorter in `cargo xtask test`.
 const SECONDS: &str = "60";
 
-/// The cells of each store, which are modules of the tests in `chaos`.
+/// The cells of each store; each is a module of the tests in `chaos`.
 const STORES: [(&str, &[&str]); 2] = [
     ("sqlite", &["kill-node"]),
     (
@@ -32,15 +32,15 @@ const STORES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// `REWHEEL_SEED` replays one seed, `REWHEEL_SEEDS` says how many to run.
+/// `REWHEEL_SEED` replays one seed, `REWHEEL_SEEDS` sets how many to run.
 pub(crate) fn sim(repository: &Repository) -> Result<()> {
     let mut sim = repository.cargo("test -p rewheel-engine --test simulation every_promise");
     let seeds = std::env::var("REWHEEL_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
     repository::run(sim.args(["--", "--nocapture"]).env("REWHEEL_SEEDS", seeds))
 }
 
-/// `REWHEEL_KILLS` says how often to kill on SQLite, `REWHEEL_CHAOS_SECONDS` how long a fault lasts
-/// elsewhere.
+/// `REWHEEL_KILLS` sets the number of kills on SQLite, `REWHEEL_CHAOS_SECONDS` the duration of a
+/// fault on other stores.
 pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
     let modules = modules(args)?;
     let needs_server = modules.iter().any(|module| module.starts_with("postgres"));
@@ -48,7 +48,7 @@ pub(crate) fn chaos(repository: &Repository, args: &[String]) -> Result<()> {
     ensure!(session.features_off().is_empty(), "there is no server to harm: see above");
     let features = if needs_server { "--features test-postgres" } else { "" };
     let mut chaos = repository.cargo(&format!("test -p rewheel-cli --test chaos {features}"));
-    // One after the other, since they measure.
+    // One after the other, because they measure time.
     chaos.args(["--", "--nocapture", "--test-threads=1"]).args(modules);
     for (variable, value) in [("REWHEEL_KILLS", KILLS), ("REWHEEL_CHAOS_SECONDS", SECONDS)] {
         chaos.env(variable, std::env::var(variable).unwrap_or_else(|_| value.to_owned()));
@@ -108,7 +108,7 @@ mod tests {
         check("kill-node", &[]);
     }
 
-    /// A cell that no module has would pass by running nothing.
+    /// A cell without a module would pass without running anything.
     #[test]
     fn every_cell_is_a_file_of_tests() {
         let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/rewheel-cli/tests/chaos");

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::repository::{self, Repository};
 
-/// Returns cargo's arguments for every feature of the workspace but those that are `off`.
+/// Returns cargo's arguments for every feature of the workspace except those in `off`.
 ///
-/// Cargo can take all or a list; the list is made here, from what the manifests say.
+/// Cargo accepts all features or a list; this builds the list from the manifests.
 pub(crate) fn all_but(repository: &Repository, off: &[&str]) -> Result<String> {
     if off.is_empty() {
         return Ok("--all-features".to_owned());

@@ -19,7 +19,7 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
     steps.run("instruction limits", || {
         let runner = runner.context("the set-up step leaves a runner")?;
         let mut bench = repository.cargo("bench --manifest-path bench/Cargo.toml");
-        // Read when the benchmark is compiled, so it has to be an absolute path that stays.
+        // Read when the benchmark is compiled, so it must be an absolute path that stays valid.
         repository::run(bench.args(["--bench", "instructions"]).env("GUNGRAUN_RUNNER", runner))
     })
 }
@@ -34,7 +34,7 @@ fn ensure_valgrind(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of a runner of the library's version, which it installs once.
+/// Returns the path of a runner with the library's version, and installs it once.
 fn ensure_runner(repository: &Repository) -> Result<PathBuf> {
     let mut tree = repository.cargo("tree --manifest-path bench/Cargo.toml --package gungraun");
     let tree = repository::read(tree.args(["--depth", "0", "--prefix", "none"]))?;
@@ -42,18 +42,18 @@ fn ensure_runner(repository: &Repository) -> Result<PathBuf> {
         bail!("cannot tell gungraun's version from {tree:?}: is it a dependency of bench?");
     };
 
-    // The version is part of the path: library and runner refuse each other when they differ.
+    // The version is part of the path: library and runner must have the same version.
     let root = repository.target_dir().join(format!("tools/gungraun-runner-{version}"));
     let runner = root.join("bin").join("gungraun-runner");
     if !runner.is_file() {
-        // Not optimised: it only starts valgrind, so all that matters is how soon it is built.
+        // Not optimized: it only starts valgrind, so only the build time matters.
         let mut install = repository.cargo("install gungraun-runner --locked --debug");
         repository::run(install.args(["--version", version, "--root"]).arg(&root))?;
     }
     Ok(runner)
 }
 
-/// Reads `0.20.0` out of `gungraun v0.20.0`.
+/// Reads `0.20.0` from `gungraun v0.20.0`.
 fn version_in(tree: &str) -> Option<&str> {
     let (name, rest) = tree.lines().next()?.split_once(' ')?;
     let version = rest.split_whitespace().next()?.strip_prefix('v')?;

@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 
 use crate::repository::{self, Repository};
 
-/// Loom advises 2 or 3: few bugs need more, each further preemption multiplies the time.
+/// Loom recommends 2 or 3: few bugs need more, and each further preemption multiplies the time.
 const PREEMPTIONS_MAX: &str = "3";
 
 pub(crate) fn run(repository: &Repository) -> Result<()> {
-    // Tests are selected by name: a renamed model would otherwise pass by not running.
+    // Tests are selected by name: a renamed model would otherwise pass without running.
     let listing = repository::read(models(repository).args(["--", "--list"]))?;
     ensure!(names_a_test(&listing), "no loom model was found: give its test a name with `loom_`");
     repository::run(&mut models(repository))
@@ -20,7 +20,7 @@ fn models(repository: &Repository) -> Command {
     let mut command = repository.cargo("test -p rewheel --release --lib --no-default-features");
     command
         .arg("loom_")
-        // The flag changes every crate: in the usual directory it would cost a full rebuild each time.
+        // The flag affects every crate: in the default directory it would cause a full rebuild each time.
         .arg("--target-dir")
         .arg(repository.target_dir().join("loom"))
         .env("RUSTFLAGS", "--cfg loom")

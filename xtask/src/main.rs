@@ -1,4 +1,4 @@
-//! Runs the repository's chores: `cargo xtask <command>`.
+//! Runs the repository's tasks: `cargo xtask <command>`.
 
 #![expect(
     clippy::print_stdout,
@@ -49,7 +49,7 @@ usage: cargo xtask <command>
   ci            check + test + sim + instructions, and that the drivers of other queues compile:
                 exactly what CI runs; what it cannot test is a failure";
 
-/// What the developer asked for.
+/// The requested command.
 #[derive(Debug, PartialEq)]
 enum Request<'a> {
     Check,
@@ -65,7 +65,7 @@ enum Request<'a> {
     },
     ServicesUp,
     ServicesDown,
-    /// Not for people: what stops the services when a test run ends, in whatever way.
+    /// Internal: stops the services when a test run ends in any way.
     ServicesGuard {
         name: &'a str,
     },
@@ -76,7 +76,7 @@ enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Returns `None` for anything that is not exactly a command of [`USAGE`].
+    /// Returns `None` unless the arguments are exactly a command of [`USAGE`].
     fn parse(args: &'a [String]) -> Option<Request<'a>> {
         let (command, rest) = args.split_first()?;
         match (command.as_str(), rest) {
@@ -110,7 +110,7 @@ fn main() -> ExitCode {
     if let Err(error) = &result {
         eprintln!("error: {error:#}");
     }
-    // The last line, also after an error: a run that tested less must not look like one that tested all.
+    // The last line, also after an error: a run that skipped tests must be recognizable.
     if let Some(untested) = steps.untested() {
         println!("{untested}");
     }
@@ -138,7 +138,7 @@ fn perform(request: &Request<'_>, steps: &mut Steps) -> Result<()> {
         Request::Ci => {
             check::run(&repository, steps)?;
             check::peers(&repository, steps)?;
-            // All of these run, whatever fails: one run shows everything that is wrong.
+            // All of these run even if one fails: one run shows all problems.
             let tested = test::run(&repository, steps);
             steps.run_and_go_on("simulation", || faults::sim(&repository));
             let counted = instructions::run(&repository, steps);

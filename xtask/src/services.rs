@@ -1,7 +1,7 @@
-//! Starts the servers that tests need, for themselves alone.
+//! Starts the database servers that tests need.
 //!
-//! A service is one small file below: its name, the variable that tells tests where it is, how it
-//! starts, how it stops.
+//! A service is one small file below: its name, the variable with its address for tests, and how to
+//! start and stop it.
 
 mod postgres;
 
@@ -20,21 +20,22 @@ const ALL: &[Service] = &[postgres::SERVICE];
 #[derive(Debug)]
 struct Service {
     name: &'static str,
-    /// Where tests look for its address; a developer who sets it has a server of their own.
+    /// The variable with its address; a developer who sets it uses their own server.
     variable: &'static str,
-    /// The cargo feature that turns on the tests which need it.
+    /// The cargo feature that enables the tests which need it.
     feature: &'static str,
     /// What is not tested without it.
     subject: &'static str,
-    /// What is not tested with somebody else's: tests that harm a server start one for themselves.
+    /// What is not tested with the developer's own server: tests that damage a server need a
+    /// private one.
     harm: &'static str,
-    /// Whether its programs are on this machine.
+    /// Returns whether its programs are installed.
     installed: fn(&Repository) -> Result<bool>,
-    /// Returns the address of the one that `start` started and that still runs.
+    /// Returns the address of the server that `start` started, if it still runs.
     running: fn(&Repository) -> Result<Option<String>>,
-    /// Starts one with data of its own, and returns its address.
+    /// Starts a server with its own data, and returns its address.
     start: fn(&Repository) -> Result<String>,
-    /// Ends it with its data; nothing to end is fine.
+    /// Stops the server and deletes its data; does nothing if none runs.
     stop: fn(&Repository) -> Result<()>,
 }
 
@@ -46,7 +47,7 @@ enum Origin {
     ThisRun,
 }
 
-/// Starts what does not run yet, and prints what a shell needs to use it.
+/// Starts the services that are not running, and prints the variables for a shell.
 pub(crate) fn up(repository: &Repository) -> Result<()> {
     for service in ALL {
         let (url, origin) = match find(repository, service)? {
@@ -59,7 +60,7 @@ pub(crate) fn up(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// Stops what `up` started, with its data.
+/// Stops the services that `up` started, and deletes their data.
 pub(crate) fn down(repository: &Repository) -> Result<()> {
     for service in ALL {
         let was = (service.running)(repository)?;
@@ -69,11 +70,11 @@ pub(crate) fn down(repository: &Repository) -> Result<()> {
     Ok(())
 }
 
-/// Starts the service of that name, says so, waits until whoever asked is gone, then stops it.
+/// Starts the named service, reports it, waits until the parent process is gone, then stops it.
 ///
-/// A process of its own with a pipe instead of a signal handler: the pipe closes however the other
-/// side ends, killed included. It starts the server itself, so that there is no moment in which one
-/// runs unguarded.
+/// It is a separate process with a pipe, not a signal handler: the pipe closes however the parent
+/// ends, even if it is killed. It starts the server itself, so that the server never runs
+/// unguarded.
 pub(crate) fn guard(repository: &Repository, name: &str) -> Result<()> {
     let service = ALL.iter().find(|service| service.name == name);
     let service = service.with_context(|| format!("there is no service `{name}`"))?;
@@ -85,11 +86,11 @@ pub(crate) fn guard(repository: &Repository, name: &str) -> Result<()> {
     (service.stop)(repository)
 }
 
-/// How a guard's answer begins; other lines are what installing and starting print.
+/// The prefixes of a guard's messages; other lines are output of installing and starting.
 const STARTED: &str = "started: ";
 const FAILED: &str = "failed: ";
 
-/// Finds a server that runs without our doing.
+/// Finds a server that is already running.
 fn find(repository: &Repository, service: &Service) -> Result<Option<(String, Origin)>> {
     if let Some(url) = own(env::var(service.variable).ok()) {
         return Ok(Some((url, Origin::Environment)));
@@ -97,7 +98,7 @@ fn find(repository: &Repository, service: &Service) -> Result<Option<(String, Or
     Ok((service.running)(repository)?.map(|url| (url, Origin::EarlierRun)))
 }
 
-/// An empty variable is how shells and CI files say "not set".
+/// Returns the variable's value. Shells and CI files use an empty variable for "not set".
 fn own(variable: Option<String>) -> Option<String> {
     variable.filter(|url| !url.trim().is_empty())
 }
@@ -110,18 +111,18 @@ fn explanation(origin: Origin) -> &'static str {
     }
 }
 
-/// What runs while tests do. Dropped, it stops what was started for them.
+/// The services of a test run. Dropping it stops those that were started for it.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     variables: Vec<(&'static str, String)>,
-    /// The features that need what does not run.
+    /// The features whose service does not run.
     features_off: Vec<&'static str>,
     untested: Vec<String>,
     guards: Vec<Guard>,
 }
 
 impl Session {
-    /// Starts what can be started; what cannot is not an error here but a gap that is told.
+    /// Starts the services; one that cannot start is not an error, but reported as a gap.
     pub(crate) fn start(repository: &Repository) -> Session {
         let mut session = Session::default();
         for service in ALL {
@@ -158,21 +159,21 @@ impl Session {
         self.untested.push(line);
     }
 
-    /// Tells the program where the servers are.
+    /// Passes the addresses of the servers to a program.
     pub(crate) fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.envs(self.variables.iter().map(|(name, url)| (name, url)))
     }
 
-    /// The features whose tests would look for a server in vain.
+    /// Returns the features whose tests would not find a server.
     pub(crate) fn features_off(&self) -> &[&'static str] {
         &self.features_off
     }
 
-    /// Stops what was started.
+    /// Stops the services that were started.
     ///
     /// # Errors
     ///
-    /// Fails when something may still run.
+    /// Fails if something may still be running.
     pub(crate) fn end(self) -> Result<Vec<String>> {
         self.guards.into_iter().try_for_each(Guard::end)?;
         Ok(self.untested)
@@ -194,12 +195,12 @@ struct Guard {
 }
 
 impl Guard {
-    /// Returns with the server's address once it runs.
+    /// Returns the server's address once it runs.
     fn start(name: &str) -> Result<(Guard, String)> {
         let program = env::current_exe().context("cannot tell which program this is")?;
         let mut command = Command::new(program);
         command.args(["services", "guard", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Out of the terminal's group: Ctrl-C must reach the tests, not who cleans up after them.
+        // Outside of the terminal's process group: Ctrl-C must reach the tests, not the guard.
         let mut process = command.process_group(0).spawn().context("cannot start the guard")?;
         let said = process.stdout.take().context("the guard has no voice")?;
         let guard = Guard { process };
@@ -226,7 +227,7 @@ impl Guard {
     }
 }
 
-/// Reads a guard's answer.
+/// Parses a guard's message.
 fn answer(line: &str) -> Option<Result<&str, &str>> {
     let started = line.strip_prefix(STARTED).map(Ok);
     started.or_else(|| line.strip_prefix(FAILED).map(Err))

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     ended: Vec<Step>,
-    /// What failed inside steps, each by its name.
+    /// The failures inside steps, by name.
     failures: Vec<String>,
     untested: Vec<String>,
 }
@@ -27,12 +27,12 @@ enum End {
 }
 
 impl Steps {
-    /// Runs `work` under a headline.
+    /// Runs `work` under a heading.
     ///
     /// # Errors
     ///
-    /// Returns what `work` returns. A caller that stops there must know that later steps would fail for the same reason;
-    /// otherwise it goes on, and asks [`ensure_passed`](Steps::ensure_passed) at the end.
+    /// Returns the error of `work`. The caller stops only if later steps would fail for the same reason; otherwise it continues, and
+    /// calls [`ensure_passed`](Steps::ensure_passed) at the end.
     pub(crate) fn run(
         &mut self,
         name: &'static str,
@@ -48,19 +48,19 @@ impl Steps {
         result
     }
 
-    /// Runs `work` under a headline, and prints its error instead of returning it, so that the next step can run.
+    /// Runs `work` under a heading, and prints its error instead of returning it, so that the next step can run.
     pub(crate) fn run_and_go_on(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) {
         if let Err(error) = self.run(name, work) {
             eprintln!("error: {error:#}");
         }
     }
 
-    /// Notes what failed inside a step, for the summary.
+    /// Records failures inside a step for the summary.
     pub(crate) fn name_failures(&mut self, failures: Vec<String>) {
         self.failures.extend(failures);
     }
 
-    /// Fails if any step failed, and names those that did.
+    /// Fails if any step failed, and names those steps.
     pub(crate) fn ensure_passed(&self) -> Result<()> {
         let failed: Vec<&str> =
             self.ended.iter().filter(|step| step.end.is_failed()).map(|step| step.name).collect();
@@ -70,18 +70,18 @@ impl Steps {
         Ok(())
     }
 
-    /// Notes what could not be tested here, each with its reason.
+    /// Records what could not be tested here, with the reasons.
     pub(crate) fn leave_out(&mut self, untested: Vec<String>) {
         self.untested.extend(untested);
     }
 
-    /// Fails if anything was left out: CI that tests less than it says is no CI.
+    /// Fails if anything was left out: CI must test everything that it claims to test.
     pub(crate) fn ensure_complete(&self) -> Result<()> {
         ensure!(self.untested.is_empty(), "not everything was tested, see the last line");
         Ok(())
     }
 
-    /// Prints all steps with their durations, then what failed in them; a single step has just been printed.
+    /// Prints all steps with their durations, then the failures. A single step has just been printed.
     pub(crate) fn print_summary(&self) {
         if self.ended.len() > 1 {
             println!("\n{}", summary(&self.ended));

@@ -1,4 +1,4 @@
-//! Checks what a reader relies on but no compiler sees.
+//! Checks the structure of the repository.
 
 mod named_paths;
 mod crate_edges;
@@ -34,12 +34,12 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
 /// A text file of the repository.
 #[derive(Debug)]
 struct TextFile {
-    /// From the repository's root, with forward slashes.
+    /// The path from the repository's root, with forward slashes.
     path: String,
     text: String,
 }
 
-/// Something to correct.
+/// A problem to fix.
 #[derive(Debug, PartialEq)]
 struct Finding {
     path: String,
@@ -58,7 +58,7 @@ fn read_files(repository: &Repository) -> Result<Vec<TextFile>> {
     for path in repository.files()? {
         let bytes = std::fs::read(repository.path(&path))
             .with_context(|| format!("cannot read `{path}`"))?;
-        // Images are no text; nothing here has an opinion about them.
+        // Images are not text; no check applies to them.
         if let Ok(text) = String::from_utf8(bytes) {
             files.push(TextFile { path, text });
         }
@@ -66,7 +66,7 @@ fn read_files(repository: &Repository) -> Result<Vec<TextFile>> {
     Ok(files)
 }
 
-/// Numbers lines as editors do.
+/// Numbers lines from 1, as editors do.
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines())
 }
@@ -79,7 +79,7 @@ mod testing {
         TextFile { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Where the findings are, as `path:line`.
+    /// Returns the locations of the findings, as `path:line`.
     pub(super) fn places(findings: &[Finding]) -> Vec<String> {
         findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
     }

@@ -39,7 +39,7 @@ pub(crate) fn run(repository: &Repository, steps: &mut Steps) -> Result<()> {
     })?;
     steps.leave_out(no_node);
     let result = tests(repository, steps, &session, node.as_deref());
-    // Also after a failure: nothing is left running.
+    // Also after a failure: no service must stay running.
     let ended = session.end().map(|untested| steps.leave_out(untested));
     result.and(ended)
 }
@@ -55,9 +55,9 @@ fn tests(
     runner.forget_failures(repository);
     steps.run_and_go_on("tests", || {
         let targets = match runner {
-            // Takes the same targets without being told.
+            // It takes the same targets by default.
             Runner::Nextest => "",
-            // Everything but documentation examples: those are the next step.
+            // Everything except documentation examples, which are the next step.
             Runner::Cargo => "--lib --bins --tests --examples",
         };
         let selection = format!("--workspace {features} {targets}");
@@ -79,14 +79,14 @@ fn tests(
     steps.ensure_passed()
 }
 
-/// Programs that some tests use where they are, each with what stays untested without it.
+/// Programs that some tests use if they are installed, each with what is not tested without it.
 const TOOLS: [(&str, &str); 3] = [
     ("faketime", "nodes whose clocks differ"),
     ("pgbouncer", "PostgreSQL behind a pooler"),
     ("python3", "the worker in Python"),
 ];
 
-/// Installs the tools where that is allowed; returns what cannot be tested.
+/// Installs the tools if that is permitted; returns what cannot be tested.
 fn tools(repository: &Repository) -> Vec<String> {
     let absent = |(tool, _): &&(&str, &str)| packages::find(tool).is_none();
     let missing: Vec<_> = TOOLS.iter().filter(absent).collect();
@@ -98,7 +98,7 @@ fn tools(repository: &Repository) -> Vec<String> {
     missing.iter().map(|(_, subject)| format!("{subject} ({error:#})")).collect()
 }
 
-/// What runs tests: the better one where it is installed, so that nobody has to install it.
+/// The test runner: nextest if it is installed, otherwise cargo.
 #[derive(Debug, Clone, Copy)]
 enum Runner {
     Nextest,
@@ -110,7 +110,7 @@ impl Runner {
         if repository.has_cargo_command("nextest") { Runner::Nextest } else { Runner::Cargo }
     }
 
-    /// Removes the report of an earlier run: it would be taken for that of one that ends before its first test.
+    /// Removes the report of an earlier run, so that it is not mistaken for the current one.
     fn forget_failures(self, repository: &Repository) {
         match self {
             Runner::Nextest => drop(std::fs::remove_file(failures::report(repository))),
@@ -118,7 +118,7 @@ impl Runner {
         }
     }
 
-    /// Returns the names of the tests that failed in the last run; cargo leaves none behind.
+    /// Returns the names of the tests that failed in the last run; cargo does not store them.
     fn failures(self, repository: &Repository) -> Vec<String> {
         match self {
             Runner::Nextest => failures::read(repository),

@@ -1,4 +1,4 @@
-//! The arguments of the command line.
+//! Defines the command-line arguments.
 
 mod jobs;
 mod watch;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// How client and server know each other.
+/// The credentials of client and server.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Credentials {
     /// Authenticate with this token; REWHEEL_TOKEN_FILE names a file that contains it
@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// List, show and abort bulk operations
     #[command(subcommand)]
     Operations(OperationsCommand),
-    /// List who changed what, newest first
+    /// Show the audit log: who changed what, newest first
     Audit(Box<Audit>),
     /// Print recent state changes of jobs, or follow them
     #[command(after_help = EVENTS_END)]

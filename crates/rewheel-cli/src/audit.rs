@@ -1,4 +1,4 @@
-//! Lists who changed what.
+//! Shows the audit log.
 
 use crate::args::Audit;
 use crate::client::Client;
@@ -8,7 +8,7 @@ use crate::screen::{cut, text};
 use crate::trouble::Trouble;
 use serde_json::Value;
 
-/// How much of a change fits beside the rest; `--json` has all of it.
+/// How many characters of a change are shown in the table; `--json` shows all.
 const CHANGE_CHARS: usize = 80;
 
 pub(crate) async fn list(args: &Audit, client: &Client, output: Output) -> Result<(), Trouble> {

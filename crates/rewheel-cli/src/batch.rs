@@ -1,4 +1,4 @@
-//! Submits the jobs of a file, many at a time.
+//! Submits the jobs of a file, in batches.
 
 use crate::client::Client;
 use crate::output::Output;
@@ -11,19 +11,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::Path;
 
-/// A request is no larger than this, so that it fits into the default of `server.body_bytes_max`.
+/// Maximum size of a request, so that it fits the default of `server.body_bytes_max`.
 const BYTES_MAX: usize = 24 * 1024 * 1024;
 
 /// What to do if some jobs of a batch are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfRefused {
-    /// Store none of the request.
+    /// Store none of the jobs in the request.
     StoreNone,
     /// Store the others.
     StoreOthers,
 }
 
-/// The answer, with results as they were sent.
+/// The response, with results as they were sent.
 #[derive(Debug, Deserialize)]
 struct Results {
     results: Vec<Box<RawValue>>,
@@ -104,7 +104,7 @@ fn finish(
     Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
-/// Reads the jobs as they are written: one JSON array, or one document after the other.
+/// Reads the jobs as written: one JSON array, or one document after the other.
 fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, Trouble> {
     let wrong = |error: serde_json::Error| {
         Trouble::usage(format!("the batch is not JSON: {error}")).hint(
@@ -123,7 +123,7 @@ fn jobs(text: &str) -> Result<Vec<Box<RawValue>>, Trouble> {
     Ok(jobs)
 }
 
-/// Splits jobs into requests that a server takes.
+/// Splits jobs into requests of a size that a server accepts.
 fn requests(jobs: &[Box<RawValue>]) -> Vec<&[Box<RawValue>]> {
     let mut requests = Vec::new();
     let (mut start, mut bytes) = (0, 0);

@@ -1,4 +1,4 @@
-//! Measures this machine: how fast jobs are taken in, run, started, and fired.
+//! Benchmarks this machine: rates of submitting, running and firing jobs, and start latency.
 
 mod place;
 mod raw;
@@ -18,7 +18,7 @@ use rewheel_core::SecretUrl;
 use rewheel_server::telemetry::{Telemetry, TelemetrySettings};
 use std::time::Duration;
 
-/// What `rewheel bench` takes.
+/// The arguments of `rewheel bench`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
     /// Name what to measure (default: everything)
@@ -68,17 +68,17 @@ pub(crate) struct BenchArgs {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bench {
-    /// Jobs taken in, a thousand at a time
+    /// Submit jobs, a thousand at a time
     Submit,
-    /// Jobs claimed, run and settled
+    /// Claim, run and settle jobs
     Drain,
-    /// From submit to handler, one job at a time
+    /// Measure the time from submit to handler, one job at a time
     Latency,
-    /// How late jobs with a delay start, beside a plain sleep
+    /// Measure how late jobs with a delay start, beside a plain sleep
     Wheel,
-    /// HTTP callbacks to a local echo server, beside `wrk` on the same one where it is installed
+    /// Call a local echo server by HTTP callbacks, beside `wrk` if it is installed
     Callback,
-    /// Cost of idle nodes, claims and statistics on a large store, beside a small one; only when named
+    /// Measure idle nodes, claims and statistics on a large store, beside a small one; only when named
     Scale,
 }
 
@@ -87,7 +87,7 @@ fn parse_duration(text: &str) -> Result<Duration, duration::DurationError> {
 }
 
 impl BenchArgs {
-    /// Where spans and meters go: nowhere, unless it was said.
+    /// Returns the telemetry settings: no collector, unless one is given.
     fn telemetry(&self) -> TelemetrySettings {
         TelemetrySettings { otlp: self.otlp.clone(), ..TelemetrySettings::default() }
     }
@@ -102,7 +102,7 @@ impl BenchArgs {
     }
 }
 
-/// Measures, and returns the document that `--json` prints and a table for people.
+/// Runs the benchmarks, and returns the report for `--json` and the table.
 pub(crate) async fn run(args: &BenchArgs) -> Result<Report> {
     if args.rounds == 0 || args.jobs() == 0 {
         bail!("a bench needs at least one round of one job: check --rounds, --jobs");
@@ -140,7 +140,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Measures everything once, each in a store of its own.
+    /// Measures everything once, each benchmark in its own store.
     async fn add(&mut self, args: &BenchArgs, place: &Place, round: usize) -> Result<()> {
         let name = |bench: &str| format!("{bench}_{round}");
         if args.wants(Bench::Submit) || args.wants(Bench::Drain) {

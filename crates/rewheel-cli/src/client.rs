@@ -1,4 +1,4 @@
-//! Talks to a server.
+//! Sends requests to a Rewheel server.
 
 use crate::args::Credentials;
 use crate::trouble::{Trouble, exit};
@@ -9,16 +9,16 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longer than any answer takes; a batch of ten thousand jobs included.
+/// Timeout of a request, long enough for a batch of ten thousand jobs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longer than anybody watches events.
+/// Timeout of an event stream: practically none.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// A server, seen from the command line.
+/// A connection to a server.
 pub(crate) struct Client {
     http: reqwest::Client,
-    /// Has the password, if there is one: print `shown` instead.
+    /// May contain the password: print `shown` instead.
     base: Url,
     shown: SecretUrl,
 }
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Client {
 /// A document that a server sent.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// As it was sent: a payload is shown the way it was written.
+    /// The text as sent: a payload is shown as it was written.
     pub(crate) text: String,
     pub(crate) value: Value,
 }
@@ -49,7 +49,7 @@ impl Client {
         }
         let mut builder = reqwest::Client::builder().timeout(TIMEOUT);
         if matches!(base.host_str(), Some("127.0.0.1" | "localhost" | "[::1]")) {
-            // No proxy can reach this machine's own loopback.
+            // A proxy cannot reach this machine's loopback.
             builder = builder.no_proxy();
         }
         if let Some(path) = &credentials.ca {
@@ -62,7 +62,7 @@ impl Client {
         Ok(Client { http, base, shown: server.clone() })
     }
 
-    /// Asks for a document. Parts of the path are escaped.
+    /// Reads a document. Parts of the path are escaped.
     pub(crate) async fn get(
         &self,
         path: &[&str],
@@ -71,7 +71,7 @@ impl Client {
         self.send(Method::GET, self.url_with(path, query), String::new()).await
     }
 
-    /// Asks for a stream of events, which has no end.
+    /// Opens a stream of events, which has no end.
     pub(crate) async fn watch(
         &self,
         path: &[&str],
@@ -88,12 +88,12 @@ impl Client {
         }
     }
 
-    /// Asks for something to be done.
+    /// Sends a POST request.
     pub(crate) async fn post(&self, path: &[&str], body: String) -> Result<Document, Trouble> {
         self.send(Method::POST, self.url(path), body).await
     }
 
-    /// Asks for something to be done in the way that the query says.
+    /// Sends a POST request with query parameters.
     pub(crate) async fn post_with(
         &self,
         path: &[&str],
@@ -108,7 +108,7 @@ impl Client {
         self.send(Method::PUT, self.url(path), body).await
     }
 
-    /// Deletes something.
+    /// Sends a DELETE request.
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<Document, Trouble> {
         self.send(Method::DELETE, self.url(path), String::new()).await
     }
@@ -171,7 +171,7 @@ impl Client {
         Trouble::new(exit::UNAVAILABLE, anyhow::Error::msg(message))
     }
 
-    /// The connection to the server broke.
+    /// Returns the error for a broken connection.
     pub(crate) fn unreachable(&self, error: reqwest::Error) -> Trouble {
         let error = anyhow::Error::new(error.without_url());
         let text = format!("{error:#}");
@@ -190,10 +190,10 @@ impl Client {
     }
 }
 
-/// Names the file that has the token, for those who keep it out of the environment.
+/// Names the file that contains the token, to keep it out of the environment.
 const TOKEN_FILE: &str = "REWHEEL_TOKEN_FILE";
 
-/// Returns the token to show, as a header that is not printed.
+/// Returns the token as a header that is never printed.
 fn token(credentials: &Credentials) -> Result<Option<HeaderValue>, Trouble> {
     let token = match (&credentials.token, std::env::var_os(TOKEN_FILE)) {
         (Some(token), _) => token.clone(),

@@ -1,4 +1,4 @@
-//! Reads the config as a server would.
+//! Checks and shows the config that a server would use.
 
 use crate::local;
 use crate::output::{Output, table};
@@ -7,7 +7,7 @@ use rewheel_server::config::{Config, InForce};
 use serde_json::json;
 use std::path::Path;
 
-/// Says whether a server would start with it.
+/// Checks whether a server would start with the config.
 pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), Trouble> {
     local::config(named)?;
     let file = local::config_file(named);
@@ -22,7 +22,7 @@ pub(crate) fn check(named: Option<&Path>, output: Output) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Shows what is in force, and from where.
+/// Shows the settings in force and their origins.
 pub(crate) fn show(named: Option<&Path>, output: Output) -> Result<(), Trouble> {
     let file = local::config_file(named);
     let settings = Config::in_force(file.as_deref(), local::environment())?;

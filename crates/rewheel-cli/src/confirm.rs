@@ -1,21 +1,21 @@
-//! Asks before a command changes or deletes much.
+//! Asks for confirmation before a command changes or deletes many jobs.
 
 use crate::output::Output;
 use crate::trouble::{Trouble, exit};
 use std::io::IsTerminal;
 
-/// How much a change needs a person's consent.
+/// Whether a change needs the user's confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Consent {
     /// The change can be undone and harms nothing.
     NotNeeded,
-    /// Ask on a terminal; a script may go on.
+    /// Ask on a terminal; scripts continue.
     OnTerminal,
     /// The change cannot be undone: ask on a terminal, and refuse without one.
     Always,
 }
 
-/// Whether a command has to ask.
+/// Whether a command must ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
     No,
@@ -23,7 +23,7 @@ pub(crate) enum Asking {
 }
 
 impl Consent {
-    /// Decides whether to ask, given whether the option `--yes` is there.
+    /// Decides whether to ask, given the option `--yes`.
     pub(crate) fn asking(self, yes: bool) -> Result<Asking, Trouble> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         match self {

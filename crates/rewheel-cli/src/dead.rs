@@ -1,4 +1,4 @@
-//! Lists dead letters, and runs them again.
+//! Lists and redrives dead letters.
 
 use crate::args::{DeadList, Redrive};
 use crate::client::Client;

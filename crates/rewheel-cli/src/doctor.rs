@@ -1,4 +1,4 @@
-//! Checks a store.
+//! Checks a store for problems.
 
 use crate::args::Doctor;
 use crate::local;
@@ -9,10 +9,10 @@ use rewheel_core::store::{Books, Capabilities, Risk, Store};
 use rewheel_server::config::Doubt;
 use serde::Serialize;
 
-/// Clocks that are further apart than this confuse people.
+/// Clocks that differ by more than this are reported.
 const SKEW_MS_MAX: i64 = 1_000;
 
-/// What the doctor found.
+/// The result of the checks.
 #[derive(Debug, Serialize)]
 struct Findings {
     ok: bool,
@@ -60,12 +60,12 @@ pub(crate) async fn run(args: Doctor, output: Output) -> Result<(), Trouble> {
     Err(Trouble::new(exit::FAILED, anyhow::Error::msg(message)))
 }
 
-/// The store's clock beside this machine's.
+/// The store's clock, compared with this machine's.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    /// How far the store's is ahead, in milliseconds.
+    /// How far the store's clock is ahead, in milliseconds.
     ahead_ms: i64,
-    /// How long it took to ask.
+    /// How long the query took.
     asked_ms: i64,
 }
 
@@ -101,7 +101,7 @@ fn wall_ms() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Judges what a store says of itself, and what it is used with.
+/// Checks the capabilities of a store and how it is used.
 fn examine(
     can: Capabilities,
     books: Books,

@@ -1,4 +1,4 @@
-//! Prints state changes of jobs as the server reports them.
+//! Prints job state changes as the server reports them.
 
 use crate::args::Events;
 use crate::client::Client;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Without `--follow` the command ends after this long without an event.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Without `--follow` the command ends after this long, also if a busy server is never quiet.
+/// Without `--follow` the command ends after this long, even if events keep coming.
 const MOMENT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: &Events, client: &Client, output: Output) -> Result<(), Trouble> {
@@ -31,7 +31,7 @@ async fn read(args: &Events, client: &Client, output: Output) -> Result<(), Trou
     let mut query: Vec<(&str, &str)> =
         args.kind.iter().map(|kind| ("kind", kind.as_str())).collect();
     query.extend(args.job.as_deref().map(|job| ("job", job)));
-    // From the oldest that the server remembers, unless only new ones are wanted.
+    // From the oldest event that the server keeps, unless only new ones are wanted.
     let after = args.after.or((!args.follow).then_some(0)).map(|after| after.to_string());
     query.extend(after.as_deref().map(|after| ("after", after)));
     let mut response = client.watch(&["events"], &query).await?;
@@ -53,7 +53,7 @@ async fn read(args: &Events, client: &Client, output: Output) -> Result<(), Trou
                     print(&event, output);
                     printed += 1;
                 }
-                // That the server forgot old events matters to those who asked for them.
+                // Missed events are only reported to users who asked for them.
                 "missed" if args.follow || args.after.is_some() => missed(&event, output),
                 _ => {}
             }
@@ -95,7 +95,7 @@ struct Event {
     data: String,
 }
 
-/// Puts events together from the bytes that arrive.
+/// Parses events from the bytes that arrive.
 #[derive(Debug, Default)]
 struct Stream {
     bytes: Vec<u8>,
@@ -105,7 +105,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Takes more bytes, and returns the events that are complete.
+    /// Takes more bytes, and returns the completed events.
     fn take(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.bytes.extend_from_slice(bytes);
         let mut events = Vec::new();
@@ -125,7 +125,7 @@ impl Stream {
                 "id" => self.last = Some(value.to_owned()),
                 "data" if self.event.data.is_empty() => self.event.data = value.to_owned(),
                 "data" => self.event.data.push_str(&format!("\n{value}")),
-                // A comment keeps the connection alive.
+                // A comment, which only keeps the connection alive.
                 _ => {}
             }
         }

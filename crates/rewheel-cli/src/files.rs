@@ -1,12 +1,12 @@
-//! Makes sure that a connection finds a file to be one.
+//! Raises the open-file limit so that it covers the configured number of connections.
 
 use rewheel_server::config::LimitSettings;
 
-/// What a server opens besides connections of clients: the store, callbacks, logs.
+/// Files that a server opens besides client connections: the store, callbacks, logs.
 const OTHERS: usize = 512;
 
-/// Raises how many files this process may open as far as it needs and may, which costs nothing until
-/// they are open. Where that is not enough, there are fewer connections than was asked for.
+/// Raises the limit on open files of this process as far as needed and permitted; unused files cost nothing. If that is not enough, it
+/// reduces the maximum number of connections.
 #[cfg(unix)]
 pub(crate) fn make_room(limits: &mut LimitSettings) {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -36,7 +36,7 @@ pub(crate) fn make_room(limits: &mut LimitSettings) {
 #[cfg(not(unix))]
 pub(crate) fn make_room(_limits: &mut LimitSettings) {}
 
-/// How many connections fit: a quarter is for others where files are few.
+/// Returns how many connections fit. If few files are available, a quarter is reserved for other uses.
 #[cfg(unix)]
 fn connections(files: usize) -> usize {
     files.saturating_sub(OTHERS.min(files / 4)).max(1)

@@ -9,7 +9,7 @@ use crate::screen::{cut, text};
 use crate::trouble::Trouble;
 use serde_json::Value;
 
-/// How much of a message fits beside the rest.
+/// How many characters of a message are shown.
 const MESSAGE_CHARS: usize = 120;
 
 pub(crate) async fn run(

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// Longer texts would push the other columns off the screen.
 const CELL_CHARS_MAX: usize = 40;
 
-/// How much of a failure is shown for each attempt: the latest stands above them in full.
+/// How many characters of a failure are shown per attempt: the latest failure is shown in full above.
 const FAILURE_CHARS_MAX: usize = 100;
 
 pub(crate) async fn list(args: &List, client: &Client, output: Output) -> Result<(), Trouble> {
@@ -47,8 +47,8 @@ pub(crate) async fn show(id: &str, client: &Client, output: Output) -> Result<()
     Ok(())
 }
 
-/// The parts of a job that must be printed as the server sent them: reading and writing them again would change numbers,
-/// repeated fields and space.
+/// The parts of a job that must be printed as the server sent them: parsing and formatting would change numbers, repeated fields and
+/// spaces.
 #[derive(Debug, Default, Deserialize)]
 struct RawJob {
     payload: Option<Box<RawValue>>,
@@ -77,7 +77,7 @@ impl RawChange {
     }
 }
 
-/// Changes the jobs that are named, or those of a filter.
+/// Changes the named jobs, or those of a filter.
 pub(crate) async fn change(
     verb: Verb,
     args: &Change,
@@ -114,7 +114,7 @@ pub(crate) async fn change(
     change_each(verb, ids, client, output).await
 }
 
-/// The filter of an order.
+/// Builds the filter of a bulk request.
 pub(crate) fn filter(
     states: &[String],
     which: &Which,
@@ -131,7 +131,7 @@ pub(crate) fn filter(
     filter
 }
 
-/// Changes jobs one by one, and says what became of each.
+/// Changes jobs one by one, and prints the result of each.
 pub(crate) async fn change_each(
     verb: Verb,
     ids: &[String],
@@ -160,7 +160,7 @@ pub(crate) async fn change_each(
     Err(Trouble::new(exit::PARTLY, anyhow::Error::msg(message)))
 }
 
-/// Changes what a job says.
+/// Edits a job.
 pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result<(), Trouble> {
     let mut fields = Map::new();
     let texts = [("due", &args.due), ("deadline", &args.deadline)];
@@ -175,7 +175,7 @@ pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result
     );
     let mut body = Value::Object(fields).to_string();
     if let Some(payload) = &args.payload {
-        // As it is written: numbers and the order of fields are the callee's business.
+        // Send the payload as written: numbers and the order of fields matter to the callee.
         let payload = submit::json("payload", payload)?;
         let rest = body.split_off(1);
         let comma = if rest == "}" { "" } else { "," };
@@ -187,7 +187,7 @@ pub(crate) async fn edit(args: &Edit, client: &Client, output: Output) -> Result
     Ok(())
 }
 
-/// The query parameters of a filter.
+/// Returns the query parameters of a filter.
 pub(crate) fn conditions(which: &Which) -> impl Iterator<Item = (&'static str, &str)> {
     which.kind.iter().map(|kind| ("kind", kind.as_str())).chain(which.single())
 }
@@ -205,7 +205,7 @@ fn row(job: &Value) -> Vec<String> {
     ]
 }
 
-/// A job for a person: its fields, its input, what went wrong, what others did.
+/// Formats a job for people: its fields, payload, failures and history.
 fn described(job: &Value, raw: &RawJob) -> String {
     let names = [
         "id",
@@ -260,7 +260,7 @@ fn described(job: &Value, raw: &RawJob) -> String {
     parts.join("\n\n")
 }
 
-/// The attempts of a job, and what people did to it.
+/// Formats the attempts of a job, and its audit log.
 fn history(job: &Value, raw: &RawJob) -> Vec<String> {
     let mut parts = Vec::new();
     let list = |name: &str| job[name].as_array().filter(|list| !list.is_empty());
@@ -300,11 +300,11 @@ fn failure(job: &Value) -> String {
     if job["failure"].is_null() { String::new() } else { said(&job["failure"]) }
 }
 
-/// What failed, with all lines of the message.
+/// Formats a failure, with all lines of the message.
 fn said(failure: &Value) -> String {
     let (category, code) = (text(failure, "category"), text(failure, "code"));
     let message = failure["message"].as_str().unwrap_or_default();
-    // What a callee answered begins with its status.
+    // The message of a callback starts with its status.
     let code = if message.starts_with(&code) { "" } else { &code };
     let words = [category.as_str(), code, message];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

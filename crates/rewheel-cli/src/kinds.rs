@@ -10,7 +10,7 @@ use crate::submit;
 use crate::trouble::Trouble;
 use serde_json::{Value, json};
 
-/// The states of jobs that a kind counts.
+/// The job states that are counted for a kind.
 const STATES: [&str; 4] = ["scheduled", "leased", "paused", "dead"];
 
 pub(crate) async fn run(
@@ -56,7 +56,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Lists all kinds, unless a page was asked for.
+/// Lists all kinds, unless a page was requested.
 async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(), Trouble> {
     paging.all_pages |= paging.limit.is_none();
     let names = ["KIND", "RUNNER", "IS", "SCHEDULED", "LEASED", "PAUSED", "DEAD", "OLDEST DUE"];
@@ -65,7 +65,7 @@ async fn list(mut paging: Paging, client: &Client, output: Output) -> Result<(),
     Ok(())
 }
 
-/// Deletes a kind, after a person agreed.
+/// Deletes a kind after confirmation.
 async fn delete(kind: &str, yes: bool, client: &Client, output: Output) -> Result<(), Trouble> {
     if Consent::Always.asking(yes)? == Asking::Yes {
         let known = client.get(&["kinds", kind], &[]).await?.value;
@@ -114,7 +114,7 @@ fn breaker(kind: &Value) -> String {
     format!("{state}{forced}")
 }
 
-/// A kind for a person: what it does, its jobs, its settings.
+/// Formats a kind for people: its state, jobs and settings.
 fn described(kind: &Value) -> String {
     let mut rows = vec![
         vec!["kind".to_owned(), text(kind, "kind")],

@@ -1,4 +1,4 @@
-//! Tries policies out on a dependency that fails, before production does.
+//! Simulates retry policies against a failing dependency.
 
 mod picture;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::ops::Range;
 use std::time::Duration;
 
-/// What is compared without being told: from nothing at all to all there is.
+/// The policies that are compared by default: from no retries to all features.
 const POLICIES: [&str; 5] = [
     "none",
     "10 attempts, fixed 100ms",
@@ -74,7 +74,7 @@ fn fault(text: &str) -> Result<Fault> {
     }
 }
 
-/// A policy, and what it did.
+/// A policy and its results.
 struct Tried {
     policy: Policy,
     outcome: Outcome,

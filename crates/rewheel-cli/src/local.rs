@@ -1,4 +1,4 @@
-//! Opens a store without a server.
+//! Reads the config and opens a store directly, without a server.
 
 use crate::trouble::{Trouble, exit};
 use rewheel_core::SecretUrl;
@@ -7,27 +7,27 @@ use rewheel_server::config::Config;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a config file is called where nobody says otherwise.
+/// The default name of the config file.
 const CONFIG: &str = "rewheel.toml";
 
-/// Reads the config: the file that is named, or the one of this folder if there is one.
+/// Reads the config: the named file, or the one in this folder if it exists.
 pub(crate) fn config(named: Option<&Path>) -> Result<Config, Trouble> {
     Ok(Config::load(config_file(named).as_deref(), environment())?)
 }
 
-/// Returns the config file: the one that is named, or the one of this folder if there is one.
+/// Returns the config file: the named one, or the one in this folder if it exists.
 pub(crate) fn config_file(named: Option<&Path>) -> Option<PathBuf> {
     let found = || Path::new(CONFIG).exists().then(|| PathBuf::from(CONFIG));
     named.map(Path::to_owned).or_else(found)
 }
 
-/// Returns the environment. A name or a value that is no text cannot be one of ours.
+/// Returns the environment. A name or value that is not Unicode cannot be one of ours.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Opens a store that is there already.
+/// Opens an existing store.
 pub(crate) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
     if let Some(path) = file(url.expose())
         && !path.exists()

@@ -1,4 +1,4 @@
-//! The `rewheel` command.
+//! The entry point of the `rewheel` command.
 
 mod args;
 mod trouble;
@@ -41,7 +41,7 @@ use self::trouble::{Trouble, exit};
 use clap::Parser;
 use std::process::ExitCode;
 
-/// With it callbacks take a ninth less time than with glibc's (`rewheel bench callback`, three pairs).
+/// With it callbacks take a ninth less time than with glibc's allocator (`rewheel bench callback`, three pairs).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         Err(error) => return output.trouble(&Trouble::new(exit::FAILED, error)),
     };
     let done = runtime.block_on(run(args, output));
-    // Whoever interrupts a server does not want to wait for what it was doing.
+    // After an interrupt, do not wait for blocking tasks.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use crate::trouble::Trouble;
 use rewheel_core::SecretUrl;
 use serde_json::json;
 
-/// Opening a store is what makes and mends its tables.
+/// Opens the store, which creates or updates its tables.
 pub(crate) async fn run(url: &SecretUrl, output: Output) -> Result<(), Trouble> {
     let store = rewheel_stores::connect(url.expose()).await?;
     let name = store.capabilities().name;

@@ -1,4 +1,4 @@
-//! Tries out who is told what.
+//! Sends test notifications.
 
 use crate::local;
 use crate::output::{Output, table};
@@ -9,7 +9,7 @@ use rewheel_server::notify::{self, Tried};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Sends a test through every route of the config.
+/// Sends a test notice through every route of the config.
 pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Trouble> {
     let config = local::config(config)?.notify;
     if config.route.is_empty() {
@@ -18,7 +18,7 @@ pub(crate) async fn test(config: Option<&Path>, output: Output) -> Result<(), Tr
         )
         .hint("see docs/notifications.md for an example; --config names another file"));
     }
-    // A route to the log is tried out by what is to be seen there.
+    // Show the log, so that the test of a route to the log is visible.
     serve::log(None);
     let tried = notify::try_out(&config).await.map_err(|error| Trouble::new(exit::USAGE, error))?;
     output.answer(document(&tried), || words(&tried));

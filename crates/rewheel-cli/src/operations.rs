@@ -1,4 +1,4 @@
-//! Orders changes of many jobs, and follows them.
+//! Starts bulk operations and follows their progress.
 
 use crate::args::{Care, Pace, Paging};
 use crate::client::{Client, Document};
@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// How often to ask how far it is.
+/// The polling interval for progress.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
 /// A change of many jobs.
@@ -25,7 +25,7 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// The last part of the path.
+    /// Returns the last part of the path.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Verb::Cancel => "cancel",
@@ -45,7 +45,7 @@ impl Verb {
     }
 }
 
-/// A change of many jobs, and whether to wait for its end.
+/// A bulk request, and whether to wait for its end.
 #[derive(Debug)]
 pub(crate) struct Order {
     verb: Verb,
@@ -79,13 +79,13 @@ impl Order {
         self
     }
 
-    /// Says that an empty filter is meant.
+    /// Confirms that an empty filter means all jobs.
     pub(crate) fn about_all(mut self) -> Order {
         self.body.insert("all".to_owned(), json!(true));
         self.about(Map::new())
     }
 
-    /// Counts the jobs and asks, where that is needed.
+    /// Counts the jobs and asks for confirmation, if necessary.
     async fn confirm(&self, path: &[&str], client: &Client, output: Output) -> Result<(), Trouble> {
         if self.dry_run || self.verb.consent().asking(self.yes)? == Asking::No {
             return Ok(());
@@ -102,7 +102,7 @@ impl Order {
     }
 }
 
-/// Says how many jobs a dry run found.
+/// Formats the number of jobs that a dry run found.
 fn jobs(preview: &Value) -> String {
     match preview["count"].as_u64() {
         Some(1) => "1 job".to_owned(),
@@ -111,7 +111,7 @@ fn jobs(preview: &Value) -> String {
     }
 }
 
-/// Orders a change, and waits until it is done.
+/// Starts a bulk operation, and waits until it is done.
 pub(crate) async fn order(
     path: &[&str],
     order: &Order,
@@ -143,7 +143,7 @@ pub(crate) async fn order(
     judge(&value)
 }
 
-/// Asks how far it is, until it is done.
+/// Polls the progress until the operation is done.
 async fn follow(id: &str, client: &Client) -> Result<Document, Trouble> {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
     let bar =
@@ -206,7 +206,7 @@ fn counted(preview: &Value) -> String {
     lines.join("\n")
 }
 
-/// An operation in a sentence or two.
+/// Describes an operation in a sentence or two.
 fn told(operation: &Value) -> String {
     let (verb, state) = (text(operation, "verb"), text(operation, "state"));
     let mut lines = vec![format!(
@@ -225,7 +225,7 @@ fn told(operation: &Value) -> String {
     lines.join("\n")
 }
 
-/// Whether all went well, for the shell.
+/// Returns an error for the shell if some jobs failed.
 fn judge(operation: &Value) -> Result<(), Trouble> {
     let failed = operation["failed"].as_u64().unwrap_or_default();
     if operation["state"] == "done" && failed == 0 {

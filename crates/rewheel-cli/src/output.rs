@@ -1,4 +1,4 @@
-//! Prints everything that the command prints: escaped, and errors without passwords.
+//! Prints all output of the command: escapes control characters and removes passwords from errors.
 
 use crate::args::Args;
 use crate::screen;
@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Where answers go to: to a person, or to a program.
+/// The form of the output: for people, or JSON for programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     is_json: bool,
@@ -25,18 +25,18 @@ impl Output {
         self.is_json
     }
 
-    /// Prints an answer: the document, or what a person wants to know of it.
+    /// Prints a result: the JSON document, or a text for people.
     pub(crate) fn answer(self, document: impl Display, words: impl FnOnce() -> String) {
         let text = if self.is_json {
             screen::json(&document.to_string())
         } else {
             screen::block(&words())
         };
-        // A reader that has seen enough, such as `head`, is no reason to complain.
+        // A reader that stops early, such as `head`, is not an error.
         let _ = writeln!(io::stdout().lock(), "{text}");
     }
 
-    /// Prints a line for a person beside the answer.
+    /// Prints a line for people in addition to the result.
     pub(crate) fn note(self, text: impl Display) {
         say(&screen::block(&text.to_string()));
     }
@@ -87,7 +87,7 @@ impl Output {
     }
 }
 
-/// Lays rows out under their names.
+/// Formats rows as a table with column names.
 pub(crate) fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -107,7 +107,7 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Where the log goes: to stderr, an event per line, without passwords of URLs.
+/// The log output: to stderr, one event per line, without passwords of URLs.
 #[derive(Debug)]
 pub(crate) struct Log {
     /// Whether log lines have colours.
@@ -115,7 +115,7 @@ pub(crate) struct Log {
 }
 
 impl Write for Log {
-    /// Gets one event at a time, with the line end behind it.
+    /// Writes one event, including its line end.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = redact_urls(text.strip_suffix('\n').unwrap_or(&text));

@@ -1,4 +1,4 @@
-//! Reads lists, page by page.
+//! Reads lists page by page.
 
 use crate::args::Paging;
 use crate::client::Client;
@@ -9,18 +9,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The most that a page can have.
+/// The maximum page size.
 pub(crate) const LIMIT_MAX: &str = "1000";
 
 /// One page, or all of them.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// The document: as the server sent it, or with the items of all pages.
+    /// The document as the server sent it, or with the items of all pages.
     pub(crate) text: String,
     pub(crate) items: Vec<Value>,
-    /// Where the next page starts.
+    /// The cursor of the next page.
     pub(crate) next: Option<String>,
-    /// Whether the server looked at everything.
+    /// Whether the server read everything.
     pub(crate) is_complete: bool,
 }
 
@@ -30,7 +30,7 @@ struct RawPage {
     items: Vec<Box<RawValue>>,
 }
 
-/// Reads the page that was asked for, or all pages.
+/// Reads the requested page, or all pages.
 pub(crate) async fn read(
     path: &[&str],
     query: &[(&str, &str)],
@@ -58,7 +58,7 @@ async fn read_all(
     paging: &Paging,
     client: &Client,
 ) -> Result<Listed, Trouble> {
-    // Tokens are always on one page, and the route takes no limit.
+    // Tokens are always on one page, and their route takes no limit.
     let largest = (path != ["tokens"]).then_some(LIMIT_MAX);
     let limit = paging.limit.as_deref().or(largest);
     let mut cursor = paging.cursor.clone();
@@ -94,7 +94,7 @@ async fn read_all(
 }
 
 impl Listed {
-    /// Prints the list as a table, or the words for an empty one.
+    /// Prints the list as a table, or a text for an empty list.
     pub(crate) fn print(
         self,
         output: Output,

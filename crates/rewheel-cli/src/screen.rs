@@ -1,4 +1,4 @@
-//! Escapes characters that could control a terminal, in text that others wrote.
+//! Escapes control characters in text from other systems before it is printed.
 //!
 //! Failure messages, keys and names come from callees, clients and servers. A control character in them could clear the
 //! screen, and a bidirectional override could reorder a line. Everything that the command prints passes one of these functions.
@@ -6,12 +6,12 @@
 use rewheel_core::is_unprintable;
 use serde_json::Value;
 
-/// Returns the text on one line.
+/// Escapes a text to one line.
 pub(crate) fn inline(text: &str) -> String {
     escape(text, |_, _| Keep::No)
 }
 
-/// Returns the text with its line ends and tabs.
+/// Escapes a text, but keeps its line ends and tabs.
 pub(crate) fn block(text: &str) -> String {
     escape(text, |c, rest| match c {
         '\n' | '\t' => Keep::Yes,
@@ -20,8 +20,8 @@ pub(crate) fn block(text: &str) -> String {
     })
 }
 
-/// Returns a JSON document that a parser reads as the same value. Inside of strings JSON escapes are used; space between
-/// values is kept, except that a lone carriage return becomes a line end.
+/// Escapes a JSON document without changing its value. Inside strings it uses JSON escapes; whitespace between values is kept, except
+/// that a single carriage return becomes a line end.
 pub(crate) fn json(text: &str) -> String {
     escape(text, |c, rest| match c {
         '\n' | '\t' => Keep::Yes,
@@ -31,7 +31,7 @@ pub(crate) fn json(text: &str) -> String {
     })
 }
 
-/// Returns styled text, such as a log line. Only sequences that set a colour are kept.
+/// Escapes styled text, such as a log line. Only colour sequences are kept.
 pub(crate) fn styled(text: &str) -> String {
     escape(text, |c, rest| match c {
         '\u{1b}' if sets_colour(rest) => Keep::Yes,
@@ -51,7 +51,7 @@ enum Keep {
     No,
 }
 
-/// Escapes each unsafe character that is not to be kept; `keep` also gets the text behind the character.
+/// Escapes each unsafe character unless `keep` accepts it; `keep` also gets the text after the character.
 fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
     let mut safe = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
@@ -65,7 +65,7 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
             (Keep::No, '\n') => safe.push_str("\\n"),
             (Keep::No, '\r') => safe.push_str("\\r"),
             (Keep::No, '\t') => safe.push_str("\\t"),
-            // As JSON writes it.
+            // In the form of JSON escapes.
             (Keep::No, _) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     safe.push_str(&format!("\\u{unit:04x}"));
@@ -76,7 +76,7 @@ fn escape(text: &str, keep: impl Fn(char, &str) -> Keep) -> String {
     safe
 }
 
-/// Returns a field of a document on one line; nothing if it is null or missing.
+/// Returns a field of a document on one line; empty if it is null or missing.
 pub(crate) fn text(document: &Value, name: &str) -> String {
     match &document[name] {
         Value::Null => String::new(),
@@ -87,7 +87,7 @@ pub(crate) fn text(document: &Value, name: &str) -> String {
     }
 }
 
-/// Returns the first line of a text, of at most so many characters.
+/// Returns the first line of a text, cut to a maximum number of characters.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let first = inline(text.lines().next().unwrap_or_default());
     if first.chars().count() <= most {

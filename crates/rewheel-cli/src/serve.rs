@@ -1,4 +1,4 @@
-//! Runs a server until somebody ends it.
+//! Runs a server until it is told to stop.
 
 use crate::args::Serve;
 use crate::files;
@@ -12,9 +12,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// What is logged unless `RUST_LOG` says otherwise: what is wrong, and when it is over. A pool has a
-/// line for each connection that it lost, where the engine has one for all. Notices are there for people
-/// who asked for them.
+/// The default log filter, unless `RUST_LOG` is set: warnings and recoveries. The connection pool logs each lost connection; the engine
+/// logs one line for all. Notices are included because the user configured them.
 const LOG: &str = "warn,rewheel_engine::guard=info,rewheel_engine::heartbeat=info,\
                    rewheel_server::notify=info,rewheel_server::tls=info,rewheel_server::telemetry=info,deadpool=error";
 
@@ -40,7 +39,7 @@ pub(crate) async fn run(args: Serve, output: Output) -> Result<(), Trouble> {
     Ok(rewheel_server::serve(config, show, say).await?)
 }
 
-/// Writes what happens to stderr: warnings, or what `RUST_LOG` asks for. Spans go where telemetry has them.
+/// Logs to stderr: warnings, or what `RUST_LOG` selects. Spans go to telemetry.
 pub(crate) fn log(telemetry: Option<Box<dyn Layer<Registry> + Send + Sync>>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
     let has_colours = std::io::stderr().is_terminal();
@@ -48,7 +47,7 @@ pub(crate) fn log(telemetry: Option<Box<dyn Layer<Registry> + Send + Sync>>) {
         .with_ansi(has_colours)
         .with_writer(move || Log { has_colours })
         .fmt_fields(rewheel_server::log_fields())
-        // It would complain to stderr that stderr is closed, and panic inside of whatever had something to say.
+        // Otherwise a closed stderr would cause a panic in the code that logs.
         .log_internal_errors(false)
         .with_filter(filter);
     tracing_subscriber::registry().with(telemetry).with(lines).init();

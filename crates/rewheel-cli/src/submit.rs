@@ -1,4 +1,4 @@
-//! Submits a job, through a server or straight into a store.
+//! Submits a job through a server or directly into a store.
 
 use crate::args::Submit;
 use crate::client::Client;
@@ -50,7 +50,7 @@ pub(crate) async fn remotely(
     Ok(())
 }
 
-/// Submits into a store. Whatever server or engine shares it finds the job at its next poll.
+/// Submits directly into a store. A server or engine on it finds the job at its next poll.
 pub(crate) async fn locally(args: &Submit, output: Output) -> Result<(), Trouble> {
     let config = local::config(None)?;
     let text = body(args)?;
@@ -119,7 +119,7 @@ fn body(args: &Submit) -> Result<String, Trouble> {
     serde_json::to_string(&body).map_err(|error| Trouble::new(exit::FAILED, error))
 }
 
-/// Reads JSON text as it is written: the argument itself, a file, or stdin. `what` names it in errors.
+/// Reads JSON text unchanged: the argument itself, a file, or stdin. `what` names it in errors.
 pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
     let text =
         if given == "-" || given.starts_with('@') { read(what, given)? } else { given.to_owned() };
@@ -134,7 +134,7 @@ pub(crate) fn json(what: &str, given: &str) -> Result<Box<RawValue>, Trouble> {
     })
 }
 
-/// Reads a file that is given as `@FILE`, or stdin if it is `-`.
+/// Reads a file given as `@FILE`, or stdin for `-`.
 pub(crate) fn read(what: &str, given: &str) -> Result<String, Trouble> {
     let unreadable = |place: &str, error: std::io::Error| {
         Trouble::usage(format!("the {what} cannot be read from {place}: {error}"))

@@ -35,7 +35,7 @@ pub(crate) enum TokenCommand {
     },
 }
 
-/// Where the tokens are.
+/// Where the tokens are stored.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
     /// Use this store directly, without a server: needed for the first token
@@ -112,7 +112,7 @@ async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>, Trouble> {
     local::open(url).await
 }
 
-/// What the audit log says of whoever can write into the store itself.
+/// Returns the actor in the audit log for direct access to the store.
 fn who() -> Actor {
     Actor::new("cli")
 }
@@ -120,7 +120,7 @@ fn who() -> Actor {
 async fn create_in(store: &dyn Store, body: &str) -> Result<Document, Trouble> {
     let (new, text) = make(body)?;
     let put = match store.put_token(&new, &who()).await {
-        // Its id is made already: asking again makes no second one.
+        // The id is already fixed: a repetition creates no second token.
         Err(StoreError::Ambiguous(_)) => store.put_token(&new, &who()).await?,
         put => put?,
     };
@@ -161,13 +161,13 @@ fn document(token: &TokenDocument) -> Result<Document, Trouble> {
     Ok(Document { text: serde_json::to_string(token).map_err(failed)?, value })
 }
 
-/// Who gives the token itself means its id: the rest is a secret, and does not belong into a URL.
+/// Returns the id if the text is a whole token: the rest is a secret and must not be part of a URL.
 fn named(token: &str) -> &str {
     let id = token.strip_prefix("rw_").and_then(|rest| rest.split_once('_'));
     id.map_or(token, |(id, _)| id)
 }
 
-/// Prints the token alone, so that a shell can keep it.
+/// Prints only the token, so that a shell can store it.
 fn created(created: &Document, output: Output) {
     let token = &created.value;
     output.answer(&created.text, || text(token, "token"));

@@ -1,4 +1,4 @@
-//! Watches a server, second by second.
+//! Shows live statistics of a server, refreshed every second.
 
 mod look;
 mod view;
@@ -12,7 +12,7 @@ use rewheel_core::SecretUrl;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// How long a key may wait before it is looked at.
+/// The interval for reading keys.
 const KEYS_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) async fn run(
@@ -21,7 +21,7 @@ pub(crate) async fn run(
     server: &SecretUrl,
     output: Output,
 ) -> Result<(), Trouble> {
-    // The first look comes before anything is drawn: a server that is not there is an error like any other.
+    // Take the first snapshot before drawing: an unreachable server is an ordinary error.
     let first = Look::at(client).await?;
     if output.is_json() {
         output.answer(first.document(), String::new);
@@ -53,7 +53,7 @@ async fn watch(
         tokio::time::sleep(every).await;
         last.next(client).await
     };
-    // Looked at beside the keys: a server that does not answer must not keep anybody here.
+    // Runs beside the keyboard input: an unresponsive server must not block quitting.
     let mut next = Box::pin(look(watched.last.clone()));
     loop {
         terminal.draw(|frame| view::draw(frame, &watched))?;
@@ -71,7 +71,7 @@ async fn watch(
     }
 }
 
-/// Reads what was typed since.
+/// Reads the keys pressed since the last call.
 fn wants_to_leave() -> std::io::Result<bool> {
     while event::poll(Duration::ZERO)? {
         if let Event::Key(key) = event::read()? {

@@ -1,4 +1,4 @@
-//! Why a command failed, and what the shell is told.
+//! The error type of commands, with exit codes and hints.
 
 use crate::screen;
 use rewheel_core::redact_urls;
@@ -13,32 +13,32 @@ use rewheel_stores::ConnectError;
 use rewheel_stores::OptionsError;
 use serde_json::{Value, json};
 
-/// What a shell sees of a command that ended.
+/// The exit codes.
 pub(crate) mod exit {
-    /// It failed, or the doctor found something.
+    /// The command failed, or the doctor found a problem.
     pub(crate) const FAILED: u8 = 1;
-    /// What was asked makes no sense.
+    /// The arguments or the request are invalid.
     pub(crate) const USAGE: u8 = 2;
-    /// A part of it failed.
+    /// The command failed for some jobs.
     pub(crate) const PARTLY: u8 = 3;
-    /// The server does not know who asks, or refuses them.
+    /// Authentication failed, or permission was denied.
     pub(crate) const AUTH: u8 = 4;
-    /// There is no such thing.
+    /// The resource does not exist.
     pub(crate) const NOT_FOUND: u8 = 5;
-    /// The state of things does not allow it.
+    /// The current state does not allow it.
     pub(crate) const CONFLICT: u8 = 6;
-    /// The server or the store is not there.
+    /// The server or the store is unavailable.
     pub(crate) const UNAVAILABLE: u8 = 7;
-    /// Somebody interrupted it.
+    /// The command was interrupted.
     pub(crate) const INTERRUPTED: u8 = 130;
 }
 
-/// A command failed.
+/// An error of a command.
 #[derive(Debug)]
 pub(crate) struct Trouble {
-    /// What the shell is told.
+    /// The exit code.
     pub(crate) code: u8,
-    /// What happened.
+    /// The cause.
     pub(crate) error: anyhow::Error,
     /// What to do about it.
     pub(crate) hint: Option<String>,
@@ -60,7 +60,7 @@ impl Trouble {
         self
     }
 
-    /// Takes a problem document: the text of it, and what it says.
+    /// Builds the error from a problem document: its text and its parsed value.
     pub(crate) fn of_answer(status: u16, document: String, problem: &Value) -> Trouble {
         let text = |name: &str| problem[name].as_str().map(screen::inline);
         let detail = text("detail").unwrap_or_else(|| format!("the server answered {status}"));
@@ -68,7 +68,7 @@ impl Trouble {
         Trouble { code: of_status(status), error, hint: text("hint"), problem: Some(document) }
     }
 
-    /// Takes an error of a bench: a store that cannot be used has its own exit codes.
+    /// Builds the error of a benchmark: store errors have their own exit codes.
     pub(crate) fn of_bench(error: anyhow::Error) -> Trouble {
         let error = match error.downcast::<ConnectError>() {
             Ok(error) => return error.into(),
@@ -87,7 +87,7 @@ impl Trouble {
         redact_urls(&format!("{:#}", self.error))
     }
 
-    /// Returns it as a problem document, as JSON text.
+    /// Returns the error as a problem document in JSON.
     pub(crate) fn document(&self) -> String {
         self.problem.clone().unwrap_or_else(|| {
             let hint = self.hint.as_deref().map(redact_urls);
@@ -96,7 +96,7 @@ impl Trouble {
     }
 }
 
-/// Lists the fields that are wrong, where the detail does not say it all.
+/// Adds the invalid fields, if the detail does not name them all.
 fn with_errors(detail: &str, problem: &Value) -> String {
     let errors = problem["errors"].as_array();
     let mut text = detail.to_owned();

@@ -1,15 +1,15 @@
-//! Says in a sentence why a job is where it is.
+//! Explains why a job is in its current state.
 
 use serde_json::Value;
 
-/// Says it from the job's document.
+/// Returns a sentence about the job, from its document.
 pub(crate) fn sentence(job: &Value) -> String {
     let (attempt, most) = (&job["attempt"], &job["attempts_max"]);
     let holder = text(&job["holder"]);
     match text(&job["state"]) {
         "scheduled" => match held(job) {
             None => waiting(job, "waits", "until"),
-            // When it is due is not what keeps it, and may be over.
+            // The due time is not the reason for the wait, and may have passed.
             Some(held) => format!("{}; {held}", waiting(job, "waits", "and is due")),
         },
         "leased" if runs(job) => {
@@ -29,7 +29,7 @@ pub(crate) fn sentence(job: &Value) -> String {
 
 fn waiting(job: &Value, waits: &str, until: &str) -> String {
     let because = text(&job["due_because"]["text"]);
-    // Times of one form and length, so they sort as text.
+    // Times of one form and length sort as text.
     let is_due = text(&job["due"]) <= text(&job["created"]);
     if is_due {
         format!("{waits} for a slot: {because}")
@@ -38,7 +38,7 @@ fn waiting(job: &Value, waits: &str, until: &str) -> String {
     }
 }
 
-/// What keeps a job from running that could run.
+/// Returns what keeps a due job from running.
 fn held(job: &Value) -> Option<String> {
     let held = &job["held_because"];
     let says = held["text"].as_str()?;
@@ -56,7 +56,7 @@ fn wanted(job: &Value) -> &'static str {
     }
 }
 
-/// Whether a leased job has started: then its attempt is one that no record counts yet.
+/// Returns whether a leased job has started: then the current attempt has no record yet.
 fn runs(job: &Value) -> bool {
     let counted = |record: &&Value| !matches!(text(&record["decision"]), "snooze" | "pause");
     let used =
@@ -64,7 +64,8 @@ fn runs(job: &Value) -> bool {
     job["attempt"].as_u64() > Some(used.unwrap_or(0))
 }
 
-/// Who stopped it: a rule that leaves a record, a person whom the audit log knows, or its handler.
+/// Says what stopped a job: a rule, which leaves a record, an operator in the audit log, or its
+/// handler.
 fn stopped(job: &Value, verb: &str, done: &str) -> String {
     let audit = job["audit"].as_array().map_or(&[][..], Vec::as_slice);
     let by = audit.iter().find(|entry| entry["what"] == verb).map(|entry| text(&entry["who"]));
@@ -75,7 +76,7 @@ fn stopped(job: &Value, verb: &str, done: &str) -> String {
     }
 }
 
-/// The latest attempt that failed, if this was decided about it.
+/// Returns the latest failed attempt, if it led to this decision.
 fn last<'a>(job: &'a Value, decision: &str) -> Option<&'a Value> {
     records(job).last().filter(|record| record["decision"] == decision)
 }
@@ -96,7 +97,7 @@ fn given_up(job: &Value) -> String {
     format!("given up {when}, because of {}", said(failure))
 }
 
-/// A failure without its message, which may be long and stands below.
+/// Formats a failure without its message, which may be long and is printed below.
 fn said(failure: &Value) -> String {
     match (text(&failure["category"]), text(&failure["code"])) {
         (category, "") => category.to_owned(),
@@ -116,7 +117,7 @@ mod tests {
     const CREATED: &str = "2026-01-02T03:04:05.000Z";
     const LATER: &str = "2026-01-02T03:04:06.000Z";
 
-    /// A job in a state, with what else is to be said of it.
+    /// A job in a state, with additional fields.
     fn job(state: &str, more: Value) -> Value {
         let mut job = json!({
             "state": state, "attempt": 1, "attempts_max": 8, "holder": null, "wanted": null,

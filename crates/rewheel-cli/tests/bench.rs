@@ -1,4 +1,4 @@
-//! What a bench says of the store that it measured.
+//! Tests what `rewheel bench` reports about the store.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

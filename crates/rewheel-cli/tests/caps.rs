@@ -1,4 +1,4 @@
-//! A tenant with a cap, submitted for by three engines at once.
+//! Three engines submit for one tenant with a job cap at the same time.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! The command as a shell sees it.
+//! Tests the command as a shell sees it: output and exit codes.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

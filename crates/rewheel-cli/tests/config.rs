@@ -1,4 +1,4 @@
-//! The config, before a server is started with it.
+//! Tests `rewheel config`.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! One tenant has a great many jobs due, another has one.
+//! Tests fairness: one tenant has many due jobs, another has one.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Clients that mean no good, against a real server.
+//! Runs hostile clients against a real server.
 
 #![cfg(target_os = "linux")]
 #![expect(

@@ -1,4 +1,4 @@
-//! `rewheel lab`: storms, without a server.
+//! Tests `rewheel lab`, which needs no server.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! Who is told what, as a shell sees it.
+//! Tests `rewheel notify`.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

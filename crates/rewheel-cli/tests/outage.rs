@@ -1,4 +1,4 @@
-//! One dependency is down: the other kind does not notice, and what waited drains when it is back.
+//! Tests an outage of one dependency: other kinds keep running, and the waiting jobs run after recovery.
 
 #![expect(
     clippy::disallowed_methods,

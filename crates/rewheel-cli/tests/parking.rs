@@ -1,4 +1,4 @@
-//! Who stops claiming a kind, and who finds out that it works again.
+//! Tests which nodes stop claiming a kind during an outage, and how they resume it.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! A job that kills whichever process runs it, beside a thousand in the same process.
+//! Tests a job that crashes every process that runs it, beside a thousand other jobs.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,4 +1,4 @@
-//! Runs the commands of the README's tour against a server that runs the demo.
+//! Runs the commands of the README's tour against a demo server.
 
 #![expect(clippy::print_stdout, reason = "a test that cannot run says so")]
 

@@ -1,4 +1,4 @@
-//! Dead letters are looked at, mended and put back to work from a shell: with care, and whatever becomes of the server.
+//! Tests listing, editing and redriving dead letters, also across server crashes.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,4 +1,4 @@
-//! Tokens and certificates, as a shell sees them.
+//! Tests tokens and certificates through the command line.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 #![expect(clippy::print_stdout, reason = "a test that cannot run says so")]

@@ -1,4 +1,4 @@
-//! The workers of `examples/`, in their own languages, against a real server.
+//! Runs the workers of `examples/`, in their own languages, against a real server.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![expect(clippy::print_stdout, reason = "a test that cannot run says so")]

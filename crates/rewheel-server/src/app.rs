@@ -1,4 +1,4 @@
-//! What every request handler shares.
+//! State shared by all request handlers.
 
 use crate::config::Config;
 use crate::incident_desk::IncidentDesk;
@@ -12,14 +12,14 @@ use rewheel_engine::{Engine, KindSettings};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch};
 
-/// Listeners to events of one server. Each is a connection, and looks at every event.
+/// Maximum number of event listeners. Each is a connection and examines every event.
 pub(crate) const LISTENERS_MAX: usize = 1_000;
 
 /// The server as its request handlers see it.
 #[derive(Debug)]
 pub(crate) struct App {
     config: Config,
-    /// Not there while the server starts.
+    /// Not set while the server starts.
     engine: OnceLock<Engine>,
     is_stopping: watch::Sender<bool>,
     listeners: Arc<Semaphore>,
@@ -54,18 +54,18 @@ impl App {
         &self.config
     }
 
-    /// Takes requests that need an engine from now on.
+    /// Accepts requests that need an engine from now on.
     pub(crate) fn started(&self, engine: Engine) {
         let again = self.engine.set(engine);
         debug_assert!(again.is_ok(), "a server starts once");
     }
 
-    /// Takes no more jobs from now on.
+    /// Accepts no more jobs from now on.
     pub(crate) fn stop(&self) {
         self.is_stopping.send_replace(true);
     }
 
-    /// Returns something that hears when the server is about to end.
+    /// Returns a receiver that is notified when the server is about to shut down.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.is_stopping.subscribe()
     }
@@ -82,12 +82,12 @@ impl App {
         &self.tokens
     }
 
-    /// Makes room for one who listens to events, if there is any.
+    /// Reserves a slot for an event listener, if one is free.
     pub(crate) fn listener(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.listeners).try_acquire_owned().ok()
     }
 
-    /// Makes room for one request more, if there is any.
+    /// Reserves a slot for a request, if one is free.
     pub(crate) fn request(&self) -> Option<SemaphorePermit<'_>> {
         self.requests.try_acquire().ok()
     }
@@ -105,7 +105,7 @@ impl App {
         })
     }
 
-    /// Returns the engine, unless it is about to end.
+    /// Returns the engine, unless the server is shutting down.
     pub(crate) fn engine_for_work(&self) -> Result<&Engine, Problem> {
         if *self.is_stopping.borrow() {
             return Err(Problem::new(Code::ShuttingDown, "the server is shutting down").hint(
@@ -115,12 +115,12 @@ impl App {
         self.engine()
     }
 
-    /// Returns the settings of a kind, as far as they are known here.
+    /// Returns the settings of a kind, or the defaults if this node does not know the kind.
     pub(crate) fn kind(&self, kind: &KindName) -> KindSettings {
         self.engine.get().and_then(|engine| engine.kind_settings(kind)).unwrap_or_default()
     }
 
-    /// Makes a name for a request that came without one.
+    /// Creates an id for a request that has none.
     pub(crate) fn request_id(&self) -> String {
         format!("{:016x}", self.random.next())
     }

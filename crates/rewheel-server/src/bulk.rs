@@ -1,4 +1,4 @@
-//! Reads an order to change many jobs.
+//! Parses requests to change many jobs.
 
 use crate::conditions::{Conditions, NAMES, word};
 use crate::fields::{Fields, pointer};
@@ -7,21 +7,21 @@ use crate::rfc3339;
 use rewheel_core::When;
 use rewheel_engine::{Bulk, BulkVerb, OperateError, Rate, Selection};
 
-/// Every field of an order: which jobs first, then what else may be said.
+/// Every field of a bulk request: first those that select jobs, then the options.
 pub(crate) const FIELDS: [&str; 6] = ["filter", "all", "dry_run", "rate", "canary", "deadline"];
 
-/// How many of them say which jobs are meant.
+/// The number of fields that select jobs.
 pub(crate) const FIELDS_WHICH: usize = 2;
 
-/// An order, as a request has it.
+/// A parsed bulk request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Order {
     pub(crate) bulk: Bulk,
-    /// Whether to say what would be changed, and change nothing.
+    /// Whether to report what would change, without changing anything.
     pub(crate) dry_run: bool,
 }
 
-/// Reads an order that says which jobs are meant.
+/// Parses a bulk request that selects jobs.
 pub(crate) fn parse(verb: BulkVerb, text: &str) -> Result<Order, Problem> {
     let mut fields = Fields::read(text, "", &FIELDS)?;
     let selection = match fields.take("filter").map(|raw| raw.get()) {
@@ -39,7 +39,7 @@ pub(crate) fn parse(verb: BulkVerb, text: &str) -> Result<Order, Problem> {
     finish(verb, selection, all, fields)
 }
 
-/// Reads an order about jobs that are known.
+/// Parses a bulk request for a given selection.
 pub(crate) fn parse_about(
     selection: Selection,
     verb: BulkVerb,
@@ -77,12 +77,12 @@ fn finish(
     Err(Problem::of_fields(Code::InvalidField, errors))
 }
 
-/// What changes nothing may be about everything: that is how people see how many jobs an order would change.
+/// Checks a request. A dry run may select all jobs: it shows how many jobs a request would change.
 fn check(bulk: &Bulk, dry_run: bool) -> Result<(), OperateError> {
     if dry_run { bulk.clone().all().check() } else { bulk.check() }
 }
 
-/// Says where a field of an order is in a request.
+/// Maps a field of a bulk operation to its place in the request.
 pub(crate) fn field_error(field: &str, why: &str) -> FieldError {
     match field {
         "filter" => {
@@ -139,7 +139,7 @@ mod tests {
         {
             assert!(parse(BulkVerb::Cancel, text).unwrap().bulk.all, "{text}");
         }
-        // All states that the verb is for keep nothing back.
+        // A filter on all states that the verb applies to selects everything.
         let states = r#"{"filter":{"state":["scheduled","leased","paused"]}"#;
         assert!(parse(BulkVerb::Cancel, &format!("{states}}}")).is_err());
         assert!(parse(BulkVerb::Cancel, &format!("{states},\"all\":true}}")).is_ok());

@@ -1,6 +1,6 @@
-//! Runs jobs by calling somebody over HTTP.
+//! Runs jobs by HTTP callbacks.
 //!
-//! [`Callback`] is what an operator says about the call, [`Clients`] are the connections, and
+//! [`Callback`] holds the settings of a callback, [`Clients`] the HTTP connections, and
 //! [`CallbackRunner`] makes one call per attempt.
 
 mod settings;

@@ -1,4 +1,4 @@
-//! Reads which jobs are meant: by the parameters of a URL, by the fields of a document.
+//! Parses job filters from URL parameters and from JSON.
 
 use crate::rfc3339;
 use rewheel::Category;
@@ -20,12 +20,12 @@ pub(crate) const NAMES: [&str; 10] = [
     "created_before",
 ];
 
-/// Wherever conditions are written. Mistakes are collected there.
+/// A source of filter conditions, which also collects errors.
 pub(crate) trait Conditions {
-    /// Takes a condition that may be there several times.
+    /// Takes a condition that may occur several times.
     fn all<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T>;
 
-    /// Takes a condition that may be there once.
+    /// Takes a condition that may occur once.
     fn one<T, E: Display>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, E>)
     -> Option<T>;
 
@@ -46,7 +46,7 @@ pub(crate) trait Conditions {
     }
 }
 
-/// A condition that has to say something: an empty text is in every text.
+/// Rejects an empty text: every text contains it.
 pub(crate) fn word(text: &str) -> Result<String, &'static str> {
     if text.is_empty() {
         Err("must not be empty; leave it out instead")

@@ -1,4 +1,4 @@
-//! What an operator may set, from the file to the flags.
+//! Reads the config: defaults, file, environment variables, flags.
 
 mod credentials;
 mod doubts;
@@ -30,28 +30,27 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Settings of [`EngineSettings`] that the file has under `retention`.
+/// Settings of [`EngineSettings`] that are in the section `retention` of the file.
 const RETENTION: [&str; 3] = ["keep_ended", "keep_keys", "keep_audit"];
 
-/// Everything that can be set, checked.
+/// The complete, checked config.
 ///
-/// Defaults < file < environment (`REWHEEL__SECTION__KEY`) < flags, which whoever reads them writes
-/// into the fields.
+/// Precedence: defaults < file < environment (`REWHEEL__SECTION__KEY`) < flags. The caller writes flags into the fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// How others reach the server.
+    /// HTTP server: address, limits, tokens and TLS.
     pub server: ServerSettings,
-    /// Where jobs are kept.
+    /// The store for jobs.
     pub store: StoreSettings,
-    /// How jobs are run, and how long they are kept.
+    /// How jobs run, and their retention.
     pub engine: EngineSettings,
-    /// The kinds that the file names.
+    /// The kinds in the file.
     pub kinds: BTreeMap<KindName, KindSettings>,
-    /// The tenants that the file names; `*` stands for all others.
+    /// The tenants in the file; `*` stands for all others.
     pub tenants: BTreeMap<String, TenantSettings>,
-    /// Who is told what.
+    /// Notification routes.
     pub notify: NotifyConfig,
-    /// Where spans and meters are sent.
+    /// Where spans and metrics are sent.
     pub telemetry: TelemetrySettings,
 }
 
@@ -62,30 +61,29 @@ pub struct ServerSettings {
     /// The address to listen on.
     #[serde(deserialize_with = "listen")]
     pub listen: SocketAddr,
-    /// How long running attempts may take to end when the server shuts down.
+    /// How long running attempts may take to finish at shutdown.
     #[serde(with = "duration::serde")]
     pub shutdown_grace: Duration,
-    /// The largest body of a request: it is held in memory as a whole.
+    /// Maximum size of a request body; bodies are held in memory.
     pub body_bytes_max: usize,
-    /// `/health` says that the disk is degraded when less is free where the SQLite file is.
+    /// `/health` reports the disk as degraded below this free space (SQLite only).
     pub disk_free_bytes_min: u64,
-    /// How much of the server clients may take up: the section `server.limits`.
+    /// Limits on what clients may use: the section `server.limits`.
     pub limits: LimitSettings,
-    /// A token with the role `admin`, for whoever makes the others. Only the environment can say it:
-    /// `REWHEEL__SERVER__ADMIN_TOKEN`.
+    /// A token with the role `admin`, to create the other tokens. It can only be set in the environment: `REWHEEL__SERVER__ADMIN_TOKEN`.
     pub admin_token: Option<AdminToken>,
-    /// A file that has it.
+    /// A file that contains this token.
     pub admin_token_file: Option<PathBuf>,
-    /// What the server proves itself with; without it, it speaks plain HTTP.
+    /// The TLS certificate; without it the server uses plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Variables of the environment that kinds may name which are not in this file: `${NAME}`.
+    /// Environment variables that kinds set over REST may use: `${NAME}`.
     pub callback_env: Vec<String>,
-    /// Networks that kinds may list in `callback.allow` which are not in this file.
+    /// Networks that kinds set over REST may list in `callback.allow`.
     pub callback_allow: Ceiling,
 }
 
 impl ServerSettings {
-    /// Whether only this machine can reach it.
+    /// Returns whether only this machine can reach the server.
     pub(crate) fn is_private(&self) -> bool {
         self.listen.ip().is_loopback()
     }
@@ -112,9 +110,9 @@ impl Default for ServerSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
-    /// Which store.
+    /// The URL of the store.
     pub url: String,
-    /// Connections for the work, where the store is a server: 2 to 1,000.
+    /// Maximum number of connections for work, if the store is a database server: 2 to 1,000.
     pub pool_max: Option<usize>,
 }
 
@@ -125,13 +123,13 @@ impl Default for StoreSettings {
 }
 
 impl StoreSettings {
-    /// Whether the store is a server, which has connections.
+    /// Returns whether the store is a database server.
     fn is_server(&self) -> bool {
         self.url.starts_with("postgres://") || self.url.starts_with("postgresql://")
     }
 }
 
-/// The file as it is written.
+/// The sections of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Sections {
@@ -165,10 +163,10 @@ impl Default for Retention {
 }
 
 impl Config {
-    /// Reads the file, if there is to be one, and what the environment says otherwise.
+    /// Reads the file, if there is one, and the environment.
     ///
     /// # Errors
-    /// Names the key that is wrong, and the line of the file or the variable that it is in.
+    /// Names the invalid key, and its line in the file or its variable.
     pub fn load(
         path: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
@@ -180,7 +178,7 @@ impl Config {
         Config::assemble(&file, &Overrides::of(env)?)
     }
 
-    /// Returns the URL of the store with every setting in it. What the URL says itself comes first.
+    /// Returns the URL of the store including all settings. Settings in the URL itself take precedence.
     ///
     /// ```
     /// use rewheel_server::config::Config;
@@ -215,7 +213,7 @@ impl Config {
 
     fn assemble(file: &File, env: &Overrides) -> Result<Config, ConfigError> {
         file.check_keys()?;
-        // The file alone first: its mistakes have a line, those of the sum of both have none.
+        // Check the file alone first: its errors have a line, errors of the merged config have none.
         let alone: Sections = file.sections()?;
         if alone.server.admin_token.is_some() {
             let why = "must not be in the config file: set REWHEEL__SERVER__ADMIN_TOKEN, or name a file in server.admin_token_file";
@@ -287,12 +285,12 @@ impl Config {
     }
 }
 
-/// Reads an address to listen on.
+/// Parses an address to listen on.
 ///
 /// # Errors
-/// Says what it should look like.
+/// Says which form is expected.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    // Not resolved: what a name means on this machine must not decide who can reach the server.
+    // Host names are not resolved: the machine's name resolution must not decide who can reach the server.
     let plain = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
@@ -304,7 +302,7 @@ fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     parse_listen(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
-/// Finds the place of a setting that cannot work: the error says its name first.
+/// Finds the location of an invalid setting: the error starts with its name.
 fn setting(error: &str, section: &str, wrong: &dyn Fn(&str, &str) -> ConfigError) -> ConfigError {
     let (name, why) = error.split_once(": ").unwrap_or(("", error));
     wrong(&format!("{section}.{name}"), why)

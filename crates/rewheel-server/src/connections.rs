@@ -1,7 +1,7 @@
-//! Takes connections, and cuts off those that only take up room.
+//! Accepts client connections, and closes those that stay idle or are too slow.
 //!
-//! A connection waits for a request, or is busy with one. Nobody sets a timer for each: one ticker
-//! looks at all of them.
+//! A connection either waits for a request or serves one. There is no timer per connection: one
+//! ticker checks all of them.
 
 mod line;
 mod raw;
@@ -25,25 +25,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Connections beyond the limit that are open for as long as it takes to refuse them.
+/// Maximum number of connections beyond the limit that are open only to be rejected.
 const REFUSED_MAX: usize = 64;
 
-/// How often connections are looked at, at most.
+/// Maximum interval between two checks of all connections.
 const TICK_MAX: Duration = Duration::from_millis(250);
 
-/// Makes a stream of requests out of a connection: nothing to do, or TLS.
+/// The handshake of a connection: none, or TLS.
 pub(crate) trait Handshake: Clone + Send + 'static {
-    /// What requests are read from.
+    /// The stream that requests are read from.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// Agrees with the client. Whoever takes longer than `head_timeout` is cut off.
+    /// Performs the handshake. A client that takes longer than `head_timeout` is disconnected.
     fn shake(
         &self,
         connection: TcpStream,
     ) -> impl Future<Output = io::Result<Self::Stream>> + Send + 'static;
 }
 
-/// Requests are read from the connection as it is.
+/// No handshake: plain HTTP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain;
 
@@ -58,7 +58,7 @@ impl Handshake for Plain {
     }
 }
 
-/// Everybody who is connected.
+/// The listener and its open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: LimitSettings,
@@ -70,10 +70,10 @@ impl Connections {
         Connections { limits: limits.clone(), room: Arc::new(Room::new(limits, tick(limits))) }
     }
 
-    /// Serves everybody who connects until `quiet`, then lets answers end that are on their way.
+    /// Serves connections until `quiet`, then lets running responses finish.
     ///
     /// # Cancel safety
-    /// Dropping the future ends every connection at once.
+    /// Dropping the future closes every connection at once.
     pub(crate) async fn serve<H: Handshake>(
         self,
         listener: TcpListener,
@@ -125,7 +125,8 @@ impl Connections {
         }
     }
 
-    /// Makes room where there is none for another socket; a client that left is nobody's trouble.
+    /// Closes an idle connection if the process has no file descriptor left; ignores clients that
+    /// disconnected.
     async fn cannot_accept(&self, error: &io::Error) {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
@@ -138,7 +139,7 @@ impl Connections {
     }
 }
 
-/// How often connections are looked at: a fraction of the shortest timeout.
+/// Returns the interval between checks: a fraction of the shortest timeout.
 fn tick(limits: &LimitSettings) -> Duration {
     let shortest = limits.head_timeout.min(limits.idle_timeout).min(limits.write_timeout);
     (shortest / 8).min(TICK_MAX)

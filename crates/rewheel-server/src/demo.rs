@@ -1,7 +1,7 @@
-//! Shows retries before your eyes.
+//! Runs the demo of `serve --demo`: jobs that fail and are retried.
 //!
-//! [`start`] runs a callee that fails in several ways, with a kind for each of them; [`trickle`]
-//! submits jobs to it; [`narrate`] says what becomes of them.
+//! [`start`] runs a callback server that fails in several ways, with a kind for each; [`trickle`]
+//! submits jobs; [`narrate`] prints what happens to them.
 
 mod callee;
 mod kinds;
@@ -19,20 +19,20 @@ use std::io;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// A callee that fails, as long as this lives.
+/// The running demo callback server; it stops when this value is dropped.
 #[derive(Debug)]
 pub struct Demo {
-    /// Where the callee answers.
+    /// The URL of the callback server.
     pub url: String,
     /// The kinds whose jobs go there.
     pub kinds: Vec<(KindName, KindSettings)>,
     _callee: JoinSet<()>,
 }
 
-/// Starts the callee on a free port of this machine.
+/// Starts the callback server on a free port of this machine.
 ///
 /// # Errors
-/// If there is none.
+/// If no port can be opened.
 pub async fn start() -> io::Result<Demo> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
@@ -42,7 +42,7 @@ pub async fn start() -> io::Result<Demo> {
     Ok(Demo { url, kinds, _callee: callee })
 }
 
-/// What a person reads first.
+/// The text printed at the start.
 impl fmt::Display for Demo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "demo: jobs go to a callee at {}", self.url)?;

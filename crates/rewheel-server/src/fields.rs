@@ -1,4 +1,4 @@
-//! Reads the fields of a JSON object, collecting every mistake.
+//! Reads the fields of a JSON object and collects all errors.
 
 use crate::conditions::Conditions;
 use crate::problem::{Code, FieldError, Problem};
@@ -6,14 +6,14 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 use serde_json::value::RawValue;
 use std::fmt::{self, Display};
 
-/// Fields that one object may have. No object of ours has more than a few dozen, and each takes many times the memory of the
-/// shortest one that can be written.
+/// Maximum number of fields of an object. Ours have a few dozen at most, and a parsed field needs many times the memory of its shortest
+/// text.
 const FIELDS_MAX: usize = 256;
 
-/// Entries that a list of strings may have.
+/// Maximum number of entries in a list of strings.
 const TEXTS_MAX: usize = 100_000;
 
-/// The fields of one object of a request. Each is taken once; mistakes are collected.
+/// The fields of one object of a request. Each is taken once; errors are collected.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     at: String,
@@ -22,10 +22,10 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Splits an object into its fields. Fields that are not `known`, or there twice, are mistakes.
+    /// Splits an object into its fields. Unknown and repeated fields are errors.
     ///
     /// # Errors
-    /// Says that it is no JSON, or no object.
+    /// If the text is not JSON, or not an object.
     pub(crate) fn read(text: &'a str, at: &str, known: &[&str]) -> Result<Fields<'a>, Problem> {
         let found: Pairs<'a> = serde_json::from_str(text).map_err(|error| bad_json(&error, at))?;
         let mut fields = Fields { at: at.to_owned(), found: Vec::new(), errors: Vec::new() };
@@ -44,28 +44,28 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    /// Notes a mistake.
+    /// Adds an error.
     pub(crate) fn wrong(&mut self, name: &str, message: impl Display) {
         self.errors.push(FieldError::new(pointer(&self.at, name), message));
     }
 
-    /// Returns whether a field is still there; one that is `null` is not.
+    /// Returns whether a field is still there; `null` counts as missing.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.found.iter().any(|(found, raw)| found == name && raw.get() != "null")
     }
 
-    /// Returns a field as it is written, `null` included, and leaves it there.
+    /// Returns a field as written, including `null`, and keeps it.
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.found.iter().find(|(found, _)| found == name).map(|(_, raw)| *raw)
     }
 
-    /// Takes a field as it is written, `null` included.
+    /// Takes a field as written, including `null`.
     pub(crate) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let place = self.found.iter().position(|(found, _)| found == name)?;
         Some(self.found.swap_remove(place).1)
     }
 
-    /// Takes a field that is a string of some form; one that is `null` is not there.
+    /// Takes a string field and parses it; `null` counts as missing.
     pub(crate) fn text<T, E: Display>(
         &mut self,
         name: &str,
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         self.judge(name, parsed)
     }
 
-    /// Takes a field that is a whole number; one that is `null` is not there.
+    /// Takes a field that is a whole number; `null` counts as missing.
     pub(crate) fn number<T, E: Display>(
         &mut self,
         name: &str,
@@ -93,14 +93,14 @@ impl<'a> Fields<'a> {
         self.judge(name, parsed)
     }
 
-    /// Takes a field that is true or false; one that is `null` is not there.
+    /// Takes a boolean field; `null` counts as missing.
     pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
         let raw = self.take(name).filter(|raw| raw.get() != "null")?;
         let parsed = raw.get().parse::<bool>().map_err(|_| "must be true or false".to_owned());
         self.judge(name, parsed)
     }
 
-    /// Takes a field that is a list of whole numbers; one that is `null` is empty.
+    /// Takes a field that is a list of whole numbers; `null` counts as empty.
     pub(crate) fn numbers(&mut self, name: &str) -> Vec<u32> {
         let Some(raw) = self.take(name).filter(|raw| raw.get() != "null") else {
             return Vec::new();
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         self.judge(name, parsed).unwrap_or_default()
     }
 
-    /// Takes a field that is a string of some form, or a list of them; one that is `null` is empty.
+    /// Takes a field that is a string or a list of strings, and parses them; `null` counts as empty.
     pub(crate) fn texts<T, E: Display>(
         &mut self,
         name: &str,
@@ -141,18 +141,18 @@ impl<'a> Fields<'a> {
         self.judge(name, parsed).unwrap_or_default()
     }
 
-    /// Returns whether something is wrong with a field.
+    /// Returns whether a field has an error.
     pub(crate) fn is_wrong(&self, name: &str) -> bool {
         let at = pointer(&self.at, name);
         self.errors.iter().any(|error| error.field == at)
     }
 
-    /// Notes the mistakes that were found inside a field.
+    /// Adds errors that were found inside a field.
     pub(crate) fn note(&mut self, errors: Vec<FieldError>) {
         self.errors.extend(errors);
     }
 
-    /// Returns what went wrong so far.
+    /// Returns all errors.
     pub(crate) fn into_errors(self) -> Vec<FieldError> {
         self.errors
     }
@@ -167,7 +167,7 @@ impl Conditions for Fields<'_> {
         let is_list = |raw: &RawValue| raw.get().starts_with('[');
         let has_list = self.get(name).is_some_and(is_list);
         let found = self.texts(name, parse);
-        // An empty list may be the result of a program: it does not mean everything.
+        // A program may produce an empty list by accident: it does not mean "everything".
         if has_list && found.is_empty() && !self.is_wrong(name) {
             self.wrong(name, "must not be empty; leave it out instead");
         }
@@ -183,7 +183,7 @@ impl Conditions for Fields<'_> {
     }
 }
 
-/// Reads a whole number. JSON has only one sort of number: some write 3 as `3.0`.
+/// Parses a whole number. JSON has only one type of number: some clients write 3 as `3.0`.
 fn whole(text: &str) -> Option<i64> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if let Ok(number) = text.parse::<i64>() {
@@ -195,7 +195,7 @@ fn whole(text: &str) -> Option<i64> {
     is_whole.then_some(number as i64)
 }
 
-/// Writes whole numbers without a fraction, wherever they are in a document.
+/// Writes whole numbers without a fraction, anywhere in a document.
 pub(crate) fn without_fractions(value: &mut serde_json::Value) {
     use serde_json::Value;
     match value {
@@ -210,7 +210,7 @@ pub(crate) fn without_fractions(value: &mut serde_json::Value) {
     }
 }
 
-/// Says where JSON ends to be JSON.
+/// Returns the problem for invalid JSON.
 pub(crate) fn bad_json(error: &serde_json::Error, at: &str) -> Problem {
     let problem = Problem::new(Code::BadJson, format!("the body is not valid: {error}"));
     if at.is_empty() {
@@ -219,12 +219,12 @@ pub(crate) fn bad_json(error: &serde_json::Error, at: &str) -> Problem {
     Problem { errors: vec![FieldError::new(at, error)], ..problem }
 }
 
-/// Points at a field of the object at `at`.
+/// Returns the JSON pointer of a field of the object at `at`.
 pub(crate) fn pointer(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// An object's fields in their order, each as it is written.
+/// An object's fields in order, each as written.
 struct Pairs<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
@@ -255,9 +255,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
     }
 }
 
-/// The first entries of a list, each as it is written.
+/// The first entries of a list, each as written.
 ///
-/// What is beyond the limit is counted and not kept: a list of a million zeros takes eight times its own size.
+/// Entries beyond the limit are counted but not kept: a list of a million zeros needs eight times its own size.
 #[derive(Debug)]
 pub(crate) struct List<'a> {
     pub(crate) kept: Vec<&'a RawValue>,
@@ -265,10 +265,10 @@ pub(crate) struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Reads a list of which at most `kept_max` entries are wanted.
+    /// Reads a list, and keeps at most `kept_max` entries.
     ///
     /// # Errors
-    /// Says that it is no JSON, or no list.
+    /// If the text is not JSON, or not a list.
     pub(crate) fn read(text: &'a str, kept_max: usize) -> Result<List<'a>, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(text);
         let list = json.deserialize_seq(ListOf { kept_max })?;

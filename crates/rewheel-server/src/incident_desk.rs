@@ -1,4 +1,4 @@
-//! Reads incidents for everybody who asks: one reading at a time, shared by those who wait for the same.
+//! Reads incidents from the store, one read at a time; requests that wait for the same incidents share one read.
 
 use rewheel_core::store::{Answer, FailureScan, Store};
 use rewheel_core::{Incident, Incidents, KindName, Tenant};
@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 
-/// Rows that one reading looks at, of dead letters and of live jobs each: milliseconds of the store's time.
+/// Maximum number of rows per read, for dead letters and for live jobs each: milliseconds of the store's time.
 pub(crate) const ROWS_MAX: usize = 10_000;
 
-/// Bytes of messages that one reading takes from the store, of dead letters and of live jobs each.
+/// Maximum number of message bytes per read, for dead letters and for live jobs each.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Readings that are kept for those who wait.
+/// Maximum number of results kept for waiting requests.
 const KEPT_MAX: usize = 4;
 
-/// What a reading is about.
+/// The filter of a read.
 type Subject = (Vec<KindName>, Option<Tenant>);
 
-/// Where everybody asks.
+/// Serializes and shares reads of incidents.
 #[derive(Debug, Default)]
 pub(crate) struct IncidentDesk {
-    /// Numbers the requests and the readings in their order.
+    /// Numbers requests and reads in order.
     events: AtomicU64,
-    /// Held while the store is read.
+    /// Locked while the store is read.
     readings: Mutex<HashMap<Subject, Reading>>,
 }
 
@@ -34,16 +34,16 @@ struct Reading {
     found: Arc<Found>,
 }
 
-/// What one reading found.
+/// The result of one read.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) incidents: Vec<Incident>,
-    /// Whether every job was looked at; otherwise only the newest were.
+    /// Whether every job was read; otherwise only the newest were.
     pub(crate) complete: bool,
 }
 
 impl IncidentDesk {
-    /// Returns the incidents of these kinds and this tenant, as they were no earlier than now.
+    /// Returns the incidents of these kinds and this tenant, from a read that started after this call.
     pub(crate) async fn ask(&self, store: &dyn Store, about: Subject) -> Answer<Arc<Found>> {
         let asked = self.events.fetch_add(1, Ordering::SeqCst);
         let mut readings = self.readings.lock().await;
@@ -88,7 +88,7 @@ mod tests {
         let ask = || desk.ask(&store, (Vec::new(), None));
         let (first, second, third) = tokio::join!(ask(), ask(), ask());
         let (first, second, third) = (first.unwrap(), second.unwrap(), third.unwrap());
-        // The first reading had begun when the others asked, or not: they share the next one.
+        // Whether or not the first read had begun when the others asked, they share the next one.
         assert!(Arc::ptr_eq(&second, &third));
         let later = ask().await.unwrap();
         assert!(!Arc::ptr_eq(&later, &third) && !Arc::ptr_eq(&later, &first));

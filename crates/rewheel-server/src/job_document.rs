@@ -1,4 +1,4 @@
-//! A job as the outside sees it.
+//! The JSON document of a job.
 
 mod because;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// A job as JSON. Lists leave out `payload`, `attempts` and `audit`.
+/// A job as JSON. Lists omit `payload`, `attempts` and `audit`.
 #[derive(Debug, Serialize)]
 pub struct JobDocument {
     id: String,
@@ -97,7 +97,7 @@ pub struct AuditDocument {
 }
 
 impl JobDocument {
-    /// Describes a job as its kind lets it run, where the store's clock says `now`.
+    /// Builds the document of a job with the settings of its kind, at the store's time `now`.
     pub fn new(job: &Job, kind: &KindSettings, now: Timestamp) -> JobDocument {
         let (holder, wanted) = match job.status {
             Status::Leased { holder, wanted, .. } => (Some(holder), wanted),
@@ -144,12 +144,12 @@ impl JobDocument {
         }
     }
 
-    /// Returns what grows at every visible change.
+    /// Returns the version, which grows with every visible change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Adds why it waits though it could run.
+    /// Adds why the job waits although it is due.
     #[must_use]
     pub fn with_held(mut self, held: Option<HeldJob>) -> JobDocument {
         self.held_because = held.map(|held| HeldBecauseDocument {
@@ -160,7 +160,7 @@ impl JobDocument {
         self
     }
 
-    /// Adds what went wrong, and what people did.
+    /// Adds the attempts and the audit log.
     #[must_use]
     pub fn with_history(
         mut self,
@@ -175,14 +175,14 @@ impl JobDocument {
         self
     }
 
-    /// Adds whether submitting it found it there already.
+    /// Adds whether the submit found an existing job.
     #[must_use]
     pub fn with_duplicate(mut self, duplicate: bool) -> JobDocument {
         self.duplicate = Some(duplicate);
         self
     }
 
-    /// Makes it say how a job of which nothing else is left ended.
+    /// Sets the final state of a job whose other data has been deleted.
     #[must_use]
     pub fn ended_as(mut self, state: rewheel_core::State) -> JobDocument {
         self.state = state.as_str();
@@ -235,7 +235,7 @@ impl AuditDocument {
     }
 }
 
-/// Facts that are instants, which the log keeps as milliseconds.
+/// Facts that are timestamps, which the log stores as milliseconds.
 const INSTANTS: [&str; 3] = ["due", "deadline", "parked"];
 
 fn facts(facts: &Facts) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! A kind as the outside sees it, and as it is written.
+//! The JSON documents of kinds, for reading and writing.
 
 mod writing;
 
@@ -25,18 +25,18 @@ pub struct KindDocument {
     breaker: Breaker,
     jobs: Jobs,
     oldest_due: Option<String>,
-    /// When the jobs were counted, if that was not just now.
+    /// When the jobs were counted, if not just now.
     #[serde(skip_serializing_if = "Option::is_none")]
     as_of: Option<String>,
     /// Whether jobs may have changed state since then.
     approximate: bool,
 }
 
-/// Whether the dependency of a kind is asked.
+/// The state of a kind's circuit: whether its dependency is called.
 #[derive(Debug, Serialize)]
 struct Breaker {
     state: &'static str,
-    /// Whether a person decided.
+    /// Whether an operator decided.
     forced: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
@@ -60,7 +60,7 @@ impl Breaker {
     }
 }
 
-/// How many jobs of a kind want something.
+/// The number of jobs of a kind, by state.
 #[derive(Debug, Default, Serialize)]
 struct Jobs {
     scheduled: u64,
@@ -69,20 +69,20 @@ struct Jobs {
     dead: u64,
 }
 
-/// Whether somebody here can run the jobs of a kind.
+/// Whether this server can run the jobs of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runnable {
-    /// Somebody can.
+    /// It can.
     Yes,
-    /// They wait.
+    /// It cannot: they wait.
     No,
 }
 
 impl KindDocument {
-    /// Describes a kind.
+    /// Builds the document of a kind.
     pub fn new(kind: &Kind, counts: &JobCounts, runnable: Runnable) -> KindDocument {
         let tally = counts.of(&kind.name);
-        // Written by a newer release, perhaps: what this one knows of it are the defaults.
+        // Unreadable settings, perhaps of a newer release, are shown as defaults.
         let mut settings: KindSettings = serde_json::from_str(&kind.settings).unwrap_or_default();
         settings.callback.iter_mut().for_each(masked);
         let count = |state| tally.and_then(|tally| tally.jobs.get(&state)).copied().unwrap_or(0);
@@ -107,17 +107,17 @@ impl KindDocument {
     }
 }
 
-/// Reads the settings of a kind.
+/// Parses the settings of a kind.
 ///
 /// # Errors
-/// Lists every setting that is wrong.
+/// Lists every invalid setting.
 pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     let known = names();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let fields = Fields::read(text, "", &known)?;
     let mut errors = Vec::new();
     for name in &known {
-        // Each by itself, so that every mistake is found, with its name.
+        // Parse each setting on its own, to find every error with its name.
         if let Some(raw) = fields.get(name) {
             let alone = serde_json::from_str::<serde_json::Value>(raw.get()).map(|mut value| {
                 without_fractions(&mut value);
@@ -152,7 +152,7 @@ pub fn parse_settings(text: &str) -> Result<KindSettings, Problem> {
     }
 }
 
-/// The names of all settings: of those that may be left out, too.
+/// Returns the names of all settings, including optional ones.
 pub(crate) fn names() -> Vec<String> {
     let all = KindSettings {
         concurrency_max: Some(1),
@@ -173,7 +173,7 @@ pub(crate) fn names() -> Vec<String> {
     }
 }
 
-/// Points at the field that is wrong. A rule is told by its number, from 1, and has a place, from 0.
+/// Returns the pointer to an invalid field. Messages number rules from 1, pointers from 0.
 fn place(name: &str, why: &str) -> String {
     let number = why.strip_prefix("rule ").and_then(|rest| rest.split_once(':'));
     match number.and_then(|(number, _)| number.parse::<usize>().ok()) {
@@ -182,7 +182,7 @@ fn place(name: &str, why: &str) -> String {
     }
 }
 
-/// The place would be that in a text that the client never saw.
+/// Removes the position from an error: it refers to a text that the client never saw.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

@@ -1,4 +1,4 @@
-//! Writes the fields of log lines so that text of others cannot forge a line or command a terminal.
+//! Formats log fields so that text from outside cannot forge log lines or control a terminal.
 
 use rewheel_core::printable;
 use std::fmt;
@@ -7,8 +7,8 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-/// Returns what writes the fields of events and spans: as usual, with every value on one line and without control
-/// characters. An event may quote what a callee answered, or what a client sent.
+/// Returns a formatter for the fields of events and spans that escapes control characters and keeps every value on one line. A log line
+/// may quote text from a callee or a client.
 ///
 /// ```
 /// let lines = tracing_subscriber::fmt::layer::<tracing_subscriber::Registry>()

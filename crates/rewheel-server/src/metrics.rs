@@ -1,11 +1,10 @@
-//! Writes meters as text that Prometheus reads.
+//! Writes metrics in the Prometheus text format.
 
 use rewheel_engine::meters::{Reading, Sample, Value};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns all readings in the classic text format. A meter without a value is named all the same: a collector
-/// then knows that there is such a thing.
+/// Returns all readings in the classic text format. Metrics without a value are listed, too, so that a collector knows them.
 pub(crate) fn text(readings: &[Reading]) -> String {
     let mut text = String::new();
     for reading in readings {

@@ -1,7 +1,7 @@
-//! Carries notices to people: into the log, to a webhook, to a chat.
+//! Sends notices to the log, to webhooks and to chats.
 //!
-//! [`NotifyConfig`] is what an operator says, [`build`] makes notifiers of it, [`try_out`] sends a
-//! test through each.
+//! [`NotifyConfig`] holds the settings, [`build`] creates notifiers from them, and [`try_out`]
+//! sends a test notice through each.
 
 mod secret_text;
 mod settings;
@@ -25,15 +25,15 @@ use rewheel_engine::notify::{Notice, Notifier, Route};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A notifier as the config has it.
+/// A configured notifier.
 pub struct Built {
-    /// What it is called in counts and logs.
+    /// Its name in metrics and logs.
     pub name: String,
-    /// Where it leads to.
+    /// Its destination.
     pub to: To,
-    /// What it wants to hear.
+    /// The notices it receives.
     pub route: Route,
-    /// What carries it there.
+    /// The notifier itself.
     pub notifier: Arc<dyn Notifier>,
 }
 
@@ -43,11 +43,11 @@ impl std::fmt::Debug for Built {
     }
 }
 
-/// Makes the notifiers of a config. `${NAME}` in a url or a secret is a variable of this process's
-/// environment.
+/// Creates the notifiers of a config. `${NAME}` in a URL or a secret is replaced by an environment
+/// variable of this process.
 ///
 /// # Errors
-/// The first route that cannot work.
+/// Returns the first invalid route.
 ///
 /// ```
 /// use rewheel_server::notify::{NotifyConfig, RouteConfig, To, build};
@@ -64,7 +64,7 @@ pub fn build(config: &NotifyConfig) -> Result<Vec<Built>, RouteError> {
 /// As [`build`], with another environment.
 ///
 /// # Errors
-/// The first route that cannot work.
+/// Returns the first invalid route.
 pub fn build_with(
     config: &NotifyConfig,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -89,30 +89,30 @@ pub fn build_with(
     Ok(built)
 }
 
-/// An operator's own URL may lead anywhere: it is in the file that says where the jobs are kept.
-/// The guard is for URLs that come over the wire.
+/// Allows all addresses: the operator chose the URL in the config file. The address check is for
+/// URLs that come over REST.
 fn everywhere() -> Allow {
     let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     Allow::new([v4, v6])
 }
 
-/// What became of a test.
+/// The result of a test notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// What the notifier is called.
+    /// The name of the notifier.
     pub name: String,
-    /// Where it leads to.
+    /// Its destination.
     pub to: To,
-    /// Why the test did not arrive, if it did not.
+    /// Why the test notice was not delivered, if it was not.
     pub error: Option<String>,
     /// How long it took.
     pub took: Duration,
 }
 
-/// Sends one test notice through every route, whatever it asks for, without trying twice.
+/// Sends one test notice through every route, whatever its filter, without retries.
 ///
 /// # Errors
-/// The first route that cannot work.
+/// Returns the first invalid route.
 pub async fn try_out(config: &NotifyConfig) -> Result<Vec<Tried>, RouteError> {
     let mut tried = Vec::new();
     let clock = Clock::system();

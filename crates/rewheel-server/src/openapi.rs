@@ -1,8 +1,8 @@
-//! Describes the REST interface for programs: OpenAPI 3.1.
+//! Builds the OpenAPI 3.1 document of the REST interface.
 //!
-//! Requests are parsed by hand, so no derive could describe them. What keeps this document honest
-//! are tests: it has exactly the routes that are served, its request bodies have exactly the fields
-//! that are parsed, and every answer of every REST test has to fit it.
+//! Requests are parsed by hand, so no derive macro could describe them. Tests keep this document
+//! correct: it has exactly the routes that are served, its request bodies have exactly the fields
+//! that are parsed, and every response of every REST test must match it.
 
 mod shape;
 mod schemas;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::page::html;
 
-/// What every operation belongs to, in the order of reading.
+/// The tags of operations, in reading order.
 const TAGS: [(&str, &str); 8] = [
     ("jobs", "Submit, read and change jobs."),
     ("bulk", "Change many jobs at once. An operation continues if its node dies."),
@@ -31,7 +31,7 @@ const TAGS: [(&str, &str); 8] = [
     ("server", "Health checks, metrics and this document."),
 ];
 
-/// Returns the document that `GET /openapi.json` answers with.
+/// Returns the document of `GET /openapi.json`.
 ///
 /// ```
 /// let document = rewheel_server::openapi::document();
@@ -52,7 +52,7 @@ pub fn document() -> Value {
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The server that serves this document."}],
-        // The empty one: a server on a loopback address may have no tokens.
+        // The empty entry: a server on a loopback address may have no tokens.
         "security": [{"bearer": []}, {}],
         "tags": tags,
         "paths": paths(&operations::all()),

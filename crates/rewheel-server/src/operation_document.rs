@@ -1,4 +1,4 @@
-//! Describes a bulk operation on the wire.
+//! The JSON document of a bulk operation.
 
 use crate::rfc3339;
 use rewheel_core::store::Count;
@@ -6,7 +6,7 @@ use rewheel_engine::{Operation, Preview};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How far an order was carried out.
+/// The progress of a bulk operation.
 #[derive(Debug, Serialize)]
 pub(crate) struct OperationDocument {
     id: String,
@@ -15,9 +15,9 @@ pub(crate) struct OperationDocument {
     total: u64,
     done: u64,
     failed: u64,
-    /// Why jobs could not be changed, and how many for each reason.
+    /// Why jobs could not be changed, with the number of jobs for each reason.
     refused: BTreeMap<String, u64>,
-    /// Why it ended before its end.
+    /// Why it ended early.
     reason: Option<String>,
     canary: Option<Step>,
     by: String,
@@ -25,18 +25,18 @@ pub(crate) struct OperationDocument {
     finished: Option<String>,
 }
 
-/// The step of the canary that is being waited for.
+/// The canary step in progress.
 #[derive(Debug, Serialize)]
 struct Step {
     step: usize,
     steps: usize,
 }
 
-/// What an order would change.
+/// The preview of a bulk operation.
 #[derive(Debug, Serialize)]
 pub(crate) struct PreviewDocument {
     count: u64,
-    /// Whether all were counted; otherwise there are more.
+    /// Whether all jobs were counted; otherwise there are more.
     complete: bool,
     sample: Vec<String>,
 }

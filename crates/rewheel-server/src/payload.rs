@@ -1,15 +1,14 @@
-//! Payloads: which JSON is accepted, and how stored bytes become part of a document.
+//! Checks JSON payloads, and writes stored payloads into documents.
 //!
-//! A payload is bytes. It is never read into values and written again, which would change numbers, order and spacing. But it
-//! travels inside larger documents, such as the answer to a worker's claim, together with the payloads of other jobs. So a
-//! payload that common JSON parsers refuse must not get in: it would make the whole document unreadable.
+//! A payload is bytes. It is never parsed and serialized again, which would change numbers, order and spacing. But it is part of larger
+//! documents, such as the response to a worker's claim, together with the payloads of other jobs. A payload that common JSON parsers
+//! reject must therefore not be accepted: it would make the whole document unreadable.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// How deep arrays and objects may be nested. The strictest parsers in common use stop at 64 levels, and the answer to a
-/// claim adds three.
+/// Maximum nesting depth of arrays and objects. The strictest common parsers stop at 64 levels, and the response to a claim adds three.
 pub(crate) const DEPTH_MAX: usize = 60;
 
 /// Checks that every JSON parser can read a payload.
@@ -26,8 +25,8 @@ pub(crate) fn check(json: &str) -> Result<(), String> {
     })
 }
 
-/// Returns stored bytes as part of a document, unchanged. Bytes that are not JSON, such as those a Rust handler reads with
-/// another codec, and JSON that [`check`] refuses become a JSON string.
+/// Returns stored bytes as part of a document, unchanged. Bytes that are not JSON, such as those of another codec in Rust, and JSON that
+/// [`check`] rejects become a JSON string.
 pub(crate) fn raw(bytes: &[u8]) -> Box<RawValue> {
     let text = String::from_utf8_lossy(bytes);
     if check(&text).is_ok()
@@ -40,11 +39,10 @@ pub(crate) fn raw(bytes: &[u8]) -> Box<RawValue> {
 
 const TOO_DEEP: &str = "too deep";
 
-/// What keys begin with that only serde_json may write.
+/// The prefix of keys that serde_json reserves for itself.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// JSON whose numbers are finite, whose strings are Unicode and whose depth is limited. Serde's own reader checks numbers
-/// and strings.
+/// JSON with finite numbers, Unicode strings and limited depth. Serde's own parser checks numbers and strings.
 struct Portable;
 
 impl<'de> Deserialize<'de> for Portable {
@@ -53,7 +51,7 @@ impl<'de> Deserialize<'de> for Portable {
     }
 }
 
-/// A key of an object. Rust's most used parser gives a meaning of its own to some keys, and misreads what has them.
+/// A key of an object. serde_json gives some keys a special meaning, and misreads objects that contain them.
 struct PlainKey;
 
 impl<'de> Deserialize<'de> for PlainKey {

@@ -1,68 +1,68 @@
-//! Says what is wrong with a request, as RFC 9457 has it.
+//! Builds error responses: problem documents by RFC 9457.
 
 use rewheel_core::store::StoreError;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 
-/// The media type of every answer that is not a success.
+/// The media type of every error response.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// How many field errors one problem lists: a batch may have ten thousand bad entries, and who
-/// reads the answer mends the first few.
+/// Maximum number of field errors in one problem. A batch may have ten thousand invalid entries,
+/// but a reader fixes the first few.
 const ERRORS_MAX: usize = 100;
 
-/// What sort of problem it is: something that the client does differently.
+/// The code of a problem, by which clients decide what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// The body is not JSON, or not of the shape that is asked for.
+    /// The body is not JSON, or has the wrong structure.
     BadJson,
-    /// A parameter of the URL makes no sense.
+    /// A query parameter is invalid.
     BadQuery,
-    /// The caller does not say who it is, or is not who it says.
+    /// The token is missing or invalid.
     Unauthorized,
-    /// The caller may not do that, or the request comes from where it may not.
+    /// The caller may not do this, or the request comes from a forbidden origin.
     Forbidden,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
-    /// The path exists, for other methods.
+    /// The path exists, but not for this method.
     MethodNotAllowed,
     /// The request did not arrive in time.
     TooSlow,
-    /// The job's state does not allow it.
+    /// The job's state does not allow this.
     WrongState,
     /// The key belongs to a job with another payload.
     KeyReused,
-    /// The config file says what this kind is.
+    /// The kind is defined in the config file.
     ManagedByConfig,
-    /// The worker was silent for too long.
+    /// The worker's lease has expired.
     HolderExpired,
-    /// The job is not what it was when the client looked.
+    /// The version has changed since the client read it.
     VersionChanged,
     /// The body, the payload or the batch is larger than the limit.
     TooLarge,
     /// The path with its parameters is longer than the limit.
     UrlTooLong,
-    /// The body is in an encoding that the server does not read.
+    /// The server does not support the encoding of the body.
     UnknownEncoding,
-    /// There are more headers, or longer ones, than the limit.
+    /// There are too many headers, or they are too long.
     HeadersTooLarge,
-    /// What was sent is no HTTP.
+    /// The request is not valid HTTP.
     BadRequest,
     /// A field is missing, unknown or has a bad value.
     InvalidField,
-    /// Nobody has named the kind.
+    /// The kind does not exist.
     UnknownKind,
-    /// The tenant may have no more live jobs.
+    /// The tenant is at its limit of live jobs.
     Throttled,
-    /// The server has as many clients as it can serve.
+    /// The server is at its limit of clients.
     Overloaded,
-    /// The server is at fault.
+    /// An internal error of the server.
     Internal,
-    /// The store does not answer.
+    /// The store is unavailable.
     StoreUnavailable,
-    /// The server is about to end.
+    /// The server is shutting down.
     ShuttingDown,
-    /// The store has no room left.
+    /// The store has no disk space left.
     DiskFull,
 }
 
@@ -122,11 +122,11 @@ impl Code {
         }
     }
 
-    /// Returns after how many seconds asking again may help.
+    /// Returns after how many seconds a retry may succeed.
     pub const fn retry_after(self) -> Option<u32> {
         match self {
             Code::Overloaded | Code::StoreUnavailable | Code::Throttled => Some(1),
-            // Another start, or another node behind the same address, takes longer than a blink.
+            // A restart, or the switch to another node behind the same address, takes some seconds.
             Code::ShuttingDown => Some(5),
             Code::BadRequest
             | Code::BadJson
@@ -153,42 +153,42 @@ impl Code {
     }
 }
 
-/// What is wrong with one field.
+/// An error in one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldError {
-    /// Where it is in the request: a JSON pointer.
+    /// The location in the request, as a JSON pointer.
     pub field: String,
     /// What it must be.
     pub message: String,
 }
 
 impl FieldError {
-    /// Says what is wrong where.
+    /// Creates an error for a field.
     pub fn new(field: impl Into<String>, message: impl Display) -> FieldError {
         FieldError { field: field.into(), message: message.to_string() }
     }
 }
 
-/// Why a request was not granted.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What sort of problem.
+    /// The sort of problem.
     pub code: Code,
     /// What happened this time.
     pub detail: String,
-    /// Which fields are to blame.
+    /// The invalid fields.
     pub errors: Vec<FieldError>,
     /// What to do about it.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// Says what happened.
+    /// Creates a problem.
     pub fn new(code: Code, detail: impl Display) -> Problem {
         Problem { code, detail: detail.to_string(), errors: Vec::new(), hint: None }
     }
 
-    /// Blames fields. The detail says what the first of them is about.
+    /// Creates a problem about fields. The detail describes the first of them.
     pub fn of_fields(code: Code, mut errors: Vec<FieldError>) -> Problem {
         let mut detail = String::new();
         if let Some(first) = errors.first() {
@@ -209,7 +209,7 @@ impl Problem {
         self
     }
 
-    /// Returns the document that the client gets.
+    /// Returns the JSON document for the client.
     pub fn document<'a>(&'a self, request_id: &'a str) -> Document<'a> {
         let code = self.code.as_str();
         Document {

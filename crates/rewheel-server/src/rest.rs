@@ -1,4 +1,4 @@
-//! The REST interface: every route, and what holds for all of them.
+//! The router of the REST interface, with the layers that apply to all routes.
 
 mod access;
 mod nearby;
@@ -43,7 +43,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     layered(routes().guarded(&app), app)
 }
 
-/// Adds what holds for all routes.
+/// Adds the layers that apply to all routes.
 fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
     routes
         .fallback(nothing_here)
@@ -53,7 +53,7 @@ fn layered(routes: Router<Arc<App>>, app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// What each route needs is in the table of `access`.
+/// The table in `access` defines the role of each route.
 fn routes() -> Routes {
     Routes::default()
         .route("/v1/jobs", post(submit::one).get(jobs::list))
@@ -108,26 +108,26 @@ fn routes() -> Routes {
         .route("/docs", get(docs::page))
 }
 
-/// Changes the job that the path names.
+/// Changes the job in the path.
 fn change(what: fn() -> What, done: &'static str) -> MethodRouter<Arc<App>> {
     post(move |app, id, caller, uri, headers, body| {
         jobs::change(app, id, caller, (uri, headers), body, (what(), done))
     })
 }
 
-/// Changes the jobs that the body chooses.
+/// Changes the jobs that the body selects.
 fn order(verb: BulkVerb) -> MethodRouter<Arc<App>> {
     post(move |app, caller, uri, body| operations::order(app, caller, uri, body, verb))
 }
 
-/// Changes the jobs of the incident that the path names.
+/// Changes the jobs of the incident in the path.
 fn order_incident(verb: BulkVerb) -> MethodRouter<Arc<App>> {
     post(move |app, id, caller, uri, body| {
         operations::order_incident(app, id, caller, uri, body, verb)
     })
 }
 
-/// Changes the kind that the path names.
+/// Changes the kind in the path.
 fn change_kind(change: fn(&Actor) -> KindChange) -> MethodRouter<Arc<App>> {
     post(move |app, name, caller, uri, headers| {
         kinds::change(app, name, caller, (uri, headers), change)

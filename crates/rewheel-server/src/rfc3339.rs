@@ -1,8 +1,8 @@
-//! Instants as text: RFC 3339, UTC, with milliseconds.
+//! Formats and parses timestamps: RFC 3339, UTC, with milliseconds.
 
 use rewheel_core::Timestamp;
 
-/// Writes an instant. What no calendar has a name for becomes the nearest that has one.
+/// Formats a timestamp. A time outside of the calendar's range becomes the nearest valid one.
 ///
 /// ```
 /// use rewheel_core::Timestamp;
@@ -17,12 +17,12 @@ pub fn text(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// Reads an instant, in any offset from UTC.
+/// Parses a timestamp with any offset from UTC.
 ///
 /// # Errors
-/// Says what it should look like.
+/// Says which form is expected.
 pub fn parse(text: &str) -> Result<Timestamp, TimeError> {
-    // A calendar goes further back than RFC 3339 has years for.
+    // The calendar library also accepts years that RFC 3339 does not allow.
     if !text.starts_with(|first: char| first.is_ascii_digit()) {
         return Err(TimeError);
     }
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Timestamp, TimeError> {
     Ok(Timestamp::from_millis(at.as_millisecond()))
 }
 
-/// The text is not an instant.
+/// The text is not a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a time such as 2026-01-31T12:00:00.000Z")]
 pub struct TimeError;

@@ -1,4 +1,4 @@
-//! Finds who runs the jobs of a kind that no handler runs.
+//! Finds the runner of a kind without a handler: a callback or remote workers.
 
 use crate::callback::{Callback, CallbackRunner, Ceiling, Clients, names};
 use crate::config::{Config, ServerSettings};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Says what is wrong with the settings of a kind's runner, if anything is.
+/// Returns what is wrong with the settings of a kind's runner, if anything.
 pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
     match (&settings.callback, settings.runner) {
         (Some(callback), RunnerKind::Callback | RunnerKind::Handler) => {
@@ -28,9 +28,9 @@ pub(crate) fn check(settings: &KindSettings) -> Option<FieldError> {
     }
 }
 
-/// Says what a kind that is set over REST must not reach, if there is anything: a variable of the environment that
-/// `server.callback_env` does not list, or an address that `server.callback_allow` does not cover. A client that may set a
-/// kind decides where its requests go, and must not send along what the server knows, or read what only the server sees.
+/// Returns what a kind set over REST must not use, if there is anything: an environment variable that `server.callback_env` does not
+/// list, or an address that `server.callback_allow` does not cover. A client that may set a kind chooses where its requests go. It must
+/// not be able to send the server's secrets there, or to reach addresses that only the server can reach.
 pub(crate) fn check_reach(settings: &str, server: &ServerSettings) -> Option<FieldError> {
     let settings: Value = serde_json::from_str(settings).ok()?;
     let callback = settings.get("callback")?;
@@ -61,18 +61,17 @@ fn beyond_reach(value: &Value, at: &str, listed: &[String]) -> Option<FieldError
     }
 }
 
-/// What limits a kind that the config file does not name.
+/// The limits of a kind that is not in the config file.
 struct Limits {
-    /// Variables of the environment that it may name.
+    /// Environment variables that it may use.
     variables: Vec<String>,
     /// Private addresses that it may reach.
     addresses: Ceiling,
 }
 
-/// Makes runners over connections that all of them share. Kinds that the config names may name every variable of the
-/// environment and reach every address that they allow; others are limited, also those that were stored when the limits
-/// were wider. `demo` are kinds of this process that call this machine. Of several URLs those of this node's region are
-/// preferred.
+/// Creates runners with shared connections. Kinds in the config may use every environment variable and reach every address that they
+/// allow. Other kinds are limited, even if they were stored when the limits were wider. `demo` are kinds of this process that call this
+/// machine. If there are several URLs, those of this node's region are preferred.
 pub(crate) fn source(
     config: &Config,
     demo: BTreeSet<KindName>,
@@ -90,8 +89,8 @@ pub(crate) fn source(
             let runner = of_callback(kind, settings, limits, &clients, region.as_deref());
             runner
                 .map_err(|error| {
-                    // Written by another release, or with a variable that only others have: its
-                    // jobs wait for a holder that can.
+                    // The kind was written by another release, or needs a variable that only other nodes have: its jobs wait for a holder
+                    // that can run it.
                     tracing::warn!(%kind, %error, "this server cannot run the kind");
                 })
                 .ok()
@@ -113,7 +112,7 @@ fn of_callback(
     }
     let mut callback = Callback::parse(callback)?.near(region);
     if let Some(limits) = limits {
-        // An address beyond the ceiling fails the attempt, which says so: jobs do not wait for nothing.
+        // An address beyond the ceiling fails the attempt with a clear message, so that jobs do not wait for ever.
         callback = callback.within(&limits.addresses);
     }
     Ok(Arc::new(CallbackRunner::new(kind.clone(), callback, clients)?))

@@ -1,4 +1,4 @@
-//! Runs the server, from its first listen to its last answer.
+//! Runs the server from start to shutdown.
 
 use crate::app::App;
 use crate::config::Config;
@@ -18,33 +18,33 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// How long answers that are on their way may take once everything else has ended.
+/// How long running responses may take after everything else has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// The server could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Everybody could reach it.
+    /// The server would be open to everyone.
     #[error(
         "refusing to listen on {0}: there are no tokens, so anyone who reaches this address could control the server; create a token with `rewheel token create ops --role admin --store URL`, set REWHEEL__SERVER__ADMIN_TOKEN, or listen on a loopback address such as 127.0.0.1:7420"
     )]
     BeyondLoopback(SocketAddr),
-    /// The address is taken, or not this machine's.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The certificate or its key is of no use.
+    /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] ConnectError),
-    /// Somebody cannot be told what they should hear.
+    /// A notification route is invalid.
     #[error(transparent)]
     Notify(#[from] RouteError),
     /// The engine cannot start.
@@ -56,35 +56,35 @@ pub enum ServeError {
     /// The engine stopped by itself; its jobs were given back.
     #[error("{0}; its jobs were given back. Restart the server and report this as a bug")]
     Engine(EngineFailure),
-    /// Somebody could not wait for the end.
+    /// A second signal ended the shutdown early.
     #[error("interrupted: running jobs will be retried")]
     Interrupted,
 }
 
-/// What a server tells whoever started it.
+/// A status message for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// Requests are welcome at this address.
+    /// The server accepts requests at this address.
     Ready(SocketAddr),
-    /// What there is to see.
+    /// The introduction of the demo.
     Showing(String),
-    /// It shuts down.
+    /// The server is shutting down.
     Stopping,
-    /// It has shut down.
+    /// The server has shut down.
     Stopped(Shutdown),
 }
 
-/// What a server does besides what it is asked for.
+/// What the server shows in addition to its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
     /// Nothing.
     #[default]
     Nothing,
-    /// The demo: jobs that fail in several ways, retried before your eyes.
+    /// The demo: jobs that fail in several ways and are retried.
     Demo,
 }
 
-/// A server that has its address.
+/// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
@@ -95,10 +95,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address that the config names. Nothing is answered yet.
+    /// Binds the address in the config. The server does not respond yet.
     ///
     /// # Errors
-    /// Says why it cannot be had, or should not.
+    /// Says why the address cannot or must not be used.
     pub async fn bind(config: Config) -> Result<Server, ServeError> {
         let address = config.server.listen;
         if !config.server.is_private() && !has_tokens(&config).await? {
@@ -111,10 +111,10 @@ impl Server {
         Ok(Server { app: Arc::new(App::new(config)), listener, tls, address, demo: None })
     }
 
-    /// Lets it show something besides.
+    /// Starts the demo, if requested.
     ///
     /// # Errors
-    /// Says why there is nothing to show.
+    /// If the demo cannot start.
     pub async fn show(mut self, show: Show) -> Result<Server, ServeError> {
         self.demo = match show {
             Show::Nothing => None,
@@ -123,20 +123,20 @@ impl Server {
         Ok(self)
     }
 
-    /// Returns the address, with the port that was found where the config says 0.
+    /// Returns the address, with the actual port if the config says 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Opens the store, runs jobs and answers requests until `stop`, then ends in order.
+    /// Opens the store, runs jobs and serves requests until `stop`, then shuts down gracefully.
     ///
-    /// `/livez` answers from the beginning, `/readyz` once requests are welcome.
+    /// `/livez` responds from the start, `/readyz` once the server accepts requests.
     ///
     /// # Errors
     /// Says what could not be started.
     ///
     /// # Cancel safety
-    /// Dropping the future is a crash: leases run out, and others take over.
+    /// Dropping the future is like a crash: leases expire, and other nodes take over.
     pub async fn run(
         self,
         stop: impl Future<Output = ()>,
@@ -160,7 +160,7 @@ impl Server {
             } else {
                 stop.await;
             }
-            // Whoever balances the load looks at /readyz, which tells from here on.
+            // Load balancers see the shutdown in /readyz from here on.
             app.stop();
             say(&Said::Stopping);
             let shutdown = engine.shutdown(app.config().server.shutdown_grace).await;
@@ -183,7 +183,7 @@ impl Server {
     }
 }
 
-/// Waits until the server is asked to stop, or its engine stops by itself: whoever supervises the process starts it anew.
+/// Waits until the server is asked to stop, or its engine fails: then the process supervisor restarts it.
 async fn until_failure(engine: &Engine, stop: impl Future<Output = ()>) -> Option<EngineFailure> {
     tokio::select! {
         biased;
@@ -192,12 +192,12 @@ async fn until_failure(engine: &Engine, stop: impl Future<Output = ()>) -> Optio
     }
 }
 
-/// Whether anybody has a token.
+/// Returns whether there are any tokens.
 async fn has_tokens(config: &Config) -> Result<bool, ServeError> {
     if config.server.admin_token.is_some() {
         return Ok(true);
     }
-    // Looking must not make a file.
+    // This check must not create the file.
     let file = config.store.url.strip_prefix("sqlite://").and_then(|url| url.split('?').next());
     if file.is_some_and(|file| !file.is_empty() && !std::path::Path::new(file).exists()) {
         return Ok(false);
@@ -208,7 +208,7 @@ async fn has_tokens(config: &Config) -> Result<bool, ServeError> {
     Ok(tokens.iter().any(|token| token.revoked.is_none()))
 }
 
-/// Answers requests until it is quiet.
+/// Serves requests until `quiet`.
 fn answer(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -222,7 +222,7 @@ fn answer(
     }
 }
 
-/// Opens the store, and begins to work.
+/// Opens the store, and starts the engine.
 async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeError> {
     let store = connect(&config.store_url()).await?;
     let shown = demo.iter().flat_map(|demo| &demo.kinds).map(|(name, _)| name.clone()).collect();
@@ -245,7 +245,7 @@ async fn start(config: &Config, demo: Option<&Demo>) -> Result<Engine, ServeErro
     Ok(builder.start().await?)
 }
 
-/// Plays the demo. It ends before the engine does, so that no submit is cut off.
+/// Runs the demo. It ends before the engine does, so that no submit is interrupted.
 async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
     let enough = CancelToken::new();
     let stopping = async {
@@ -259,10 +259,10 @@ async fn show_until(engine: &Engine, stop: impl Future<Output = ()>) {
     );
 }
 
-/// Runs a server until ctrl-c or SIGTERM. A second one ends it at once.
+/// Runs a server until ctrl-c or SIGTERM. A second signal ends it at once.
 ///
 /// # Errors
-/// Says what could not be started, or that somebody could not wait for the end.
+/// Says what could not be started, or that a second signal interrupted the shutdown.
 pub async fn serve(config: Config, show: Show, say: impl FnMut(&Said)) -> Result<(), ServeError> {
     let mut signals = Signals::new()?;
     let asked = CancelToken::new();
@@ -279,7 +279,7 @@ pub async fn serve(config: Config, show: Show, say: impl FnMut(&Said)) -> Result
     }
 }
 
-/// What people and machines send to end a process.
+/// The signals that end a process.
 struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,

@@ -1,4 +1,4 @@
-//! Signs what is sent, as Standard Webhooks has it.
+//! Signs callbacks and webhooks by the Standard Webhooks specification.
 
 use crate::callback::substitute;
 use aws_lc_rs::signature::Ed25519KeyPair;
@@ -10,20 +10,20 @@ use sha2::Sha256;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of an ed25519 key: the seed, alone or with the public key behind it.
+/// Bytes of an ed25519 seed; the public key may follow it.
 const SEED_BYTES: usize = 32;
 
-/// Secrets shorter than this can be guessed.
+/// Shorter secrets can be guessed.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// The old one and the new one while they are exchanged, and some more.
+/// Maximum number of secrets: the old and the new one during a rotation, and some more.
 const SECRETS_MAX: usize = 8;
 
-/// What signs messages: every secret signs each message, so that a receiver may replace its own at any time.
+/// The signing secrets. Every secret signs each message, so that a receiver may rotate its own at any time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets(Vec<Secret>);
 
-/// Secrets that cannot be used: which of them, unless it is their number, and why.
+/// Invalid secrets: which one, unless there are too many, and why.
 #[derive(Debug)]
 pub(crate) struct SecretsError {
     pub(crate) index: Option<usize>,
@@ -31,7 +31,7 @@ pub(crate) struct SecretsError {
 }
 
 impl Secrets {
-    /// Reads secrets; `${NAME}` is a variable of the environment.
+    /// Parses secrets; `${NAME}` is an environment variable.
     pub(crate) fn parse(
         texts: &[String],
         variable: &dyn Fn(&str) -> Option<String>,
@@ -47,7 +47,7 @@ impl Secrets {
         Ok(Secrets(texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?))
     }
 
-    /// Returns the value of `webhook-signature`; nothing where no secret signs.
+    /// Returns the value of `webhook-signature`, or `None` without secrets.
     pub(crate) fn sign(&self, id: &str, unix_seconds: i64, body: &[u8]) -> Option<HeaderValue> {
         let signed: Vec<String> =
             self.0.iter().map(|secret| secret.sign(id, unix_seconds, body)).collect();
@@ -55,17 +55,17 @@ impl Secrets {
     }
 }
 
-/// What proves that a message is ours.
+/// A signing secret.
 #[derive(Clone)]
 pub(crate) enum Secret {
-    /// `whsec_`: whoever receives has it, too.
+    /// `whsec_`: shared with the receiver.
     Shared(Vec<u8>),
-    /// `whsk_`: whoever receives has the public half only.
+    /// `whsk_`: the receiver has only the public key.
     Private(Arc<Ed25519KeyPair>),
 }
 
 impl Secret {
-    /// Reads a secret; says what is wrong with it, but not what it is.
+    /// Parses a secret; errors do not quote it.
     pub(crate) fn parse(text: &str) -> Result<Secret, String> {
         let (prefix, rest) = text.split_once('_').unwrap_or_default();
         let bytes = STANDARD.decode(rest).map_err(|_| wrong())?;
@@ -90,7 +90,7 @@ impl Secret {
         }
     }
 
-    /// Signs a message: its id, its time in seconds, its body.
+    /// Signs a message: its id, its time in seconds and its body.
     pub(crate) fn sign(&self, id: &str, unix_seconds: i64, body: &[u8]) -> String {
         let text = [format!("{id}.{unix_seconds}.").as_bytes(), body].concat();
         match self {
@@ -104,7 +104,7 @@ fn wrong() -> String {
     "must be `whsec_` or `whsk_` followed by base64 (Standard Webhooks)".to_owned()
 }
 
-/// Signs a text with a key that both sides know.
+/// Signs a text with a shared key.
 pub(crate) fn hmac(key: &[u8], text: &[u8]) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key).expect("a key of this code may have any length");
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_shared_secret_signs_as_the_specification_has_it() {
-        // The example of the specification's own test vectors.
+        // From the specification's test vectors.
         let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let signed =
             secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);

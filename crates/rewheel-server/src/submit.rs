@@ -1,4 +1,4 @@
-//! Turns the JSON of a submit into jobs: the one place where they are parsed.
+//! Parses submitted jobs from JSON; every entry point uses it.
 
 mod batch;
 mod edit;
@@ -19,7 +19,7 @@ use rewheel_engine::{KindSettings, OverCeiling};
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Every field of a job that is submitted.
+/// Every field of a submitted job.
 pub(crate) const FIELDS: [&str; 12] = [
     "kind",
     "payload",
@@ -35,10 +35,10 @@ pub(crate) const FIELDS: [&str; 12] = [
     "backoff",
 ];
 
-/// Reads one job.
+/// Parses one job.
 ///
 /// # Errors
-/// Lists every field that is wrong.
+/// Lists every invalid field.
 ///
 /// ```
 /// use rewheel::Random;
@@ -58,7 +58,7 @@ pub fn parse(text: &str, id: JobId, payload_bytes_max: usize) -> Result<NewJob, 
     parse_at("", text, id, payload_bytes_max)
 }
 
-/// Reads the job at a place of the request.
+/// Parses the job at a location in the request.
 fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob, Problem> {
     let mut fields = Fields::read(text, at, &FIELDS)?;
     if !fields.has("kind") {
@@ -108,22 +108,22 @@ fn parse_at(at: &str, text: &str, id: JobId, bytes_max: usize) -> Result<NewJob,
     })
 }
 
-/// Checks what a job asks for against its kind.
+/// Checks a job against the limits of its kind.
 ///
 /// # Errors
-/// Names the field that asks for too much.
+/// Names the field that exceeds a limit.
 pub fn check_ceilings(at: &str, job: &NewJob, kind: &KindSettings) -> Result<(), Problem> {
     kind.ceilings().check(job).map_err(|over| over_ceiling(at, &job.kind, &over))
 }
 
-/// Says which field asks for more than a kind allows.
+/// Returns the problem for a field that exceeds a limit of the kind.
 pub(crate) fn over_ceiling(at: &str, kind: &KindName, over: &OverCeiling) -> Problem {
     let error = FieldError::new(format!("{at}/{}", over.field), &over.why);
     Problem::of_fields(Code::InvalidField, vec![error])
         .hint(format!("the limit is `{}` of kind `{kind}`", over.setting))
 }
 
-/// Says why the store refused the job at a place of the request.
+/// Returns the problem for a job that the store refused, at a location in the request.
 pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
     let blame = |code, name: &str, message: &dyn Display| {
         Problem::of_fields(code, vec![FieldError::new(format!("{at}/{name}"), message)])
@@ -158,7 +158,7 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
     }
 }
 
-/// When a job may first run: after a time, or at one.
+/// Returns when a job may first run: after a delay, or at a time.
 fn due(fields: &mut Fields<'_>) -> Option<When> {
     let delay = fields.text("delay", wait);
     let due = fields.text("due", rfc3339::parse);

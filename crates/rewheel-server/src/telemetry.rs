@@ -1,4 +1,4 @@
-//! Sends spans and meters to a collector, where the config names one.
+//! Sends spans and metrics to the configured collector.
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -27,18 +27,18 @@ pub(crate) use self::otlp::flush;
 #[cfg(not(feature = "otlp"))]
 pub(crate) use self::without::flush;
 
-/// Telemetry cannot be sent.
+/// Telemetry could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The setting makes no sense.
+    /// A setting is invalid.
     #[error("telemetry.{key}: {why}")]
     Setting {
-        /// Which.
+        /// The setting.
         key: &'static str,
         /// What to do about it.
         why: String,
     },
-    /// Somebody else had the last word on where spans or meters go.
+    /// Telemetry was already started in this process.
     #[error("telemetry is already started in this process")]
     Again,
 }

@@ -1,4 +1,4 @@
-//! Speaks TLS with whoever connects.
+//! Accepts TLS connections.
 
 mod certificates;
 
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Agrees on keys with clients, by a certificate that is as new as its files.
+/// Performs TLS handshakes with the latest certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     certificates: Arc<Mutex<Certificates>>,

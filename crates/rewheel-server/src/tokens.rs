@@ -1,4 +1,4 @@
-//! Tokens: what a caller proves itself with.
+//! Creates and parses tokens, which authenticate callers.
 
 mod keeper;
 
@@ -19,24 +19,24 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
 
-/// What every token begins with, so that people and scanners know one when they see it.
+/// The prefix of every token, so that people and secret scanners recognize it.
 const PREFIX: &str = "rw_";
 
-/// Chance in a token. So much of it cannot be guessed, so that one round of SHA-256 is enough of a
-/// digest: a slow one protects what people think of.
+/// Random bytes of a token. So many cannot be guessed, and one round of SHA-256 is enough: slow
+/// hashes are for passwords that people choose.
 const SECRET_BYTES: usize = 32;
 
-/// What may be said of a token that is to be made.
+/// Every field of a token request.
 pub(crate) const FIELDS: [&str; 5] = ["name", "roles", "tenant", "expires", "expires_in"];
 
-/// What the token of the config is called.
+/// The name of the token in the config.
 pub(crate) const CONFIG_NAME: &str = "config";
 
-/// A token as its owner has it: `rw_`, its id, `_`, its secret. It is shown once.
+/// A token as its owner sees it: `rw_`, its id, `_`, its secret. It is shown once.
 pub struct TokenText(String);
 
 impl TokenText {
-    /// Returns the text. Whoever prints it shows the secret.
+    /// Returns the text, including the secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -53,17 +53,17 @@ pub(crate) fn hash(text: &str) -> TokenHash {
     TokenHash(Sha256::digest(text.as_bytes()).into())
 }
 
-/// Returns the id in a token, as far as it looks like one.
+/// Returns the id in a token, if the text looks like one.
 fn id_of(text: &str) -> Option<TokenId> {
     text.strip_prefix(PREFIX)?.split_once('_')?.0.parse().ok()
 }
 
-/// Returns the id that a text is, or that is in the token that it is.
+/// Parses an id, or takes the id from a token.
 pub(crate) fn token_id(text: &str) -> Option<TokenId> {
     id_of(text).or_else(|| text.parse().ok())
 }
 
-/// Makes a token from what is asked for: the body of `POST /v1/tokens`.
+/// Creates a token from a request: the body of `POST /v1/tokens`.
 ///
 /// ```
 /// let (token, text) = rewheel_server::tokens::make(r#"{"name":"ci","roles":["submit"]}"#)?;
@@ -72,7 +72,7 @@ pub(crate) fn token_id(text: &str) -> Option<TokenId> {
 /// ```
 ///
 /// # Errors
-/// Names every field that is wrong.
+/// Names every invalid field.
 pub fn make(text: &str) -> Result<(NewToken, TokenText), Problem> {
     let mut fields = Fields::read(text, "", &FIELDS)?;
     let name = fields.text("name", TokenName::parse);
@@ -133,10 +133,10 @@ fn chance() -> Result<(TokenId, TokenText), Problem> {
     Ok((id, TokenText(text)))
 }
 
-/// Says why a token was not stored; what was stored is passed on.
+/// Returns the stored token, or why it was not stored.
 ///
 /// # Errors
-/// Names what is in the way.
+/// Names the conflict.
 pub fn stored(put: TokenPut, name: &TokenName) -> Result<Token, Problem> {
     match put {
         TokenPut::Stored(token) => Ok(token),
@@ -154,9 +154,9 @@ pub fn stored(put: TokenPut, name: &TokenName) -> Result<Token, Problem> {
     }
 }
 
-/// Finds the token that people mean: by its id, by its name, or by itself.
+/// Finds a token by its id, its name, or its text.
 pub fn find<'a>(tokens: &'a [Token], wanted: &str) -> Option<&'a Token> {
-    // Who has only the token itself is understood, too.
+    // The text of the token itself is accepted, too.
     let id = token_id(wanted);
     let by_id = tokens.iter().find(|token| Some(token.id) == id);
     let named = |token: &&Token| token.name.as_str() == wanted;
@@ -180,7 +180,7 @@ pub struct TokenDocument {
 }
 
 impl TokenDocument {
-    /// Describes a token, without its secret.
+    /// Builds the document of a token, without its secret.
     pub fn new(token: &Token) -> TokenDocument {
         TokenDocument {
             id: token.id.to_string(),
@@ -199,7 +199,7 @@ impl TokenDocument {
         }
     }
 
-    /// Adds the secret, which is shown this once.
+    /// Adds the secret, which is shown only once.
     #[must_use]
     pub fn reveal(mut self, text: &TokenText) -> TokenDocument {
         self.token = Some(text.reveal().to_owned());

@@ -1,4 +1,4 @@
-//! What is known here of workers elsewhere, and what they may say.
+//! Tracks remote workers: their latest heartbeats and the kinds they ask for.
 
 mod request;
 
@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Workers that are remembered. More than that are still served, but what they lose is found later.
+/// Maximum number of tracked workers. Others are served, too, but their lost jobs are found later.
 const WORKERS_MAX: usize = 10_000;
 
-/// How long after somebody asked for jobs of a kind it is taken to be run by workers.
+/// How long after a claim for a kind the kind counts as served by workers.
 const RUN_FOR: Duration = Duration::from_secs(60);
 
-/// Which workers were heard of here, and when.
+/// The workers that this server knows, and when it last heard from them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     clock: Clock,
@@ -32,9 +32,9 @@ pub(crate) struct Workers {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// When each worker last said what it has.
+    /// The latest heartbeat of each worker.
     heartbeats: HashMap<HolderId, Moment>,
-    /// When somebody last asked for jobs of each kind.
+    /// The latest claim for each kind.
     asked: BTreeMap<KindName, Moment>,
 }
 
@@ -43,7 +43,7 @@ impl Workers {
         Workers { clock: Clock::system(), seen: Mutex::default() }
     }
 
-    /// Notes a heartbeat. Returns how long ago the one before it was, if it came here.
+    /// Records a heartbeat. Returns the time since the previous one, if it came to this server.
     pub(crate) fn heartbeat(&self, worker: HolderId, lease_ttl: Duration) -> Option<Duration> {
         let now = self.clock.now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Workers {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).heartbeats.remove(&worker);
     }
 
-    /// Notes that somebody asks for jobs of these kinds.
+    /// Records a claim for these kinds.
     pub(crate) fn asks(&self, kinds: &[KindName]) {
         let now = self.clock.now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Workers {
         }
     }
 
-    /// Returns whether somebody asked for jobs of a kind of late.
+    /// Returns whether a worker asked for jobs of a kind recently.
     pub(crate) fn run(&self, kind: &KindName) -> bool {
         let now = self.clock.now();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

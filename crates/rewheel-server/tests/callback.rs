@@ -1,4 +1,4 @@
-//! Callbacks against real HTTP servers on this machine.
+//! Tests callbacks against real HTTP servers on this machine.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

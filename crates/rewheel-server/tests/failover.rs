@@ -1,4 +1,4 @@
-//! Callbacks with several URLs, against real HTTP servers on this machine.
+//! Tests callbacks with several URLs against real HTTP servers on this machine.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

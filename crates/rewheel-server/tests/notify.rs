@@ -1,4 +1,4 @@
-//! Notices against real HTTP servers on this machine, from a config to the wire.
+//! Tests notices from the config to real HTTP servers on this machine.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! The REST interface, over a real listener.
+//! Tests the REST interface over a real listener.
 
 #[path = "rest/served.rs"]
 mod served;

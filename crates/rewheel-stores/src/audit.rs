@@ -1,14 +1,14 @@
-//! Keeps facts of the audit log as text.
+//! Encodes audit log entries as text.
 
 use rewheel_core::Facts;
 
-/// Returns facts as a JSON array of pairs: their order is part of them.
+/// Encodes the facts as a JSON array of pairs. An array keeps their order, which has a meaning.
 pub(crate) fn document(facts: &Facts) -> String {
     let pairs: Vec<_> = facts.iter().collect();
     serde_json::to_string(&pairs).unwrap_or_else(|_| "[]".to_owned())
 }
 
-/// Reads what [`document`] wrote.
+/// Decodes the output of [`document`].
 pub(crate) fn facts(document: &str) -> Option<Facts> {
     let pairs: Vec<(String, Option<String>)> = serde_json::from_str(document).ok()?;
     Some(pairs.into_iter().collect())

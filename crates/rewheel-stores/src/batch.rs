@@ -1,12 +1,13 @@
-//! What every store of tables does with a batch of new jobs.
+//! Checks and corrects batches of new jobs; shared by the SQL stores.
 
 use rewheel::Backoff;
 use rewheel_core::store::{Inserted, StoreError};
 use rewheel_core::{JobId, NewJob};
 use std::collections::HashSet;
 
-/// A backoff is kept as text. One that is code of this process has none that could be read again,
-/// and its row would be in the way of all others of its lane.
+/// Rejects a backoff that cannot be stored. A backoff is stored as text; a custom function of this
+/// process has no text form. Its row would be unreadable and would block the other rows of its
+/// lane.
 pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
     match job.backoff.map(|backoff| backoff.to_string().parse::<Backoff>()) {
         None | Some(Ok(_)) => Ok(()),
@@ -14,7 +15,7 @@ pub(crate) fn check_backoff(job: &NewJob) -> Result<(), StoreError> {
     }
 }
 
-/// Takes back what was said of jobs that are not stored after all, and of their duplicates.
+/// Corrects the results of jobs that were not stored after all, and of their duplicates.
 pub(crate) fn leave_out(jobs: &[NewJob], answers: &mut [Inserted]) {
     let stored: HashSet<JobId> = jobs
         .iter()

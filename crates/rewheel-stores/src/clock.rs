@@ -1,17 +1,16 @@
-//! The time of stores that have no server to ask.
+//! The clock of stores without a database server.
 
 use rewheel_core::Timestamp;
 use rewheel_core::store::ClockOffset;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Returns the store's time: that of this machine, moved by `offset`.
+/// Returns the store's time: this machine's clock, moved by `offset`.
 pub(crate) fn now(offset: &ClockOffset) -> Timestamp {
     let millis = i64::try_from(machine_time().as_millis()).unwrap_or(i64::MAX);
     offset.apply(Timestamp::from_millis(millis))
 }
 
-/// Returns what is left until an instant, to the nanosecond: whoever waits for it adds its own
-/// roundings.
+/// Returns the time left until an instant, with nanosecond precision: the caller rounds for itself.
 pub(crate) fn left(offset: &ClockOffset, until: Timestamp) -> Duration {
     let now = machine_time();
     let millis = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
@@ -19,7 +18,7 @@ pub(crate) fn left(offset: &ClockOffset, until: Timestamp) -> Duration {
     until.since(offset.apply(Timestamp::from_millis(millis))).saturating_sub(begun)
 }
 
-/// A machine whose clock is before 1970 is at 1970: its time is wrong either way.
+/// Reads the clock of this machine. A clock before 1970 counts as 1970: it is wrong either way.
 #[expect(clippy::disallowed_methods, reason = "here a store's clock has its source")]
 fn machine_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()

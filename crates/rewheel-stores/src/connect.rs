@@ -12,38 +12,38 @@ use std::sync::Arc;
 /// A store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The text names no store that this build knows.
+    /// The text is not the URL of a store that this build supports.
     #[error(
         "`{url}` is not the URL of a store: use sqlite://rewheel.db for a file beside this \
          process, sqlite:///var/lib/rewheel.db for one anywhere, postgres://USER@HOST/DATABASE for a \
          server, or memory:// for none"
     )]
     Url {
-        /// What was given; printed without its password.
+        /// The given text; printed without its password.
         url: SecretUrl,
     },
-    /// The URL has a setting that its store does not know.
+    /// The URL contains a setting that the store does not know.
     #[error(
         "`{setting}` is not a setting of this store: use synchronous=full or synchronous=normal"
     )]
     Setting {
-        /// What was given, without a value that may be a secret.
+        /// The name of the setting, without its value, which may be a secret.
         setting: String,
     },
-    /// The URL of a PostgreSQL store cannot be used.
+    /// The URL of a PostgreSQL store is not valid.
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The store says why.
+    /// The store could not be opened; the source says why.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Opens a store by its URL.
 ///
-/// `sqlite://path` is a file, made if it is not there; `?synchronous=normal` trades the last jobs
-/// before a power cut for speed. `postgres://user:password@host:port/database` is a server, with the settings of
-/// `PostgresOptions`. `memory://` forgets everything when the process ends.
+/// `sqlite://path` is a file, created if it does not exist; `?synchronous=normal` is faster, but a power cut may lose the last jobs.
+/// `postgres://user:password@host:port/database` is a database server, with the settings of `PostgresOptions`. `memory://` loses
+/// everything when the process ends.
 ///
 /// # Errors
 /// Says what is wrong with the URL or the store, and what to do.

@@ -1,9 +1,9 @@
-//! What the stores of idempotency keys have in common.
+//! Code shared by the stores of idempotency keys.
 
 use rewheel::idempotency::IdempotencyStoreError;
 use rewheel_core::store::StoreError;
 
-/// Says what an error means to whoever asks under a key.
+/// Translates a store error into an error of an idempotency store.
 pub(crate) fn judge(error: StoreError) -> IdempotencyStoreError {
     match error {
         StoreError::Unavailable(_) | StoreError::Ambiguous(_) => {

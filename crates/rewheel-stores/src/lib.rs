@@ -1,9 +1,8 @@
-//! Where Rewheel keeps jobs.
+//! Stores for Rewheel jobs: memory, SQLite and PostgreSQL.
 //!
-//! [`connect`] opens a store by its URL. [`SqliteStore`] is one file on one machine, durable and
-//! embedded. `PostgresStore` (feature `postgres`) is for many nodes on the database that they already run.
-//! [`MemoryStore`] is the simplest store there is: for tests, and for jobs that may be forgotten. All pass the same
-//! conformance suite, see `rewheel-testkit`.
+//! [`connect`] opens a store by its URL. [`SqliteStore`] keeps jobs in one file on one machine, durable and embedded. `PostgresStore`
+//! (feature `postgres`) serves many nodes from one PostgreSQL database. [`MemoryStore`] is the simplest store: for tests, and for jobs
+//! that may be lost. All stores pass the same conformance suite, see `rewheel-testkit`.
 
 #![warn(missing_docs)]
 

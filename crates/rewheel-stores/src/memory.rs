@@ -29,10 +29,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use world::World;
 
-/// A store for tests, and for work that need not outlive its process. Clones share the jobs.
+/// A store for tests, and for jobs that need not survive the process. Clones share the jobs.
 ///
-/// Every other store is compared with this one, so it is the simplest that does what the contract
-/// says: plain tables behind one lock.
+/// It is the reference for all other stores, so it implements the contract in the simplest way: plain tables behind one lock.
 ///
 /// ```
 /// use rewheel::Random;
@@ -83,7 +82,7 @@ struct Shared {
     clock: ClockOffset,
     time: Option<simulation::Time>,
     world: Mutex<World>,
-    /// Counts the reasons to look into the store.
+    /// Wakes watchers when something in the store has changed.
     changes: Wakeup,
 }
 
@@ -99,14 +98,13 @@ impl MemoryStore {
         MemoryStore { shared: Arc::new(shared) }
     }
 
-    /// Does a verb, as one transaction: a verb that fails has written nothing.
+    /// Runs a verb as one transaction: a verb that fails writes nothing.
     fn run<T>(&self, verb: impl FnOnce(&mut World, Timestamp) -> Answer<T>) -> Answer<T> {
         let mut world = self.lock()?;
         if world.closed {
             return Err(StoreError::Closed);
         }
-        // Read under the lock: what is written later never has an earlier time, unless the clock
-        // itself goes back.
+        // Read the time under the lock: a later write never has an earlier time, unless the clock itself goes back.
         world.verbs += 1;
         let answer = verb(&mut world, self.shared.now());
         world.note_deaths();

@@ -1,10 +1,10 @@
-//! Puts a page together from several tables.
+//! Merges rows of several tables into one page.
 
 use rewheel_core::store::{Cursor, Filter, Page, StoreError, Tally};
 use rewheel_core::{Job, JobId, KindName, Limits, State, Timestamp};
 use std::collections::BTreeMap;
 
-/// The three tables that jobs are in.
+/// The three tables that contain jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     Live,
@@ -12,7 +12,7 @@ pub(crate) enum Table {
     Finished,
 }
 
-/// Returns the tables that a filter needs to look into.
+/// Returns the tables that a filter has to read.
 pub(crate) fn tables(filter: &Filter) -> Vec<Table> {
     let wants = |states: &[State]| states.iter().any(|state| filter.wants(*state));
     let mut tables = Vec::with_capacity(3);
@@ -28,10 +28,10 @@ pub(crate) fn tables(filter: &Filter) -> Vec<Table> {
     tables
 }
 
-/// Lanes that a search for a key without kind or tenant looks at: each is a probe of an index.
+/// Maximum number of lanes for a key search without kind or tenant: each costs one index probe.
 pub(crate) const KEY_LANES_MAX: usize = Limits::SCAN_MAX;
 
-/// Refuses to look for a key in too many lanes.
+/// The error of a key search over too many lanes.
 pub(crate) fn too_many_lanes() -> StoreError {
     let what = format!("there are more than {KEY_LANES_MAX} lanes: add the kind or the tenant");
     StoreError::Rejected(what.into())
@@ -43,10 +43,10 @@ pub(crate) struct Reading {
     limit: usize,
     scan_max: usize,
     scanned: usize,
-    /// Jobs that were found so far.
+    /// The number of jobs found so far.
     pub(crate) matched: usize,
     last: Option<JobId>,
-    /// The place down to which the table was read; `None` where it was read to its end.
+    /// The id down to which the table was read; `None` if it was read to its end.
     pub(crate) read_to: Option<JobId>,
 }
 
@@ -55,8 +55,8 @@ impl Reading {
         Reading { limit, scan_max, scanned: 0, matched: 0, last: None, read_to: None }
     }
 
-    /// Returns whether this row is still looked at. Where it is not, the page ends between it and the one before it: a
-    /// cursor must not name a row, which may be that of a stranger.
+    /// Returns whether this row is still part of the read. If it is not, the page ends between it and the row before. A cursor must not
+    /// contain the id of a row, which may belong to another tenant.
     pub(crate) fn goes_on(&mut self, id: JobId) -> bool {
         if let Some(last) = self.last
             && (self.matched >= self.limit || self.scanned >= self.scan_max)
@@ -70,7 +70,7 @@ impl Reading {
     }
 }
 
-/// Keeps what is newer than the place that every table was read to, at most a page of it.
+/// Keeps the jobs that are newer than the id down to which every table was read, at most one page.
 pub(crate) fn cut(mut found: Vec<Job>, read_to: Option<JobId>, limit: usize) -> Page<Job> {
     found.sort_by_key(|job| std::cmp::Reverse(job.id));
     if let Some(read_to) = read_to {
@@ -89,7 +89,7 @@ pub(crate) fn cut(mut found: Vec<Job>, read_to: Option<JobId>, limit: usize) -> 
 pub(crate) struct Tallies(BTreeMap<KindName, Tally>);
 
 impl Tallies {
-    /// Notes jobs of a kind, or only that it exists.
+    /// Adds jobs of a kind, or only records that the kind exists.
     pub(crate) fn add(
         &mut self,
         kind: &KindName,
@@ -112,7 +112,7 @@ impl Tallies {
         };
     }
 
-    /// Returns them, by kind.
+    /// Returns the tallies, by kind.
     pub(crate) fn into_vec(self) -> Vec<Tally> {
         self.0.into_values().collect()
     }

@@ -1,14 +1,14 @@
-//! What is said of payloads: their size, whether two are the same.
+//! Checks the size of payloads, and hashes them for idempotency keys.
 
 use rewheel_core::store::{Answer, StoreError};
 use sha2::{Digest, Sha256};
 
-/// Returns what a key remembers of the payload that it came with.
+/// Returns the hash of a payload that its key stores.
 pub(crate) fn payload_hash(payload: &[u8]) -> [u8; 32] {
     Sha256::digest(payload).into()
 }
 
-/// Refuses a payload that is larger than a store takes.
+/// Rejects a payload that is larger than the store allows.
 pub(crate) fn refuse_large(payload: &[u8], bytes_max: usize) -> Answer<()> {
     if payload.len() <= bytes_max {
         return Ok(());

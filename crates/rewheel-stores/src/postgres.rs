@@ -1,7 +1,7 @@
-//! Keeps jobs in a PostgreSQL database: many nodes, one truth.
+//! Keeps jobs in a PostgreSQL database that many nodes share.
 //!
-//! Every verb is one transaction, most of them one statement. A pool of connections does the work, one connection
-//! is the heartbeat's own, and one listens for what others changed. All times are the server's.
+//! Every verb is one transaction, and most verbs are one statement. A pool of connections does the work, one more connection is reserved
+//! for heartbeats, and one listens for changes by other nodes. All times are the database server's.
 
 mod error;
 mod options;
@@ -37,25 +37,25 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The schema that the statements are written for.
+/// The schema name in the SQL files.
 const SCHEMA: &str = "rewheel";
 
-/// Longest wait for a connection to be made: a heartbeat must get through within a third of its lease.
+/// Maximum time to open a connection: a heartbeat must get through within a third of its lease.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What begins a burial. Whoever is leasing to the dead is done within milliseconds, or was stopped in the middle of
-/// it; whoever buries has a heartbeat of its own to think of.
+/// Begins the transaction that expires a holder. A node that is leasing jobs to that holder finishes within milliseconds, or is paused in
+/// the middle of it. The wait is short, because the caller must send its own heartbeats.
 const HASTY: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'";
 
-/// What begins a transaction that only reads, and sees one moment.
+/// Begins a read-only transaction with one consistent snapshot.
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// How long a transaction may wait for its process, and an answer for whoever asked. Both take microseconds; a process that
-/// was stopped in the middle keeps its locks until then, and those keep others from taking its jobs over.
+/// Maximum time that the server waits for the client within a transaction, and for the client to read a response. Both normally take
+/// microseconds. A process that is paused in the middle keeps its locks until then, and those keep other nodes from taking over its jobs.
 const STOPPED_MAX: Duration = Duration::from_secs(3);
 
-/// What every session is told. With these the statements have but one plan, whatever the statistics say: those of a
-/// table whose rows come and go are wrong most of the time.
+/// Settings of every session. With them each statement has only one plan, whatever the table statistics say. Statistics of a table whose
+/// rows come and go are wrong most of the time.
 const GUARDS: [(&str, &str); 8] = [
     ("jit", "off"),
     ("plan_cache_mode", "force_generic_plan"),
@@ -69,7 +69,7 @@ const GUARDS: [(&str, &str); 8] = [
 
 /// A store in a PostgreSQL database.
 ///
-/// Clones share it. Several processes may open the same database and schema: that is what it is for.
+/// Clones share it. Several processes may open the same database and schema.
 ///
 /// ```no_run
 /// use rewheel_core::store::ReadStore;
@@ -89,20 +89,20 @@ pub struct PostgresStore {
 
 struct Shared {
     work: Pool,
-    /// One connection that nothing but heartbeats use: they must not wait behind the work.
+    /// One connection that only heartbeats use, so that they never wait behind other work.
     life: Pool,
     schema: String,
-    /// Statements for a schema of another name, by where their text is in this program.
+    /// Statements rewritten for another schema name, by the address of their text in this program.
     texts: RwLock<HashMap<usize, Arc<str>>>,
-    /// Whether statements are prepared once for a connection.
+    /// Whether statements are prepared once per connection.
     prepares: bool,
-    /// What begins a transaction.
+    /// The SQL that begins a transaction.
     begin: String,
-    /// What begins a transaction that only reads, and sees one moment.
+    /// The SQL that begins a read-only transaction with one snapshot.
     begin_snapshot: String,
     /// As `begin_snapshot`, for statements that may take minutes.
     begin_long_snapshot: String,
-    /// What begins a transaction that waits for others no longer than a heartbeat can.
+    /// The SQL that begins a transaction with a short lock timeout.
     begin_hasty: String,
     lanes: Lanes,
     places: Places,
@@ -113,7 +113,7 @@ struct Shared {
 }
 
 impl PostgresStore {
-    /// Opens the store that a URL names, and makes its tables if they are not there.
+    /// Opens the store that a URL names, and creates its tables if they do not exist.
     ///
     /// # Errors
     /// Says what is wrong with the URL, the server or the tables, and what to do.
@@ -123,7 +123,7 @@ impl PostgresStore {
         PostgresStore::open_with(options).await
     }
 
-    /// Opens a store in a particular way.
+    /// Opens a store with the given options.
     ///
     /// # Errors
     /// Says what is wrong with the server or the tables, and what to do.
@@ -157,41 +157,41 @@ impl PostgresStore {
         Ok(PostgresStore { shared: Arc::new(shared) })
     }
 
-    /// A session whose statements commit themselves, and only read.
+    /// Returns a session for single statements that only read.
     async fn read(&self) -> Answer<Session<'_>> {
         self.session(&self.shared.work, false, Stage::Open).await
     }
 
-    /// A session whose statements commit themselves.
+    /// Returns a session for single statements that each commit.
     async fn write(&self) -> Answer<Session<'_>> {
         self.session(&self.shared.work, false, Stage::Committing).await
     }
 
-    /// A session whose statements commit themselves, on the heartbeat's connection.
+    /// Returns a session for single statements that each commit, on the heartbeat's connection.
     async fn live(&self) -> Answer<Session<'_>> {
         self.session(&self.shared.life, false, Stage::Committing).await
     }
 
-    /// A session whose statements are one transaction.
+    /// Returns a session whose statements are one transaction.
     async fn transaction(&self) -> Answer<Session<'_>> {
         self.session(&self.shared.work, true, Stage::Open).await
     }
 
-    /// A session whose statements see one moment.
+    /// Returns a session whose statements see one snapshot.
     async fn snapshot(&self) -> Answer<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
-    /// A session whose statements see one moment, and may take minutes.
+    /// Returns a session whose statements see one snapshot and may take minutes.
     async fn long_snapshot(&self) -> Answer<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_long_snapshot.as_str());
         Ok(Session::ours(&self.shared, connection, begin, Stage::Open))
     }
 
-    /// A session whose statements are one transaction, and wait for no lock for long.
+    /// Returns a session whose statements are one transaction with a short lock timeout.
     async fn hasty(&self) -> Answer<Session<'_>> {
         let connection = self.shared.work.get().await.map_err(judge_pool)?;
         let begin = Some(self.shared.begin_hasty.as_str());
@@ -200,12 +200,12 @@ impl PostgresStore {
 
     async fn session(&self, pool: &Pool, together: bool, stage: Stage) -> Answer<Session<'_>> {
         let connection = pool.get().await.map_err(judge_pool)?;
-        // Behind a pooler what a session was told holds for a transaction only.
+        // Behind a pooler, session settings last for one transaction only.
         let begin = (together || !self.shared.prepares).then_some(self.shared.begin.as_str());
         Ok(Session::ours(&self.shared, connection, begin, stage))
     }
 
-    /// Tells everybody who waits that they should look.
+    /// Wakes all waiting tasks.
     fn wake(&self) {
         self.shared.woken.wake();
         if let Some(fleet) = &self.shared.fleet {
@@ -247,12 +247,12 @@ impl Deref for Text {
     }
 }
 
-/// Writes a statement for a schema of another name.
+/// Rewrites a statement for another schema name.
 fn for_schema(text: &str, schema: &str) -> String {
     text.replace("rewheel.", &format!("{schema}."))
 }
 
-/// What begins a transaction. Behind a pooler it also says what a session says otherwise once.
+/// Builds the SQL that begins a transaction. Behind a pooler it includes the session settings.
 fn begin(begin: &str, options: &PostgresOptions) -> String {
     let mut text = begin.to_owned();
     if options.pooler == Pooler::Transaction {
@@ -263,13 +263,13 @@ fn begin(begin: &str, options: &PostgresOptions) -> String {
     text
 }
 
-/// What begins a snapshot whose statements may take as long as a count.
+/// Builds the SQL that begins a snapshot for statements that may take as long as a count of jobs.
 fn begin_long(options: &PostgresOptions) -> String {
     let time_max = Sample::COUNT_MAX.max(options.statement_timeout).as_millis();
     format!("{}; SET LOCAL statement_timeout = '{time_max}'", begin(SNAPSHOT, options))
 }
 
-/// What a session is told.
+/// Returns the settings of a session.
 fn settings(options: &PostgresOptions, listens: bool) -> Vec<(&'static str, String)> {
     let mut settings: Vec<(&str, String)> =
         GUARDS.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
@@ -278,7 +278,7 @@ fn settings(options: &PostgresOptions, listens: bool) -> Vec<(&'static str, Stri
     settings.push(("idle_in_transaction_session_timeout", stopped));
     settings.push(("search_path", "pg_catalog".to_owned()));
     if listens {
-        // What is told there is not worth waiting for the disk.
+        // Notifications need no durable commit.
         settings.push(("synchronous_commit", "off".to_owned()));
     }
     settings
@@ -301,7 +301,7 @@ fn server(options: &PostgresOptions, direct: bool, listens: bool) -> Config {
     if server.get_connect_timeout().is_none() {
         server.connect_timeout(CONNECT_TIMEOUT);
     }
-    // A server that vanished without a word is noticed within some seconds.
+    // A server that disappears without closing its connections is noticed within seconds.
     server.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));
     server.keepalives_retries(3).tcp_user_timeout(options.statement_timeout * 2);
     server
@@ -335,7 +335,7 @@ impl fmt::Debug for PostgresStore {
 mod tests {
     use super::{PostgresOptions, begin, server};
 
-    /// A process that is stopped in the middle of a transaction must not keep its locks: nobody could bury it.
+    /// A process that is paused in the middle of a transaction must not keep its locks, or its holder could not be expired.
     #[test]
     fn nobody_holds_a_transaction_open_for_ever() {
         let told = |pooler: &str| {

@@ -1,4 +1,4 @@
-//! Keeps the tallies of a sample as text.
+//! Encodes cached job counts as text.
 
 use crate::pages::Tallies;
 use rewheel_core::store::Tally;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const STATES: [State; 4] = [State::Scheduled, State::Leased, State::Paused, State::Dead];
 
-/// Returns tallies as a JSON array of `[kind, scheduled, leased, paused, dead, oldest due]`. Kinds
+/// Encodes tallies as a JSON array of `[kind, scheduled, leased, paused, dead, oldest due]`. Kinds
 /// without jobs are left out: there may be thousands.
 pub(crate) fn document(tallies: &[Tally]) -> String {
     let has_jobs = |tally: &&Tally| tally.jobs.values().any(|count| *count > 0);
@@ -20,7 +20,8 @@ pub(crate) fn document(tallies: &[Tally]) -> String {
     Value::Array(tallies.iter().filter(has_jobs).map(line).collect()).to_string()
 }
 
-/// Adds what [`document`] wrote to tallies. Returns `None` if the text is not readable.
+/// Decodes the output of [`document`] and adds it to tallies. Returns `None` if the text is not
+/// readable.
 pub(crate) fn read(document: &str, tallies: &mut Tallies) -> Option<()> {
     type Line = (String, u64, u64, u64, u64, Option<i64>);
     let lines: Vec<Line> = serde_json::from_str(document).ok()?;

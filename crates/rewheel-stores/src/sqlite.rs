@@ -1,8 +1,7 @@
-//! Keeps jobs in one SQLite file: durable, embedded, for one machine.
+//! Keeps jobs in one SQLite file, for processes on one machine.
 //!
-//! One thread writes. Verbs that wait for it at the same time are committed together, so that the
-//! disk is written once for all of them; each is answered after that. Reads have threads and
-//! connections of their own, and see what was committed before they began.
+//! One thread writes. It commits all waiting verbs together, so that one disk write serves all of them, and answers them after the
+//! commit. Reads have their own threads and connections, and see everything that was committed before they began.
 
 mod error;
 mod queue;
@@ -26,13 +25,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// Threads that read. A machine with more cores than that has little more to read from one file.
+/// Number of reader threads. One file gains little from more.
 const READERS: usize = 2;
 
 /// A store in one SQLite file.
 ///
-/// Clones share it. It is closed by [`Store::close`](rewheel_core::store::Store::close), or when the
-/// last clone is dropped; what was acknowledged is safe either way.
+/// Clones share it. It is closed by [`Store::close`](rewheel_core::store::Store::close), or when the last clone is dropped. Acknowledged
+/// writes are safe either way.
 ///
 /// ```
 /// use rewheel_core::store::ReadStore;
@@ -51,7 +50,7 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
 }
 
-/// How to open a file.
+/// Options for opening a file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SqliteOptions {
@@ -64,16 +63,15 @@ pub struct SqliteOptions {
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronous {
-    /// The disk: what was acknowledged survives a power cut.
+    /// Waits for the disk: acknowledged writes survive a power cut.
     #[default]
     Full,
-    /// The operating system: what was acknowledged survives a crash of the process, and the last
-    /// of it may be lost in a power cut.
+    /// Waits for the operating system: acknowledged writes survive a crash of the process, but a power cut may lose the last of them.
     Normal,
 }
 
 impl Synchronous {
-    /// Returns SQLite's name for it.
+    /// Returns SQLite's name for this setting.
     pub const fn as_str(self) -> &'static str {
         match self {
             Synchronous::Full => "full",
@@ -93,7 +91,7 @@ struct Shared {
 }
 
 impl SqliteStore {
-    /// Opens a file, and makes it if it is not there.
+    /// Opens a file, and creates it if it does not exist.
     ///
     /// # Errors
     /// Says what is wrong with the file or its folder, and what to do.
@@ -101,7 +99,7 @@ impl SqliteStore {
         SqliteStore::open_with(path, SqliteOptions::default()).await
     }
 
-    /// Opens a file in a particular way.
+    /// Opens a file with the given options.
     ///
     /// # Errors
     /// Says what is wrong with the file or its folder, and what to do.
@@ -141,7 +139,7 @@ impl SqliteStore {
         Ok(SqliteStore { shared })
     }
 
-    /// Asks for a write.
+    /// Runs a write.
     async fn write<T: Send + 'static>(
         &self,
         weight: usize,
@@ -150,7 +148,7 @@ impl SqliteStore {
         self.shared.writes.ask(Urgency::Work, weight, work).await
     }
 
-    /// Asks for a write that a holder's life depends on.
+    /// Runs an urgent write, such as a heartbeat: a holder's lease depends on it.
     async fn live<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
@@ -158,7 +156,7 @@ impl SqliteStore {
         self.shared.writes.ask(Urgency::Life, 1, work).await
     }
 
-    /// Asks for a read that the work depends on: it does not wait behind people's questions.
+    /// Runs a read that the engine's work depends on, so that it does not wait behind other reads.
     async fn look<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
@@ -166,7 +164,7 @@ impl SqliteStore {
         self.shared.reads.ask(Urgency::Life, 1, work).await
     }
 
-    /// Asks for a read.
+    /// Runs a read.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Transaction<'_, '_>) -> Result<T, error::Trouble> + Send + 'static,
@@ -174,14 +172,14 @@ impl SqliteStore {
         self.shared.reads.ask(Urgency::Work, 1, work).await
     }
 
-    /// Closes it, and waits until the last write is on its way to the disk.
+    /// Closes the store, and waits until the threads have finished the last write.
     fn close_and_wait(&self) {
         self.shared.close();
         let threads = std::mem::take(
             &mut *self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner),
         );
         for thread in threads {
-            // A thread that panicked has been answered for already.
+            // A thread that panicked has already reported its error.
             let _ = thread.join();
         }
     }

@@ -1,14 +1,14 @@
-//! Holders that suspect a kind, as one text.
+//! Encodes the holders that suspect a kind as text.
 
 use rewheel_core::HolderId;
 
-/// Writes them: their ids with commas between.
+/// Encodes the ids, separated by commas.
 pub(crate) fn text(suspects: &[HolderId]) -> String {
     let ids: Vec<String> = suspects.iter().map(ToString::to_string).collect();
     ids.join(",")
 }
 
-/// Reads what [`text`] wrote.
+/// Decodes the output of [`text`].
 pub(crate) fn read(text: &str) -> Option<Vec<HolderId>> {
     text.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok()).collect()
 }

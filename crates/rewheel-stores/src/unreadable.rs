@@ -1,8 +1,8 @@
-//! Says what to do about jobs whose rows could not be read.
+//! Builds the operator advice for jobs whose rows cannot be read.
 
 use rewheel_core::store::Risk;
 
-/// The risk that jobs wait which nothing runs.
+/// Returns the risk for jobs that were set aside because their rows cannot be read.
 pub(crate) fn unreadable_jobs(count: u64, first: &str, reason: &str) -> Risk {
     let message = format!(
         "{count} jobs are paused because their rows cannot be read, the first is {first} ({reason}): if a newer \

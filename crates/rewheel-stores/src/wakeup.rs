@@ -1,4 +1,4 @@
-//! Tells those who wait in this process that they should look.
+//! Wakes waiting tasks of this process when there may be something to do.
 
 use async_trait::async_trait;
 use rewheel_core::store::Watch;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// Counts the reasons to look, and wakes in the order in which they began to wait.
+/// A counter of changes that wakes waiting tasks, in the order in which they began to wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wakeup(Arc<Shared>);
 
@@ -42,7 +42,7 @@ struct Watcher {
 impl Watch for Watcher {
     async fn changed(&mut self) {
         loop {
-            // Begins to wait before it looks, so that nothing falls between.
+            // Start waiting before checking the counter, so that no wakeup is missed.
             let woken = self.shared.waiting.notified();
             let count = self.shared.count.load(Ordering::SeqCst);
             if count != self.seen {

@@ -1,4 +1,4 @@
-//! What a SQLite file survives: a killed process, a full disk, a file that is not what it was.
+//! Tests that a SQLite file survives a killed process and a full disk, and that a replaced file is noticed.
 
 use rewheel::Random;
 use rewheel_core::store::{
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 type Tested = Result<(), Box<dyn Error>>;
 
-/// What the process that is killed should do; none in the test itself.
+/// Names what the process to be killed should do; not set in the test itself.
 const PART: &str = "REWHEEL_CRASH_PART";
 const FILE: &str = "REWHEEL_CRASH_FILE";
 
@@ -53,7 +53,7 @@ async fn all_ids(store: &SqliteStore) -> Result<HashSet<String>, StoreError> {
     }
 }
 
-/// Runs this very program again, to do one part of a test.
+/// Runs this program again to do one part of a test.
 fn part(name: &str, file: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
     command.args(["--exact", "other_parts", "--nocapture", "--test-threads=1"]);
@@ -61,7 +61,7 @@ fn part(name: &str, file: &Path) -> Command {
     command
 }
 
-/// Not a test: what the other process does.
+/// Not a test: the entry point of the other process.
 #[tokio::test]
 async fn other_parts() -> Tested {
     let Ok(name) = std::env::var(PART) else { return Ok(()) };
@@ -84,7 +84,7 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Submits and settles for ever, and says what was acknowledged.
+/// Submits and settles until it is killed, and prints what was acknowledged.
 async fn submit_until_killed(file: &Path) -> Tested {
     let store = open(file).await?;
     let random = Random::thread();
@@ -123,12 +123,12 @@ async fn submit_until_killed(file: &Path) -> Tested {
     }
 }
 
-/// Reads what a process says until it was said so often, then kills it, and reads the rest.
+/// Reads a number of output lines of a process, kills it, and reads the rest.
 fn kill_after(child: &mut Child, lines: usize) -> Vec<String> {
     let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
     let mut said = Vec::new();
     for line in output.lines() {
-        // The last line may be cut: what was not said whole was not promised.
+        // The last line may be incomplete: an incomplete line does not count as acknowledged.
         let Ok(line) = line else { break };
         said.push(line);
         if said.len() == lines {
@@ -146,7 +146,7 @@ async fn nothing_acknowledged_is_lost_by_a_killed_process() -> Tested {
     let (mut stored, mut settled) = (HashSet::new(), HashSet::new());
     for round in 0..6 {
         let mut child = part("submit", &file).spawn()?;
-        // Not always at the same point of a flush.
+        // Kill at different points of a flush.
         for line in kill_after(&mut child, 900 + round * 170) {
             match line.split_once(' ') {
                 Some(("stored", id)) if id.len() == 36 => drop(stored.insert(id.to_owned())),
@@ -168,7 +168,7 @@ async fn nothing_acknowledged_is_lost_by_a_killed_process() -> Tested {
     Ok(())
 }
 
-/// Fills a disk to the last byte, makes room, and goes on. Runs where the disk is small.
+/// Fills a disk completely, frees space, and continues. Runs on a small disk.
 async fn fill_the_disk(file: &Path) -> Tested {
     let ballast = file.with_file_name("ballast");
     std::fs::write(&ballast, vec![0; 512 * 1024])?;
@@ -194,7 +194,7 @@ async fn fill_the_disk(file: &Path) -> Tested {
     Ok(())
 }
 
-/// Writes until no file may grow any more, and on. Runs where files may not grow far.
+/// Writes until the file may not grow any more, and continues. Runs with a limit on the file size.
 async fn outgrow_the_limit(file: &Path) -> Tested {
     let store = open(file).await?;
     let random = Random::thread();
@@ -220,8 +220,7 @@ async fn outgrow_the_limit(file: &Path) -> Tested {
     Ok(())
 }
 
-/// Runs a part on a file system of its own, with a shell command before it. `None` where this
-/// process may not mount any.
+/// Runs a part on its own file system, after a shell command. Returns `None` if this process may not mount one.
 fn on_small_disk(name: &str, prepare: &str) -> Option<String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let disk = folder.path().display().to_string();
@@ -261,7 +260,7 @@ fn a_commit_that_fails_loses_nothing_before_it() -> Tested {
     let file = folder.path().join("rewheel.db");
     let child = part("outgrow", &file);
     let mut command = Command::new("sh");
-    // A write beyond the limit then fails, instead of ending the process.
+    // Then a write beyond the limit fails and does not kill the process.
     command.args(["-c", "trap '' XFSZ && ulimit -f 4096 && exec \"$0\" \"$@\""]);
     command.arg(child.get_program()).args(child.get_args());
     command.env(PART, "outgrow").env(FILE, &file);
@@ -371,6 +370,6 @@ async fn a_wrong_url_says_which_are_right() {
         assert!(error.to_string().contains("sqlite://rewheel.db"), "{url}: {error}");
     }
     let error = connect("sqlite://x.db?mode=fast").await.unwrap_err().to_string();
-    // The value of a setting that is not known may be a password.
+    // The value of an unknown setting may be a password.
     assert!(error.contains("`mode=***` is not a setting"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What a killed process leaves of an idempotency key: on SQLite, on PostgreSQL.
+//! Tests the idempotency keys that a killed process leaves behind, on SQLite and PostgreSQL.
 
 use rewheel::idempotency::{
     AfterCrash, Answered, Fingerprint, Idempotency, IdempotencyError, IdempotencyKey,
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 type Tested = Result<(), Box<dyn Error>>;
 
-/// What the process that is killed should do, and where; none in the test itself.
+/// Names what the process to be killed should do, and on which store; not set in the test itself.
 const PART: &str = "REWHEEL_CRASH_PART";
 const STORE: &str = "REWHEEL_CRASH_STORE";
 
@@ -44,7 +44,7 @@ fn say(line: &str) {
     println!("said {line}");
 }
 
-/// Not a test: what the other process does until it is killed.
+/// Not a test: the entry point of the other process, which runs until it is killed.
 #[tokio::test]
 async fn other_parts() -> Tested {
     let Ok(part) = std::env::var(PART) else { return Ok(()) };
@@ -72,7 +72,7 @@ async fn other_parts() -> Tested {
     pending().await
 }
 
-/// Lets another process do its part, and kills it when it says something.
+/// Runs a part in another process, and kills it at its first output line.
 fn kill(part: &str, url: &str) -> Tested {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--exact", "other_parts", "--nocapture"]).env(PART, part).env(STORE, url);
@@ -90,7 +90,8 @@ async fn ask(idempotency: &Idempotency) -> Result<Answered, IdempotencyError<Str
     idempotency.run(key("k"), charge(), work).await
 }
 
-/// The key is in flight until the lease runs out. Then it is done again, or nobody knows.
+/// The key is in flight until its lease expires. Then the work runs again, or its outcome is
+/// unknown.
 async fn dies_in_the_middle(url: &str) -> Tested {
     kill("in-the-middle", url)?;
     let clock = ClockOffset::default();
@@ -109,7 +110,7 @@ async fn dies_in_the_middle(url: &str) -> Tested {
     Ok(())
 }
 
-/// What was answered stays answered.
+/// A stored response stays.
 async fn dies_after_the_answer(url: &str) -> Tested {
     kill("after-the-answer", url)?;
     let clock = ClockOffset::default();
@@ -153,7 +154,7 @@ mod postgres {
         idempotency.begin(key("k"), charge()).await.expect("a store")
     }
 
-    /// Charges in a transaction of its own, with the answer.
+    /// Charges in its own transaction, together with the response.
     async fn charge_in(
         transaction: &Transaction<'_>,
         store: &PostgresStore,
@@ -165,7 +166,7 @@ mod postgres {
         store.finish_in(transaction, ticket, b"charged").await.expect("an answer")
     }
 
-    /// What the other process does: it charges, and is killed before or after the commit.
+    /// Runs in the other process: charges, and is killed before or after the commit.
     pub(super) async fn part(part: &str, url: &str, idempotency: &Idempotency) {
         let store = open(url, &ClockOffset::default()).await;
         let Entry::Run(run) = begin(idempotency).await else { panic!("it is new") };
@@ -216,7 +217,8 @@ mod postgres {
         super::dies_after_the_answer(schema.url()).await
     }
 
-    /// With the answer in the transaction the work is done exactly once, wherever it is cut.
+    /// With the response in the transaction, the work is done exactly once, wherever the process is
+    /// killed.
     #[tokio::test]
     async fn a_transaction_is_done_exactly_once() -> Tested {
         for (part, done_by_the_dead) in [("before-the-commit", 0), ("after-the-commit", 1)] {
@@ -250,7 +252,7 @@ mod postgres {
         Ok(())
     }
 
-    /// Who takes over waits for a transaction that has the answer, and then has it.
+    /// A takeover waits for a transaction that contains the response, and then gets it.
     #[tokio::test]
     async fn a_takeover_waits_for_a_transaction_that_answers() -> Tested {
         let clock = ClockOffset::default();
@@ -260,11 +262,11 @@ mod postgres {
         let mut client = schema.connect().await;
         let transaction = client.transaction().await?;
         charge_in(&transaction, &store, schema.name(), &slow.ticket()).await;
-        // Who only asks does not wait for it.
+        // A request that only asks does not wait for the transaction.
         assert!(matches!(begin(&idempotency).await, Entry::InFlight { .. }));
         clock.advance(LEASE);
         let (entry, committed) = tokio::join!(begin(&idempotency), async {
-            // Not before somebody waits for it.
+            // Commit only after another transaction waits for it.
             let waits = format!(
                 "SELECT count(*) FROM pg_stat_activity
                   WHERE wait_event_type = 'Lock' AND query LIKE '%UPDATE {}.idempotency%'",
@@ -282,7 +284,7 @@ mod postgres {
         Ok(())
     }
 
-    /// Who was taken over finds out before it commits.
+    /// A run that was taken over notices it before it commits.
     #[tokio::test]
     async fn a_transaction_that_is_too_late_is_told() -> Tested {
         let clock = ClockOffset::default();

@@ -1,4 +1,4 @@
-//! The memory store does what every store must do.
+//! Runs the conformance suite on the memory store.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::MemoryStore;
@@ -12,7 +12,7 @@ async fn open() -> Subject {
 
 rewheel_testkit::store_conformance!(open);
 
-/// The memory store of idempotency keys is the library's.
+/// The memory store of idempotency keys belongs to the library.
 mod idempotency {
     use rewheel::{ManualClock, MemoryIdempotency};
     use rewheel_testkit::IdempotencySubject;

@@ -1,4 +1,4 @@
-//! The conformance suite, on PostgreSQL.
+//! Runs the conformance suite on PostgreSQL.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::{PostgresOptions, PostgresStore};
@@ -24,7 +24,7 @@ mod as_it_comes {
     rewheel_testkit::store_conformance!(open);
 }
 
-/// Every claim is written as a list, which only large ones are otherwise.
+/// Runs with every claim written as a list, as only large claims normally are.
 mod listed {
     async fn open() -> rewheel_testkit::Subject {
         super::open(|options| options.listed_min = 1).await

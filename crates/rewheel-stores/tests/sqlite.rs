@@ -1,4 +1,4 @@
-//! The conformance suite, on SQLite.
+//! Runs the conformance suite on SQLite.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::{SqliteOptions, SqliteStore, Synchronous};
@@ -9,7 +9,7 @@ async fn open() -> Subject {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let clock = ClockOffset::default();
     let mut options = SqliteOptions::default();
-    // What a commit waits for is tested by killing processes; here it would only cost time.
+    // The crash tests cover durability; here waiting for the disk would only cost time.
     options.synchronous = Synchronous::Normal;
     options.clock = clock.clone();
     let store = SqliteStore::open_with(folder.path().join("rewheel.db"), options)

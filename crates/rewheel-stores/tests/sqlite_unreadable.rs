@@ -1,4 +1,4 @@
-//! Rows that cannot be read, on SQLite.
+//! Runs the tests of unreadable rows on SQLite.
 
 use rewheel_core::store::ClockOffset;
 use rewheel_stores::{SqliteOptions, SqliteStore, Synchronous};

@@ -1,4 +1,4 @@
-//! What every store must do, by verb.
+//! The conformance suite: what every store must do, grouped by verb.
 
 pub mod insert;
 pub mod keys;

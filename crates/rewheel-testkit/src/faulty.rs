@@ -1,4 +1,4 @@
-//! A store that fails on purpose.
+//! A store wrapper that injects failures.
 
 mod forward;
 

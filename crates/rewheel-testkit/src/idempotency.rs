@@ -1,4 +1,4 @@
-//! What every store of idempotency keys must do.
+//! The conformance suite for stores of idempotency keys.
 
 use crate::race::all;
 use crate::seconds;

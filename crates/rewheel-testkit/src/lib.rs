@@ -1,4 +1,4 @@
-//! Tests that every store passes, and stores that fail on purpose.
+//! Conformance tests for stores, and stores that fail on purpose.
 //!
 //! A store is whatever passes the conformance suite. It is written once, and expanded into named
 //! tests by [`store_conformance!`] in three lines beside each store:

@@ -1,4 +1,4 @@
-//! Moves of people who look after a store under test.
+//! Test steps that operators would do.
 
 use crate::subject::Subject;
 use rewheel_core::store::{Change, Changed, Claim, Leased, Prune, Pruned, Settlement, Sweep, What};

@@ -1,4 +1,4 @@
-//! Makes two calls at once.
+//! Runs two calls at the same time.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! A schema of a PostgreSQL server for one test alone.
+//! Creates a PostgreSQL schema for a single test.
 
 use rewheel::Random;
 use std::ops::{Deref, DerefMut};

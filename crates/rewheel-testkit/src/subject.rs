@@ -1,4 +1,4 @@
-//! A store under test, with the few moves that most cases begin with.
+//! A store under test, with the steps that most cases start with.
 
 use rewheel::{Category, Random};
 use rewheel_core::store::{

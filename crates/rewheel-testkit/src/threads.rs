@@ -1,4 +1,4 @@
-//! Runs things at the same time, whatever runtime the store under test lives in.
+//! Runs work on several threads at once, with any runtime.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,4 +1,4 @@
-//! A private PostgreSQL with the server's own defaults, from the system's packages.
+//! Starts a private PostgreSQL with default settings, from the system's packages.
 
 use std::fs;
 use std::net::TcpListener;
@@ -23,13 +23,13 @@ pub(super) const SERVICE: Service = Service {
     stop,
 };
 
-/// Where Debian keeps a folder for each major version.
+/// Debian's folder with a subfolder for each major version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// A free port may be taken before the server has it; that happens, but not often.
+/// Maximum number of tries: another process may take a free port before the server does.
 const STARTS_MAX: usize = 5;
 
-/// Where the one server of this checkout is, as written beside its data.
+/// The location of this repository's server, stored beside its data.
 #[derive(Debug, PartialEq)]
 struct Place {
     folder: PathBuf,
@@ -81,12 +81,12 @@ fn start(repository: &Repository) -> Result<String> {
             Programs::find(repository)?.context("PostgreSQL is installed, but where?")?
         }
     };
-    // What a crashed machine left behind is of no use to anybody.
+    // Delete what a crashed machine left behind.
     stop(repository)?;
     let folder = programs.folder(repository)?;
     let mut place = Place { folder, port: 0 };
     let mut init = programs.command(&place.folder, "initdb");
-    // Its defaults but for the locale, which would be whatever this terminal has.
+    // The defaults except for the locale, which would depend on the terminal.
     init.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
     quietly(init.arg("-D").arg(place.data()))?;
 
@@ -109,7 +109,7 @@ fn stop(repository: &Repository) -> Result<()> {
     let Some(place) = noted(repository) else { return Ok(()) };
     if running(repository)?.is_some() {
         let programs = Programs::find(repository)?.context("PostgreSQL is not installed")?;
-        // Its data goes next: there is nothing to write down first.
+        // The data is deleted next: a clean shutdown is not needed.
         let mut stop = programs.command(&place.folder, "pg_ctl");
         quietly(stop.args(["stop", "-m", "immediate", "-D"]).arg(place.data()))?;
     }
@@ -119,9 +119,9 @@ fn stop(repository: &Repository) -> Result<()> {
     fs::remove_file(note(repository)).context("cannot forget the server")
 }
 
-/// All that differs from a server's defaults: where it listens.
+/// The only options that differ from the defaults: the addresses.
 ///
-/// No socket file: a path below `target` may be longer than such a file's may.
+/// No socket file: a path below `target` may be too long for one.
 fn options(port: u16) -> String {
     format!("-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''")
 }
@@ -131,12 +131,12 @@ fn free_port() -> Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// The server's programs, with the user who may run them.
+/// The server's programs, and the user that may run them.
 #[derive(Debug)]
 struct Programs {
-    /// Empty where they are on the PATH.
+    /// Empty if they are on the PATH.
     bin: PathBuf,
-    /// PostgreSQL refuses to run as root, so that root has to become its user.
+    /// PostgreSQL refuses to run as root, so root must switch to its user.
     as_postgres: bool,
 }
 
@@ -153,17 +153,17 @@ impl Programs {
         Ok(Some(Programs { bin, as_postgres: packages::is_root(repository)? }))
     }
 
-    /// Prepares a program of the server's, as the user who may run it.
+    /// Prepares a program of the server, as the user that may run it.
     fn command(&self, folder: &Path, name: &str) -> Command {
         let program = self.bin.join(name);
         let mut command =
             if self.as_postgres { as_postgres(program) } else { Command::new(program) };
-        // Wherever a developer stands, the other user may not be allowed to.
+        // The other user may not have access to the developer's current folder.
         command.current_dir(folder);
         command
     }
 
-    /// Returns an empty folder that belongs to whoever runs the server.
+    /// Returns an empty folder that belongs to the server's user.
     fn folder(&self, repository: &Repository) -> Result<PathBuf> {
         let folder = repository.target_dir().join("services/postgres");
         if folder.exists() {
@@ -201,7 +201,7 @@ fn as_postgres(program: PathBuf) -> Command {
     command
 }
 
-/// Picks the largest number, which is not the last name: 9.6 is older than 15.
+/// Returns the highest version by number, not by name: 9.6 is older than 15.
 fn newest(versions: impl Iterator<Item = String>) -> Option<String> {
     versions
         .filter_map(|version| Some((version.parse::<f32>().ok()?, version)))
@@ -209,7 +209,7 @@ fn newest(versions: impl Iterator<Item = String>) -> Option<String> {
         .map(|(_, version)| version)
 }
 
-/// Runs a program that has nothing to say unless it fails.
+/// Runs a program, and prints its output only if it fails.
 fn quietly(command: &mut Command) -> Result<()> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {command:?}"))?;

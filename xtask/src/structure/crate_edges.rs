@@ -1,4 +1,4 @@
-//! Keeps the crates light: what each may depend on is a short list.
+//! Checks that each crate depends only on the crates it may depend on.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::repository::{self, Repository};
 const LIBRARY: &str = "crates/rewheel/Cargo.toml";
 const CORE: &str = "crates/rewheel-core/Cargo.toml";
 
-/// What every user of the library compiles.
+/// Crates that every user of the library compiles.
 const ALWAYS: &[&str] = &[
     "rewheel",
     "bitflags",
@@ -30,14 +30,13 @@ const ALWAYS: &[&str] = &[
     "unicode-ident",
 ];
 
-/// What comes with the default features, which are for users who have it anyway.
+/// Crates of the default features, for users who have them anyway.
 const BY_DEFAULT: &[&str] = &["tokio"];
 
-/// What the engine's words need besides. Neither tokio nor SQL nor HTTP.
+/// Additional crates for the core types. Neither tokio nor SQL nor HTTP.
 const BY_CORE: &[&str] = &["rewheel-core", "async-trait", "uuid"];
 
-/// Who may not look at whom: the engine never names a store, and a store knows nothing of what uses
-/// it.
+/// Forbidden dependencies: the engine names no store, and a store knows nothing of its users.
 const BLIND: &[(&str, &[&str])] = &[
     ("rewheel-engine", &["rewheel-stores", "rewheel-server"]),
     ("rewheel-stores", &["rewheel-engine", "rewheel-server"]),
@@ -77,7 +76,7 @@ pub(super) fn check(repository: &Repository) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Returns the crates of a `cargo tree` that no list allows.
+/// Returns the crates of a `cargo tree` that are on no list.
 fn outside<'a>(tree: &'a str, allowed: &[&[&str]]) -> BTreeSet<&'a str> {
     tree.lines()
         .filter_map(|line| line.split_whitespace().next())
@@ -91,12 +90,12 @@ fn finding(repository: &Repository, path: &str, name: &str, advice: String) -> R
     Ok(Finding { path: path.to_owned(), line: line_of(&manifest, name), advice })
 }
 
-/// Returns where a manifest names a dependency.
+/// Returns the line of a manifest that names a dependency.
 fn line_of(manifest: &str, name: &str) -> usize {
     numbered(manifest)
         .skip_while(|(_, line)| *line != "[dependencies]")
         .find(|(_, line)| line.split(['.', ' ']).next() == Some(name))
-        // It came through another crate; then the top of the manifest is the place.
+        // It is an indirect dependency: use the first line of the manifest.
         .map_or(1, |(line, _)| line)
 }
 

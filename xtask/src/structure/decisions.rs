@@ -1,4 +1,4 @@
-//! Finds decision records that their index leaves out.
+//! Finds decision records that are missing from the index.
 
 use super::{Finding, TextFile};
 
@@ -18,7 +18,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
         .collect()
 }
 
-/// Tells `0001-job-not-task.md` from other files of the folder.
+/// Returns whether a file is a record such as `0001-job-not-task.md`.
 fn is_record(name: &str) -> bool {
     let Some((number, title)) = name.split_once('-') else { return false };
     number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit()) && title.ends_with(".md")

@@ -1,8 +1,9 @@
-//! Finds what was meant for one developer only.
+//! Finds leftovers of local development, such as absolute paths.
 
 use super::{Finding, TextFile, numbered};
 
-/// Where developers keep checkouts. In two pieces each, so that this file does not find itself.
+/// Folders in which developers keep checkouts. Each is written in two pieces, so that this file
+/// does not find itself.
 const MACHINES: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
@@ -32,7 +33,7 @@ fn advice_for(line: &str) -> Option<String> {
     Some(format!("`{placeholder}` is unfinished: finish it, or open an issue then remove it"))
 }
 
-/// Tells a path on a machine from a directory that happens to have the same name.
+/// Distinguishes an absolute path from a directory that happens to have the same name.
 fn contains_absolute(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();

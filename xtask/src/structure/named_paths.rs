@@ -1,10 +1,10 @@
-//! Finds paths in ARCHITECTURE.md that lead nowhere.
+//! Finds paths in ARCHITECTURE.md that do not exist.
 
 use super::{Finding, TextFile, numbered};
 
 const MAP: &str = "ARCHITECTURE.md";
 
-/// Names that end like this are files even without a directory in front.
+/// Names with these endings are files even without a directory.
 const FILE_ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sql", ".lua"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -19,7 +19,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// Returns inline code with its line; fenced blocks show code, not places.
+/// Returns inline code with its line. Fenced blocks are skipped: they contain code, not paths.
 fn names_in_backticks(text: &str) -> Vec<(usize, &str)> {
     let mut in_fence = false;
     let mut names = Vec::new();
@@ -35,13 +35,13 @@ fn names_in_backticks(text: &str) -> Vec<(usize, &str)> {
 
 fn looks_like_a_path(name: &str) -> bool {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
-    // A leading slash is a route of the API.
+    // A leading slash marks a route of the API.
     let is_relative = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
     let is_place = name.contains('/') || FILE_ENDINGS.iter().any(|ending| name.ends_with(ending));
     is_plain && is_relative && is_place
 }
 
-/// Accepts a path from the root, or the end of one: code maps leave out what their heading says.
+/// Accepts a path from the root, or the end of one: code maps omit the folder in their heading.
 fn leads_somewhere(name: &str, files: &[TextFile]) -> bool {
     let inside = format!("/{}/", name.trim_end_matches('/'));
     files.iter().any(|file| format!("/{}/", file.path).contains(&inside))

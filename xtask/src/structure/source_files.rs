@@ -1,10 +1,10 @@
-//! Holds every Rust file to its opening sentence with a bounded length.
+//! Checks that every Rust file starts with a sentence and is not too long.
 
 use super::{Finding, TextFile};
 
 const LINES_MAX: usize = 500;
 
-/// Tests are lists of cases: longer, yet not harder to read.
+/// Tests are lists of cases: longer, but not harder to read.
 const TEST_LINES_MAX: usize = 600;
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {

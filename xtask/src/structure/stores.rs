@@ -1,8 +1,8 @@
-//! Keeps what every store has in step: its SQL files, the cases of the conformance suite.
+//! Checks that SQL files and conformance cases are named, listed and used.
 
 use super::{Finding, TextFile, numbered};
 
-/// Where cases are, and the list that runs them.
+/// The folders with cases, and the list that runs them.
 const SUITES: [(&str, &str); 2] = [
     ("crates/rewheel-testkit/src/conformance/", "crates/rewheel-testkit/src/conformance/cases.rs"),
     (IDEMPOTENCY, IDEMPOTENCY),
@@ -16,7 +16,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// A case that is not in the list runs nowhere, and nobody notices.
+/// Finds cases that are not in the list: they would never run.
 fn cases(files: &[TextFile], suite: &str, list: &str) -> Vec<Finding> {
     let Some(names) = files.iter().find(|file| file.path == list) else { return Vec::new() };
     let listed: Vec<&str> = names.text.split([',', '\n']).map(str::trim).collect();
@@ -34,7 +34,7 @@ fn cases(files: &[TextFile], suite: &str, list: &str) -> Vec<Finding> {
     findings
 }
 
-/// A file of SQL is named after what it does, says so first, and is used.
+/// Checks that an SQL file is named after what it does, starts with that name, and is used.
 fn sql(files: &[TextFile]) -> Vec<Finding> {
     let sources: Vec<&str> = files
         .iter()

@@ -1,10 +1,10 @@
-//! Arguments of the commands that submit, list and change jobs.
+//! Defines the arguments of the commands that submit, list and change jobs.
 
 use clap::{Args as ClapArgs, Subcommand};
 use rewheel_core::SecretUrl;
 use std::path::PathBuf;
 
-/// The options of `submit` that say something about one job.
+/// The options of `submit` that apply to one job.
 const ONE_JOB: [&str; 13] = [
     "kind",
     "payload",
@@ -178,7 +178,7 @@ pub(crate) struct Which {
 }
 
 impl Which {
-    /// The conditions that can be there once, by their names.
+    /// Returns the conditions that can occur once, with their names.
     pub(crate) fn single(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("tenant", &self.tenant),

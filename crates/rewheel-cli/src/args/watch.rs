@@ -1,4 +1,4 @@
-//! Arguments of the commands about kinds, the audit log and events.
+//! Defines the arguments of the commands for kinds, the audit log and events.
 
 use super::jobs::Paging;
 use clap::{Args as ClapArgs, Subcommand};

@@ -1,4 +1,4 @@
-//! Callbacks to an echo server in this process.
+//! Benchmarks callbacks to an echo server in this process.
 
 use super::subject::{now, open, rate};
 use anyhow::{Context, Result, ensure};
@@ -18,12 +18,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// As many as an engine has by default.
+/// The engine's default concurrency.
 const PLACES: usize = 256;
 
 const PAYLOAD: &[u8] = b"{}";
 
-/// A server that answers with what it was sent.
+/// A server that returns what it receives.
 struct Echo {
     address: SocketAddr,
     seen: Arc<Seen>,
@@ -33,7 +33,7 @@ struct Echo {
 #[derive(Default)]
 struct Seen {
     calls: AtomicUsize,
-    /// The headers of the first.
+    /// The headers of the first request.
     headers: OnceLock<HeaderMap>,
 }
 
@@ -54,10 +54,10 @@ impl Echo {
         Ok(Echo { address, seen, _serving: serving })
     }
 
-    /// Returns how many of the same requests `wrk` makes in a second, over as many connections.
+    /// Returns how many of the same requests `wrk` makes per second, over as many connections.
     fn wrk(&self) -> Result<f64> {
         let headers = self.seen.headers.get().context("nobody called")?;
-        // What wrk writes itself is left out.
+        // Headers that wrk writes itself are left out.
         let mut script = format!("wrk.method = 'POST'\nwrk.body = '{}'\n", PAYLOAD.escape_ascii());
         let own = [axum::http::header::HOST, axum::http::header::CONTENT_LENGTH];
         for (name, value) in headers.iter().filter(|(name, _)| !own.contains(name)) {
@@ -80,7 +80,7 @@ impl Echo {
     }
 }
 
-/// Returns callbacks per second of jobs that wait, and what `wrk` reaches on the same server where it is installed.
+/// Returns callbacks per second of waiting jobs, and the rate of `wrk` on the same server, if it is installed.
 pub(super) async fn round(url: &SecretUrl, jobs: usize) -> Result<(f64, Option<f64>)> {
     let jobs = jobs.min(20_000).next_multiple_of(1_000);
     let echo = Echo::start().await?;

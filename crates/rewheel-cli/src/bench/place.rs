@@ -1,4 +1,4 @@
-//! Where the store of a round is, a fresh one each time.
+//! Creates a fresh store for each benchmark round.
 
 use super::report::About;
 use super::{BenchArgs, raw};
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 #[cfg(feature = "postgres")]
 use super::server::Server;
 
-/// Where stores are made.
+/// Where stores are created.
 pub(super) enum Place {
-    /// Files in a folder that goes afterwards.
+    /// Files in a folder that is deleted afterwards.
     Folder(Folder),
-    /// A store of the user, used as it is: it must be empty. The folder is for what is raw.
+    /// A store of the user, which must be empty. The folder is for the raw benchmark.
     Named { url: SecretUrl, folder: Folder },
-    /// A server, where each store has a schema of its own.
+    /// A database server, with a schema for each store.
     #[cfg(feature = "postgres")]
     Server(Box<Server>),
 }
@@ -48,7 +48,7 @@ impl Place {
         }
     }
 
-    /// Forgets what [`make`](Place::make) made. Files go with their folder.
+    /// Deletes what [`make`](Place::make) created. Files are deleted with their folder.
     #[cfg_attr(
         not(feature = "postgres"),
         expect(unused_variables, reason = "only schemas have one")
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Returns what the same place does with one table, in inserts and takes per second.
+    /// Returns the rates of one plain table in the same place: inserts and takes per second.
     pub(super) async fn raw(&self, args: &BenchArgs, name: &str) -> Result<(f64, f64)> {
         match self {
             Place::Folder(folder) | Place::Named { folder, .. } => {
@@ -72,7 +72,7 @@ impl Place {
         }
     }
 
-    /// Returns how many rows were read so far in a store that was made here, where the server counts them.
+    /// Returns how many rows were read so far in a store that was created here, if the server counts them.
     #[cfg_attr(
         not(feature = "postgres"),
         expect(unused_variables, reason = "only schemas have one")
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// A folder on the disk that the user stands on: a temporary one is often not a disk.
+/// A folder in the current directory: a temporary folder is often not on a disk.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -109,7 +109,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left behind says so by its name.
+        // The name of a folder that stays behind says what it is.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

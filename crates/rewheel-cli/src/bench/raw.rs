@@ -1,4 +1,4 @@
-//! What a file can do with one table, one index, integers as ids, nothing promised.
+//! Measures plain SQLite (one table, one index, integer ids) as a baseline for the SQLite store.
 
 use super::subject::{now, rate};
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! What a bench found, as a document and as a table.
+//! Formats benchmark results as JSON and as a table.
 
 use super::scale::Scale;
 use rewheel_core::SecretUrl;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Everything that was measured, on what.
+/// All results, with the machine and the store.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     machine: Machine,
@@ -22,7 +22,7 @@ struct Machine {
     cores: usize,
 }
 
-/// Which store was measured.
+/// The measured store.
 #[derive(Debug, Serialize)]
 pub(super) struct About {
     name: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct About {
     pub(super) settings: BTreeMap<&'static str, String>,
 }
 
-/// One line.
+/// One row of the report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     bench: &'static str,
@@ -53,7 +53,7 @@ impl Report {
         Report { machine: Machine { cpu, cores }, store, rows: Vec::new(), scale: None }
     }
 
-    /// Returns what grew beyond its limit.
+    /// Returns the costs that grew beyond their limit.
     pub(crate) fn failure(&self) -> Option<String> {
         self.scale.as_ref().and_then(Scale::failure)
     }
@@ -82,7 +82,7 @@ impl About {
 }
 
 impl Row {
-    /// Jobs per second, one figure for each round.
+    /// Jobs per second, one value per round.
     pub(crate) fn rates(bench: &'static str, subject: &'static str, rounds: Vec<f64>) -> Row {
         let median = quantile(&rounds, 0.5);
         let (versus, ratio, p99) = (None, None, None);
@@ -96,7 +96,7 @@ impl Row {
         Row { bench, subject, unit: "ms", rounds, median, p99, versus, ratio, errors: 0 }
     }
 
-    /// Compares round by round: those of one moment are alike.
+    /// Compares round by round: measurements of the same moment are comparable.
     pub(crate) fn versus(mut self, name: &'static str, others: &[f64]) -> Row {
         if !others.is_empty() {
             let ratios: Vec<f64> =

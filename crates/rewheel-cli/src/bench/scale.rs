@@ -1,4 +1,4 @@
-//! What a large store costs that is not touched: the same things measured on a small and on a large store.
+//! Measures the same operations on a small and on a large store, to show what the size costs.
 
 mod fill;
 
@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A cost may grow so much from the small to the large store: what is measured varies.
+/// Maximum growth of a cost from the small to the large store, with room for variation.
 const FACTOR_MAX: f64 = 3.0;
 
 /// Costs below this are noise.
@@ -27,13 +27,13 @@ const NOISE_MS: f64 = 1.0;
 const SMALLER: usize = 100;
 const FEWER: usize = 10;
 
-/// How often each call is measured.
+/// Number of measured calls.
 const CALLS: usize = 20;
 
 /// Lanes that an engine reads at once.
 const LANES: usize = 1_000;
 
-/// How large a store is.
+/// The size of a store.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Size {
     jobs: usize,
@@ -66,7 +66,7 @@ enum With {
     Jobs,
 }
 
-/// What was measured on both stores.
+/// The measurements on both stores.
 #[derive(Debug, Serialize)]
 pub(crate) struct Scale {
     small: Size,
@@ -123,7 +123,7 @@ pub(super) async fn run(args: &BenchArgs, place: &Place) -> Result<Scale> {
     Ok(Scale { small, large, lines })
 }
 
-/// Where and how long idle nodes are watched.
+/// The place and the duration for watching idle nodes.
 struct Watch<'a> {
     place: &'a Place,
     name: &'a str,
@@ -169,7 +169,7 @@ async fn measure(store: &Arc<dyn Store>, size: Size, watch: &Watch<'_>) -> Resul
     Ok(costs)
 }
 
-/// The median of some calls, in milliseconds.
+/// Returns the median duration of some calls, in milliseconds.
 async fn timed<T, F>(calls: usize, mut call: impl FnMut() -> F) -> Result<f64>
 where
     F: Future<Output = rewheel_core::store::Answer<T>>,
@@ -192,7 +192,7 @@ fn kind(nth: usize) -> Result<KindName> {
     Ok(KindName::parse(&format!("kind-{nth}"))?)
 }
 
-/// Claims from one lane among all.
+/// Claims from one lane among all lanes.
 async fn claim(store: &Arc<dyn Store>, filled: &fill::Filled) -> Result<f64> {
     let tenant = Some(Tenant::parse(fill::DUE)?);
     let shard = Shard::of(tenant.as_ref(), None);
@@ -221,7 +221,7 @@ impl Runner for Done {
     }
 }
 
-/// Store calls and rows for each node and second, while nothing is to be done.
+/// Returns store calls and rows read per node and second while there is nothing to do.
 async fn idle(
     store: &Arc<dyn Store>,
     first: Engine,
@@ -233,7 +233,7 @@ async fn idle(
         engines.push(engine(store, &format!("node-{}", engines.len())).await?);
     }
     let rows_read = || watch.place.rows_read(watch.name);
-    // Until they know each other, and the server has counted what their start has read.
+    // Wait until the nodes know each other and the server has counted the reads of their start.
     tokio::time::sleep(watch.time / 2).await;
     let (called, rows, started) = (calls(&engines), rows_read().await?, now());
     tokio::time::sleep(watch.time).await;

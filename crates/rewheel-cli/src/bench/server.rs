@@ -1,4 +1,4 @@
-//! A PostgreSQL server to measure, which keeps nothing of it.
+//! Creates temporary schemas on a PostgreSQL server, and measures one plain table there.
 
 use super::report::About;
 use super::subject::{now, rate};
@@ -9,21 +9,21 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, Config, NoTls};
 
 const BATCH: usize = 1_000;
-/// One takes while the other commits.
+/// Two clients take jobs: one works while the other commits.
 const TAKERS: usize = 2;
 
-/// What decides how fast a commit is.
+/// Settings that decide how fast a commit is.
 const SETTINGS: [&str; 5] =
     ["fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_wal_size"];
 
-/// A server, with a connection that makes and drops schemas of our own.
+/// A server, with a connection that creates and drops our own schemas.
 pub(super) struct Server {
     url: SecretUrl,
     config: Config,
     connection: Connection,
 }
 
-/// A client with the task that moves its bytes.
+/// A client with the task that drives its connection.
 struct Connection {
     client: Client,
     #[expect(dead_code, reason = "ends when it is dropped")]
@@ -40,8 +40,8 @@ impl Server {
         Ok(Server { url: url.clone(), config, connection })
     }
 
-    /// Makes a schema, and returns the URL of a store in it. Fails where it is already there: nothing
-    /// but what was made here is used, or dropped.
+    /// Creates a schema, and returns the URL of a store in it. Fails if the schema exists: only schemas created here are used and
+    /// dropped.
     pub(super) async fn make(&self, name: &str) -> Result<SecretUrl> {
         let schema = schema(name);
         let made = self.connection.client.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
@@ -59,7 +59,7 @@ impl Server {
         Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0))
     }
 
-    /// Drops a schema that was made here.
+    /// Drops a schema that was created here.
     pub(super) async fn clear(&self, name: &str) -> Result<()> {
         let drop = format!("DROP SCHEMA {} CASCADE", schema(name));
         Ok(self.connection.client.batch_execute(&drop).await?)
@@ -76,8 +76,8 @@ impl Server {
         Ok(about)
     }
 
-    /// One table, one index, numbers as ids, nothing promised. Returns inserts, and jobs that are
-    /// taken and forgotten, per second.
+    /// Measures one table with one index and integer ids, without any guarantees. Returns inserts per second, and jobs taken and deleted
+    /// per second.
     pub(super) async fn raw(&self, name: &str, jobs: usize, bytes: usize) -> Result<(f64, f64)> {
         self.make(name).await?;
         let rates = self.raw_rates(&schema(name), jobs, bytes).await;
@@ -117,7 +117,7 @@ impl Server {
         let mut taking = JoinSet::new();
         for (taker, take) in takers {
             taking.spawn(async move {
-                // The whole of it: a client without what moves its bytes is closed.
+                // Move the whole value: a client without its connection task is closed.
                 let taker = taker;
                 while !taker.client.query(&take, &[&(BATCH as i64)]).await?.is_empty() {}
                 anyhow::Ok(())
@@ -130,7 +130,7 @@ impl Server {
     }
 }
 
-/// The name says whose it is, should it be left behind.
+/// Returns a schema name that shows its origin, in case it stays behind.
 fn schema(name: &str) -> String {
     format!("rewheel_bench_{}_{name}", std::process::id())
 }
@@ -141,7 +141,7 @@ async fn open(config: &Config) -> Result<Connection> {
         connected.context("cannot connect to PostgreSQL; a bench connects without TLS")?;
     let mut moving = JoinSet::new();
     moving.spawn(async move {
-        // Whoever waits for an answer is told what went wrong.
+        // The waiting call returns the error.
         let _ = connection.await;
     });
     Ok(Connection { client, moving })

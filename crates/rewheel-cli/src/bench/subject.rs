@@ -1,4 +1,4 @@
-//! The engine itself, measured from outside.
+//! Benchmarks the engine through its public API.
 
 use super::BenchArgs;
 use anyhow::{Context, Result, ensure};
@@ -29,11 +29,11 @@ pub(super) async fn open(url: &SecretUrl) -> Result<Arc<dyn Store>> {
     Ok(rewheel_stores::connect(url.expose()).await?)
 }
 
-/// Submits, then drains. Returns both in jobs per second.
+/// Submits, then drains. Returns both rates in jobs per second.
 pub(super) async fn round(url: &SecretUrl, args: &BenchArgs) -> Result<(f64, f64)> {
     let store = open(url).await?;
     let settings = KindSettings { keep_succeeded: args.keep_succeeded, ..KindSettings::default() };
-    // An engine without a handler for it: the jobs wait.
+    // An engine without a handler: the jobs wait.
     let submitter = Engine::builder(Arc::clone(&store)).kind(KIND, settings).start().await?;
     let kind = KindName::parse(KIND)?;
     let payload = vec![b'7'; args.payload_bytes];
@@ -85,8 +85,8 @@ async fn drain(store: &Arc<dyn Store>, args: &BenchArgs) -> Result<f64> {
     Ok(rate)
 }
 
-/// One job at a time in an idle engine. Returns the milliseconds from submit to handler, for jobs
-/// that the store hands out and for jobs that go directly to a place.
+/// Runs one job at a time in an idle engine. Returns the milliseconds from submit to handler, for
+/// jobs that are claimed from the store and for jobs on the direct path.
 pub(super) async fn latency(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
     let store = open(url).await?;
     let (started, mut starts) = mpsc::unbounded_channel();
@@ -97,7 +97,7 @@ pub(super) async fn latency(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
         })
         .start()
         .await?;
-    // The same process, but an engine that cannot run the kind: its jobs are claimed by the other.
+    // A second engine in this process that cannot run the kind: the other one claims its jobs.
     let submitter = Engine::builder(Arc::clone(&store)).start().await?;
     let (mut claimed, mut direct) = (Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
@@ -115,8 +115,8 @@ pub(super) async fn latency(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
     Ok((claimed, direct))
 }
 
-/// Jobs with delays of up to a second, and plain sleeps of the same. Returns how many milliseconds
-/// late each was.
+/// Runs jobs with delays of up to a second, and plain sleeps of the same duration. Returns how many
+/// milliseconds late each was.
 pub(super) async fn firing(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
     let store = open(url).await?;
     let (fired, mut fires) = mpsc::unbounded_channel();
@@ -133,7 +133,7 @@ pub(super) async fn firing(url: &SecretUrl) -> Result<(Vec<f64>, Vec<f64>)> {
         let delay = millis(300 + (nth as u64 * 37) % 700);
         let sent = now();
         engine.submit_raw(KIND, nth.to_string().into_bytes()).delay(delay).await?;
-        // The store counts from its commit, which is between these two.
+        // The store counts from its commit, which lies between these two times.
         expected.push((sent + delay, now() + delay));
         let ends = now() + delay;
         sleeps.spawn(async move {

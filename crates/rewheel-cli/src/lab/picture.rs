@@ -1,4 +1,4 @@
-//! Shows storms to a person.
+//! Draws the results of a simulation as text.
 
 use super::{LabArgs, Tried};
 use crate::output::table;
@@ -7,12 +7,12 @@ use rewheel_lab::{Fault, Second};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How wide a curve is.
+/// The width of a curve.
 const COLUMNS: usize = 60;
 
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Draws what each policy did, then puts the figures side by side.
+/// Draws the curves of each policy, then a table of all figures.
 pub(super) fn draw(args: &LabArgs, tried: &[Tried]) -> String {
     let mut page = told(args);
     let width = (args.lasts.as_secs_f64() / COLUMNS as f64).ceil().max(1.0) as usize;
@@ -87,18 +87,18 @@ fn figures(tried: &[Tried]) -> String {
     table(&names, rows)
 }
 
-/// Draws shares of one, each as a bar.
+/// Draws values between 0 and 1 as bars.
 fn curve(shares: impl Iterator<Item = f64>) -> String {
     shares
         .map(|share| {
             let step = (share * (BARS.len() - 1) as f64).round() as usize;
-            // What is not nothing is seen.
+            // Values above zero are always visible.
             BARS[step.max(usize::from(share > 0.0)).min(BARS.len() - 1)]
         })
         .collect()
 }
 
-/// Draws a line below the time of the outage.
+/// Draws a line below the period of the outage.
 fn mark(args: &LabArgs, width: usize) -> String {
     let column = |at: Duration| (at.as_secs_f64() / width as f64) as usize;
     let (from, to) =

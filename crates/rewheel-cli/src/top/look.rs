@@ -1,4 +1,4 @@
-//! One look at a server, beside the ones before it.
+//! Takes one snapshot of a server's statistics and compares it with the previous ones.
 
 use crate::client::Client;
 use crate::kinds;
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many looks the curve shows.
+/// Number of snapshots in the curve.
 const CURVE: usize = 240;
 
-/// How often failures are grouped by their cause.
+/// Interval for reading incidents.
 const INCIDENTS_EVERY: Duration = Duration::from_secs(10);
 
 fn items(page: Value) -> Vec<Value> {
     page["items"].as_array().cloned().unwrap_or_default()
 }
 
-/// What a server said, all at about the same time.
+/// The statistics of a server, all read at about the same time.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) at: Instant,
@@ -28,7 +28,7 @@ pub(super) struct Look {
     pub(super) kinds: Vec<Value>,
     pub(super) holders: Vec<Value>,
     pub(super) incidents: Vec<Value>,
-    /// When incidents were last asked for.
+    /// When incidents were last read.
     pub(super) grouped: Instant,
 }
 
@@ -38,7 +38,7 @@ impl Look {
         Look::with(client, incidents, now()).await
     }
 
-    /// Looks again. A server reads all jobs that failed to group them: that is asked for now and then only.
+    /// Takes the next snapshot. Incidents are read less often, because the server reads all failed jobs for them.
     pub(super) async fn next(self, client: &Client) -> Result<Look, Trouble> {
         if now().duration_since(self.grouped) >= INCIDENTS_EVERY {
             return Look::at(client).await;
@@ -62,21 +62,21 @@ impl Look {
         json!({ "stats": stats, "kinds": kinds, "holders": holders, "incidents": incidents })
     }
 
-    /// How many attempts this server has decided about since it started.
+    /// Returns how many attempts this server has decided since its start.
     fn decided(&self) -> u64 {
         let counts = self.stats["here"]["decisions"].as_array();
         counts.into_iter().flatten().filter_map(|one| one["count"].as_u64()).sum()
     }
 }
 
-/// What was seen so far.
+/// The snapshots so far.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) server: String,
     pub(super) last: Look,
-    /// Attempts decided per second, look by look.
+    /// Decided attempts per second, one value per snapshot.
     pub(super) curve: VecDeque<u64>,
-    /// Why there is nothing newer.
+    /// Why there is no newer snapshot.
     pub(super) trouble: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Watched {
             }
         };
         let seconds = look.at.duration_since(self.last.at).as_secs_f64().max(0.001);
-        // A server that was started again counts from nothing.
+        // A restarted server counts from zero.
         let more = look.decided().saturating_sub(self.last.decided());
         self.curve.push_back((more as f64 / seconds).round() as u64);
         if self.curve.len() > CURVE {
@@ -106,7 +106,7 @@ impl Watched {
     }
 }
 
-/// Says how long ago a time of the server was, for people; nothing if it is not yet.
+/// Formats how long ago a time of the server was; `None` if it is in the future.
 pub(super) fn ago(time: &Value) -> Option<String> {
     let time: Timestamp = time.as_str()?.parse().ok()?;
     let since = Timestamp::now().since((Unit::Second, time)).ok()?.get_seconds();

@@ -1,4 +1,4 @@
-//! Draws what was seen.
+//! Draws the screen of `rewheel top`.
 
 use super::look::{Watched, ago, now};
 use crate::kinds::doing;
@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, watched: &Watched) {
     draw_kinds(frame, kinds, &watched.last.kinds);
     draw_incidents(frame, failing, &watched.last.incidents);
     draw_holders(frame, fleet, &watched.last.holders);
-    // Whatever was drawn: nothing that controls a terminal leaves.
+    // Replace every character that could control the terminal.
     for cell in &mut frame.buffer_mut().content {
         if cell.symbol().contains(is_unprintable) {
             cell.set_symbol("?");
@@ -97,7 +97,7 @@ fn draw_load(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
 fn draw_kinds(frame: &mut Frame<'_>, area: Rect, kinds: &[Value]) {
     let mut kinds: Vec<&Value> = kinds.iter().collect();
     let count = |kind: &Value, state: &str| kind["jobs"][state].as_u64().unwrap_or_default();
-    // What needs somebody comes first.
+    // Kinds that need attention come first.
     kinds.sort_by_key(|kind| {
         let is_well = doing(kind) == "runnable";
         let busy = count(kind, "leased") + count(kind, "scheduled");

@@ -1,4 +1,4 @@
-//! Callers who reach for more than their token allows.
+//! Tests callers that try to do more than their token allows.
 
 use crate::server::{Attack, Server};
 use base64::Engine as _;

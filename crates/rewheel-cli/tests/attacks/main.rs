@@ -1,4 +1,4 @@
-//! Attacks: what a hostile or careless client sends, replayed against a real server on every durable store.
+//! Replays requests of hostile or careless clients against a real server, on every durable store.
 //!
 //! Each case is an async function that gets an [`Attack`]: a fresh server process with its own store. The list at the end of
 //! this file runs each case on SQLite and, with the feature `test-postgres`, on PostgreSQL.

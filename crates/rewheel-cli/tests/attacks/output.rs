@@ -1,4 +1,4 @@
-//! Secrets, control characters and mark-up in what people read.
+//! Tests that secrets, control characters and mark-up do not reach the output unescaped.
 
 use crate::server::{Attack, Server};
 use axum::Router;

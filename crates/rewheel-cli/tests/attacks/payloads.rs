@@ -1,4 +1,4 @@
-//! Payloads that are hard to carry.
+//! Tests payloads that are hard to store or transmit.
 
 use crate::server::Attack;
 use serde_json::json;

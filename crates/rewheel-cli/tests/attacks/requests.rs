@@ -1,4 +1,4 @@
-//! Requests that take more than their share, or come from where they must not.
+//! Tests requests that use too many resources, or come from a forbidden origin.
 
 use crate::server::{Answer, Attack, Server};
 use tokio::io::AsyncWriteExt;

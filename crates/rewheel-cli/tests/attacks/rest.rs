@@ -1,4 +1,4 @@
-//! Requests whose effect would surprise a person.
+//! Tests requests whose effect could surprise an operator.
 
 use crate::server::{Answer, Attack, Server};
 use serde_json::{Value, json};

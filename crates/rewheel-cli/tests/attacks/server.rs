@@ -1,4 +1,4 @@
-//! The server under attack, and what its clients see.
+//! Starts the server under attack, and its clients.
 
 use rewheel::seconds;
 use serde_json::Value;

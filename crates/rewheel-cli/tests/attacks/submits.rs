@@ -1,4 +1,4 @@
-//! Submits that ask for too much.
+//! Tests submits that exceed limits.
 
 use crate::server::{Attack, Server};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Remote workers that act for others, or for too long.
+//! Tests remote workers that act for others, or keep jobs for too long.
 
 use crate::server::{Answer, Attack, Server};
 use serde_json::{Value, json};

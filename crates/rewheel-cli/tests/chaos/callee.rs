@@ -1,4 +1,4 @@
-//! Whom the jobs call: it remembers every call.
+//! The callback server of the jobs: it records every call.
 
 use axum::Router;
 use axum::extract::State;

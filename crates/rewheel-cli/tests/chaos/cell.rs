@@ -1,4 +1,4 @@
-//! A few nodes on one store, with a callee.
+//! A chaos cell: a few nodes on one store, with a callee.
 
 use crate::callee::Callee;
 use crate::node::Node;

@@ -1,4 +1,4 @@
-//! What must be true when a cell ends.
+//! Checks what must be true when a cell ends.
 
 use crate::cell::Cell;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Breaks what nodes rely on while they work; nothing that they acknowledged may be lost.
+//! Chaos tests: break what running nodes depend on, and check that no acknowledged job is lost.
 //!
 //! A cell is one fault on one store. Each runs here for some seconds; `cargo xtask chaos --store
 //! postgres --cell kill-node` runs it for a minute. Each ends the same way: every acknowledged job is

@@ -1,4 +1,4 @@
-//! One `rewheel serve`, as a process that can be harmed.
+//! One `rewheel serve` process that a test can kill or pause.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! Cells on PostgreSQL: three nodes, one database.
+//! Chaos cells on PostgreSQL: three nodes, one database.
 
 mod database;
 mod server;

@@ -1,3 +1,3 @@
-//! Cells on SQLite, whose store is a file: one node after the other.
+//! Chaos cells on SQLite: one node at a time uses the file.
 
 mod kill_node;

@@ -1,4 +1,4 @@
-//! Submits without a pause, and remembers what was acknowledged.
+//! Submits jobs continuously and records which were acknowledged.
 
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};

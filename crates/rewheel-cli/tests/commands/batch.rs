@@ -1,4 +1,4 @@
-//! A batch is submitted in requests that a server takes, and tells what became of each job.
+//! Tests that a batch is split into requests of a size the server accepts, and reports the result of each job.
 
 use crate::fake::{Asked, Fake};
 use crate::shell::run;

@@ -1,4 +1,4 @@
-//! Commands that change much ask first on a terminal; those that cannot be undone need `--yes` without one.
+//! Tests confirmation: on a terminal, commands that change many jobs ask first; without one, irreversible commands need `--yes`.
 
 use crate::fake::Fake;
 use crate::shell::{Ran, run};

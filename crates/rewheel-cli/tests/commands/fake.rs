@@ -1,4 +1,4 @@
-//! A server that answers as a test says, and remembers what it was asked.
+//! A fake server with scripted responses that records the requests it gets.
 
 use axum::Router;
 use axum::body::Bytes;

@@ -1,4 +1,4 @@
-//! Lists are read page by page.
+//! Tests that lists are read page by page.
 
 use crate::fake::Fake;
 use crate::shell::run;

@@ -1,4 +1,4 @@
-//! What the commands ask a server for, and what they print of its answers.
+//! Tests the requests that commands send, and what they print of the responses.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! Passwords of URLs are never printed.
+//! Tests that passwords in URLs are never printed.
 
 use crate::shell::{Ran, command};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Each command sends the request that the REST interface describes.
+//! Tests that each command sends the documented request.
 
 use crate::fake::Fake;
 use crate::shell::{Ran, run};

@@ -1,4 +1,4 @@
-//! What others wrote reaches a terminal without its control characters, and a program as it was sent.
+//! Tests that control characters are escaped on a terminal, and kept as they are in JSON output.
 
 use crate::fake::Fake;
 use crate::shell::command;

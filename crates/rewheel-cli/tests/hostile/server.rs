@@ -1,4 +1,4 @@
-//! A server process, and what its clients see.
+//! Starts a server process for hostile clients.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

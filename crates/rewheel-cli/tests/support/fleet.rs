@@ -1,4 +1,4 @@
-//! A few nodes on one store, for tests that kill them one at a time.
+//! Starts a few nodes on one store, for tests that kill them one at a time.
 
 use crate::node::Node;
 use rewheel::{millis, seconds};

@@ -1,4 +1,4 @@
-//! A collector that keeps what it hears.
+//! A fake OpenTelemetry collector that records what it receives.
 
 use axum::Router;
 use axum::body::Bytes;

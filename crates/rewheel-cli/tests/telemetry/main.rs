@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry receives over the wire.
+//! Tests what an OpenTelemetry collector receives.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,4 +1,4 @@
-//! A server with a kind whose callee fails each job once.
+//! Starts a server with a kind whose callee fails each job once.
 
 use crate::node::Node;
 use axum::Router;

@@ -1,35 +1,35 @@
-//! Keeps callbacks away from addresses that are not public.
+//! Blocks callbacks to addresses that are not public.
 //!
-//! Whoever may name a URL could otherwise reach what only this machine can: its own services, the
-//! neighbours' and the cloud's metadata.
+//! Otherwise a client that may choose a URL could reach addresses that only this machine can reach: local services, the private network
+//! and the cloud's metadata service.
 
 use super::ceiling::{Ceiling, is_reserved};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Url;
 
-/// The addresses that a kind may reach although they are not public.
+/// The non-public addresses that a kind may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Allow {
     networks: Vec<IpNet>,
-    /// What bounds them: nothing where the config file has the kind.
+    /// The upper bound for these addresses; none for kinds in the config file.
     ceiling: Option<Ceiling>,
 }
 
-/// An address that is not public, and not allowed either.
+/// A non-public address that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("callbacks to {address} are not allowed ({what}): {hint}")]
 pub struct RefusedAddress {
-    /// Which address.
+    /// The address.
     pub address: IpAddr,
-    /// What sort of address it is.
+    /// The sort of address.
     pub what: &'static str,
-    /// What lets it through.
+    /// How to allow it.
     pub hint: &'static str,
 }
 
 impl Allow {
-    /// Allows these networks; their order does not matter.
+    /// Creates a list of allowed networks, in any order.
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> Allow {
         let mut networks: Vec<IpNet> =
             networks.into_iter().map(|network| network.trunc()).collect();
@@ -38,16 +38,16 @@ impl Allow {
         Allow { networks, ceiling: None }
     }
 
-    /// Bounds it by a ceiling: an address must be in both.
+    /// Adds a ceiling: an address must be in both.
     #[must_use]
     pub fn within(self, ceiling: &Ceiling) -> Allow {
         Allow { ceiling: Some(ceiling.clone()), ..self }
     }
 
-    /// Lets an address through that is public or listed.
+    /// Accepts an address that is public or listed.
     ///
     /// # Errors
-    /// Says which address is refused, and why.
+    /// Says which address is refused and why.
     ///
     /// ```
     /// use rewheel_server::callback::Allow;
@@ -76,12 +76,12 @@ impl Allow {
         }
     }
 
-    /// Whether it lets every address of a family through.
+    /// Returns whether it allows every address of a family.
     pub(crate) fn is_everything(&self) -> bool {
         self.networks.iter().any(|network| network.prefix_len() == 0)
     }
 
-    /// A mapped address is the IPv4 address as far as the connection goes, so either form lists it.
+    /// Returns whether an address is listed. For a connection a mapped address is the same as its IPv4 address, so either form counts.
     fn lists(&self, address: IpAddr) -> bool {
         let canonical = address.to_canonical();
         self.networks
@@ -90,14 +90,13 @@ impl Allow {
     }
 }
 
-/// Returns the address that a URL spells out, in whatever spelling: parsing has made
-/// `http://0x7f.1/` into `http://127.0.0.1/` already.
+/// Returns the IP address in a URL, in any notation: the parser has already turned `http://0x7f.1/` into `http://127.0.0.1/`.
 pub(super) fn of_host(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
-/// Says what an address is that is not a public one.
+/// Returns the sort of address, if it is not public.
 fn not_public(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => not_public_v4(address),
@@ -113,13 +112,13 @@ const fn v6(a: u16, b: u16, c: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// IANA's special-purpose registry, and what clouds have made of other addresses.
+/// IANA's special-purpose registry, plus addresses that clouds use.
 const NOT_PUBLIC_V4: [(Ipv4Net, &str); 17] = [
     (v4(0, 0, 0, 0, 8), "this host"),
     (v4(10, 0, 0, 0, 8), "private"),
     (v4(100, 64, 0, 0, 10), "carrier-grade nat"),
     (v4(127, 0, 0, 0, 8), "loopback"),
-    // Azure's metadata and health service, in the middle of public space.
+    // Azure's metadata and health service, inside the public range.
     (v4(168, 63, 129, 16, 32), "cloud metadata"),
     (v4(169, 254, 0, 0, 16), "link-local"),
     (v4(172, 16, 0, 0, 12), "private"),
@@ -139,7 +138,7 @@ fn not_public_v4(address: Ipv4Addr) -> Option<&'static str> {
     NOT_PUBLIC_V4.iter().find(|(network, _)| network.contains(&address)).map(|(_, what)| *what)
 }
 
-/// Networks that carry IPv4 addresses inside lead wherever a gateway takes them: refused whole.
+/// Networks with embedded IPv4 addresses reach whatever their gateway reaches: the whole network is refused.
 const NOT_PUBLIC_V6: [(Ipv6Net, &str); 12] = [
     (Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 128), "this host"),
     (Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128), "loopback"),
@@ -155,7 +154,7 @@ const NOT_PUBLIC_V6: [(Ipv6Net, &str); 12] = [
     (v6(0xff00, 0, 0, 8), "multicast"),
 ];
 
-/// All that was ever given out to be routed.
+/// The whole range of globally routed addresses.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
 fn not_public_v6(address: Ipv6Addr) -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! Judges what a callee answered.
+//! Judges the response of a callback.
 
 use super::address::RefusedAddress;
 use super::callee_url::CalleeUrl;
@@ -16,17 +16,17 @@ use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};
 
-/// What a person needs to see of an answer.
+/// Maximum number of bytes of a response body that are recorded.
 const BODY_SHOWN_BYTES_MAX: usize = 1_000;
 
-/// A connection can only be used again once the answer was read. Reading on costs less than a new
-/// connection up to about here.
+/// Maximum number of bytes read from a body. A connection can only be reused once the response was read; up to about this size, reading
+/// costs less than a new connection.
 const BODY_READ_BYTES_MAX: usize = 64 * 1024;
 
-/// A callee that answered does not hold a place while it trickles out the rest.
+/// Maximum time to read a body: a slow response must not keep a slot busy.
 const BODY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Judges the answer to a call that was made at `at`, when `left` was left of the attempt.
+/// Judges the response to a call made at `at`, with `left` remaining of the attempt.
 pub(super) async fn judge(
     callback: &Callback,
     mut response: Response<Incoming>,
@@ -48,7 +48,7 @@ pub(super) async fn judge(
             };
             message = callback.echo.masked(message);
             if callback.urls.has_failover() {
-                // Which of them said so.
+                // Name the URL that responded.
                 message = format!("{}: {message}", url.origin());
             }
             let failure = Failure::of(&class, &message);
@@ -63,12 +63,11 @@ fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: Sy
         return Class::DONE;
     }
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    // The callee's own clock, where it tells it: both dates then come from one.
+    // Prefer the callee's own clock, if it sends one: then both dates come from the same clock.
     let now = text(DATE).and_then(RetryAfter::parse_date).unwrap_or(at);
     let class = Class::of_response(status, text(RETRY_AFTER), now);
     match (class.verdict, callback.retry_after_max) {
-        // A redirect, or a success that this kind does not count as one: the callee would say the
-        // same again.
+        // A redirect, or a success status that this kind does not accept: the callee would respond in the same way again.
         (Verdict::Done, _) => Class::stop(Category::Rejected).with_code(status),
         (Verdict::RetryAfter(delay), Some(max)) => {
             Class { verdict: Verdict::RetryAfter(delay.min(max)), ..class }
@@ -77,8 +76,7 @@ fn classify(callback: &Callback, status: StatusCode, headers: &HeaderMap, at: Sy
     }
 }
 
-/// Returns the beginning of the body. An error only ends it: the status has said what matters, and
-/// must be told before the attempt is cut.
+/// Returns the beginning of the body. An error only ends the read: the status matters most, and must be reported before the attempt ends.
 pub(crate) async fn read_body(body: &mut Incoming, most: Duration) -> Vec<u8> {
     let mut shown = Vec::new();
     if body.is_end_stream() {
@@ -96,12 +94,12 @@ pub(crate) async fn read_body(body: &mut Incoming, most: Duration) -> Vec<u8> {
             }
         }
     };
-    // What was read until then is enough.
+    // After a timeout, the bytes read so far are enough.
     let _ = tokio::time::timeout(most, reading).await;
     shown
 }
 
-/// Where a redirect leads.
+/// Returns the target of a redirect.
 fn leads_to(response: &Response<Incoming>, url: &CalleeUrl) -> Option<CalleeUrl> {
     let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
     url.join(location?.to_str().ok()?)
@@ -115,7 +113,7 @@ fn message(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
-/// Judges a call that got no answer.
+/// Judges a call without a response.
 pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &CalleeUrl) -> Report {
     let origin = url.origin();
     if let Some(refused) = cause::<RefusedAddress>(error) {
@@ -131,14 +129,14 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Call
     } else {
         let code = code(error, io);
         let category = if is_late { Category::Timeout } else { Category::Io };
-        // HTTP/2 lets a callee say why it leaves, in its own words.
+        // In HTTP/2 a callee can send its own text when it closes a connection.
         let message = format!("no response from {origin}: {}", callback.echo.masked(reason(error)));
         Failure::new(category, code.as_deref(), &message)
     };
     Report::Failed { verdict: Verdict::Retry, failure }
 }
 
-/// What went wrong, in a word that rules can be made for: the operating system's, where it was the operating system.
+/// Returns an error code that rules can match; the operating system's code for I/O errors.
 fn code(error: &legacy::Error, io: Option<&io::Error>) -> Option<String> {
     if cause::<Unresolved>(error).is_some() {
         return Some("dns".to_owned());
@@ -150,13 +148,13 @@ fn code(error: &legacy::Error, io: Option<&io::Error>) -> Option<String> {
     }
 }
 
-/// Finds what is wrong with the encryption: it is wrapped once or twice, and none is the other's source.
+/// Finds the TLS error: it is wrapped once or twice, and not linked through `source`.
 fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
     let inner = error.get_ref()?;
     inner.downcast_ref().or_else(|| inner.downcast_ref().and_then(of_tls))
 }
 
-/// Judges a call that nobody answered while the attempt lasted.
+/// Judges a call without a response within the attempt timeout.
 pub(super) fn none_within(ends_in: Duration, url: &CalleeUrl) -> Report {
     let message = format!("no response from {} within {}", url.origin(), duration::text(ends_in));
     let failure = Failure::new(Category::Timeout, None, &message);
@@ -172,8 +170,8 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Puts the causes into one line, the outermost first. Some repeat what they were caused by; the error itself only says
-/// that there was one.
+/// Joins the causes into one line, the outermost first. Skips causes that repeat the previous one, and the outermost error, which only
+/// says that there was one.
 pub(crate) fn reason(error: &legacy::Error) -> String {
     let mut line = String::new();
     for cause in chain(error).skip(usize::from(error.source().is_some())) {

@@ -1,4 +1,4 @@
-//! The URL of a callee, printed without its secrets.
+//! The URL of a callback, printed without its secrets.
 
 use super::address;
 use super::template::parse_url;
@@ -9,29 +9,29 @@ use std::fmt;
 use std::net::IpAddr;
 use url::Url;
 
-/// A URL that may be called. Debug and Display mask what may be secret in it; only a request gets the whole.
+/// A callback URL. Debug and Display mask its secret parts; only a request uses the whole URL.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CalleeUrl {
     url: Url,
     path: Path,
 }
 
-/// Whether others may see the path of a URL.
+/// Whether the path of a URL may be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// They may.
+    /// It may be printed.
     Shown,
-    /// It has a variable of the environment in it, or is the secret of a chat's webhook.
+    /// It contains an environment variable, or is the secret of a chat webhook.
     Secret,
 }
 
 impl CalleeUrl {
-    /// Reads a URL; says what is wrong with it, without quoting it.
+    /// Parses a URL; errors do not quote it.
     pub(crate) fn parse(text: &str, path: Path) -> Result<CalleeUrl, String> {
         Ok(CalleeUrl { url: parse_url(text)?, path })
     }
 
-    /// Returns what a request is sent to.
+    /// Returns the URI to send a request to.
     pub(crate) fn to_uri(&self) -> Result<Uri, InvalidUri> {
         Uri::try_from(self.url.as_str())
     }
@@ -45,7 +45,7 @@ impl CalleeUrl {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Returns the port where it is not the scheme's own.
+    /// Returns the port, if it is not the scheme's default.
     pub(crate) fn port(&self) -> Option<u16> {
         self.url.port()
     }
@@ -54,12 +54,12 @@ impl CalleeUrl {
         self.url.port_or_known_default()
     }
 
-    /// Returns the address that the URL spells out, if it does.
+    /// Returns the IP address in the URL, if it has one.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         address::of_host(&self.url)
     }
 
-    /// Returns where a redirect from here leads.
+    /// Resolves the target of a redirect.
     pub(crate) fn join(&self, location: &str) -> Option<CalleeUrl> {
         Some(CalleeUrl { url: self.url.join(location).ok()?, path: self.path })
     }
@@ -70,7 +70,7 @@ impl CalleeUrl {
         self
     }
 
-    /// Returns the words that only the callee may see: the values of the query, and the parts of a secret path.
+    /// Returns the secret parts: the values of the query, and the parts of a secret path.
     pub(crate) fn words(&self) -> Vec<String> {
         let query = self.url.query().unwrap_or_default();
         let mut words: Vec<String> = query.split('&').map(str::to_owned).collect();
@@ -82,7 +82,7 @@ impl CalleeUrl {
         words
     }
 
-    /// Returns the URL with a mask in place of its secrets. User and password are left out.
+    /// Returns the URL with a mask in place of its secrets, without user and password.
     pub(crate) fn shown(&self, mask: &str) -> String {
         let path = match self.path {
             Path::Shown => self.url.path().to_owned(),

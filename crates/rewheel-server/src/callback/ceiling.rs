@@ -1,4 +1,4 @@
-//! Limits which private addresses a kind that was set over REST may allow itself.
+//! Limits which private addresses a kind set over REST may allow.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Deserializer};
@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The networks that kinds set over REST may list in `callback.allow`: the setting `server.callback_allow`.
 ///
-/// Link-local addresses and those of cloud metadata services are never among them: they hand out the credentials of the
-/// machine. Only a kind in the config file may list those.
+/// It never includes link-local addresses and cloud metadata services, which give out the machine's credentials. Only a kind in the
+/// config file may list those.
 ///
 /// ```
 /// use rewheel_server::callback::Ceiling;
@@ -21,7 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Ceiling(Vec<IpNet>);
 
 impl Ceiling {
-    /// Takes networks; their order does not matter.
+    /// Creates a ceiling from networks, in any order.
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> Ceiling {
         let mut networks: Vec<IpNet> = networks.into_iter().map(canonical).collect();
         networks.sort_unstable();
@@ -29,16 +29,16 @@ impl Ceiling {
         Ceiling(networks)
     }
 
-    /// The addresses of this machine.
+    /// The loopback addresses.
     pub(crate) fn loopback() -> Ceiling {
         let v4 = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
         Ceiling::new([IpNet::V4(v4), IpNet::from(IpAddr::V6(Ipv6Addr::LOCALHOST))])
     }
 
-    /// Lets a network through that a kind may list.
+    /// Accepts a network that a kind may list.
     ///
     /// # Errors
-    /// Says why it may not.
+    /// Says why it must not be listed.
     pub fn check(&self, network: &IpNet) -> Result<(), String> {
         let block = canonical(*network);
         if is_reserved(block.network()) && is_reserved(block.broadcast()) {
@@ -54,14 +54,14 @@ impl Ceiling {
         ))
     }
 
-    /// Whether a kind may reach this address.
+    /// Returns whether a kind may reach this address.
     pub(super) fn covers(&self, address: IpAddr) -> bool {
         let canonical = address.to_canonical();
         let is_listed = |limit: &IpNet| limit.contains(&address) || limit.contains(&canonical);
         !is_reserved(address) && self.0.iter().any(is_listed)
     }
 
-    /// Whether it has every address of a family.
+    /// Returns whether it includes every address of a family.
     pub(crate) fn is_everything(&self) -> bool {
         self.0.iter().any(|network| network.prefix_len() == 0)
     }
@@ -75,10 +75,10 @@ impl<'de> Deserialize<'de> for Ceiling {
     }
 }
 
-/// Reads a network, or an address as a network of its own.
+/// Parses a network, or a single address as a network.
 ///
 /// # Errors
-/// Says what it should look like.
+/// Says which form is expected.
 pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
     let alone = || text.parse::<IpAddr>().map(IpNet::from).ok();
     text.parse::<IpNet>()
@@ -87,7 +87,7 @@ pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
         .ok_or_else(|| format!("`{text}` is not a network such as 10.0.0.0/8, nor an address"))
 }
 
-/// Returns a network of IPv4 addresses that are written as IPv6 (`::ffff:10.0.0.0/104`) as one of IPv4.
+/// Converts a network of mapped addresses (`::ffff:10.0.0.0/104`) to IPv4.
 fn canonical(network: IpNet) -> IpNet {
     let network = network.trunc();
     let mapped = match network {
@@ -98,7 +98,7 @@ fn canonical(network: IpNet) -> IpNet {
     mapped.map_or(network, IpNet::V4)
 }
 
-/// Link-local addresses, and those at which clouds have their metadata services.
+/// Link-local addresses and cloud metadata services.
 const RESERVED_V4: [Ipv4Net; 4] = [
     Ipv4Net::new_assert(Ipv4Addr::new(169, 254, 0, 0), 16),
     // Alibaba, Azure, Oracle.
@@ -114,7 +114,7 @@ const RESERVED_V6: [Ipv6Net; 3] = [
     Ipv6Net::new_assert(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128),
 ];
 
-/// Networks whose addresses carry one of IPv4: compatible, mapped, translated, NAT64, Teredo, 6to4.
+/// Networks with embedded IPv4 addresses: compatible, mapped, translated, NAT64, Teredo, 6to4.
 const CARRIERS: [Ipv6Net; 6] = [
     Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 96),
     Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
@@ -124,7 +124,7 @@ const CARRIERS: [Ipv6Net; 6] = [
     Ipv6Net::new_assert(Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
-/// Whether only a kind in the config file may reach an address.
+/// Returns whether only a kind in the config file may reach an address.
 pub(super) fn is_reserved(address: IpAddr) -> bool {
     let v4 = |address: &Ipv4Addr| RESERVED_V4.iter().any(|network| network.contains(address));
     match address {
@@ -136,7 +136,7 @@ pub(super) fn is_reserved(address: IpAddr) -> bool {
     }
 }
 
-/// Returns every IPv4 address that a gateway may find in an IPv6 address: gateways have their own ways to place it.
+/// Returns every IPv4 address that a gateway may extract from an IPv6 address: gateways place it differently.
 fn carried(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     if !CARRIERS.iter().any(|network| network.contains(&address)) {
         return Vec::new();
@@ -146,7 +146,7 @@ fn carried(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let last = at([12, 13, 14, 15]);
     vec![
         last,
-        // Teredo: the client's, inverted; the server's.
+        // Teredo: the client's address, inverted; the server's address.
         Ipv4Addr::from(last.octets().map(|octet| !octet)),
         at([4, 5, 6, 7]),
         // 6to4.

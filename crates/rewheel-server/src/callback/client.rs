@@ -1,4 +1,4 @@
-//! Keeps the connections over which callbacks are made.
+//! Holds the HTTP clients for callbacks.
 
 mod connect;
 
@@ -21,23 +21,22 @@ use std::time::Duration;
 
 pub(super) use self::connect::{ConnectTimeout, Unresolved};
 
-/// Shorter than the idle timeout of common servers and balancers, so that they rarely close a
-/// connection just as it is used again.
+/// How long an idle connection is kept. Shorter than the idle timeout of common servers and load balancers, so that they rarely close a
+/// connection just as it is reused.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// As many idle connections to one host as an engine has places by default: after a burst every
-/// one of them can be used again.
+/// Idle connections per host: the engine's default concurrency, so that after a burst all of them can be reused.
 const IDLE_PER_HOST_MAX: usize = 256;
 
-/// Each has its own connections and certificates. Kinds that still need a forgotten one keep it.
+/// Maximum number of clients. Each has its own connections and certificates. Kinds that still use a removed client keep it.
 const CLIENTS_MAX: usize = 64;
 
 const NAME: HeaderValue = HeaderValue::from_static(concat!("rewheel/", env!("CARGO_PKG_VERSION")));
 
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
-/// Makes calls over HTTP/1.1 and HTTP/2, over connections that it keeps. It follows no redirect, tries nothing
-/// twice that was sent, and knows no proxy, which would resolve names behind the guard's back.
+/// An HTTP/1.1 and HTTP/2 client with a connection pool. It follows no redirects, never resends a request, and uses no proxy, which would
+/// resolve names without the address check.
 #[derive(Clone, Debug)]
 pub(crate) struct Client(legacy::Client<Connector, Full<Bytes>>);
 
@@ -53,7 +52,7 @@ impl Client {
         Client(client)
     }
 
-    /// Sends a request, and returns its answer when it begins.
+    /// Sends a request, and returns the response when its head has arrived.
     pub(crate) async fn call(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -65,13 +64,13 @@ impl Client {
     }
 }
 
-/// Who vouches for callees: certificates as PEM. Not the name of a file: every node of a fleet runs the
-/// kind, and has what its settings say.
+/// The certificate authorities for a callee, as PEM. Not a file name: every node of a fleet runs the kind and needs the same
+/// certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Authority(Arc<str>);
 
 impl Authority {
-    /// Takes certificates.
+    /// Parses certificates.
     ///
     /// # Errors
     /// Says what is wrong with them.
@@ -96,36 +95,35 @@ impl Authority {
     }
 }
 
-/// The HTTP clients of a process: one for each list of allowed addresses with each authority, since a
-/// connection that one kind may use is not for another to find in the pool.
+/// The HTTP clients of a process: one for each combination of allowed addresses and authority, so that kinds share no connections that
+/// only one of them may use.
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
     clients: Arc<Mutex<HashMap<Reach, Client>>>,
     names: Names,
 }
 
-/// Who knows the addresses of a name.
+/// How host names are resolved.
 #[derive(Clone, Copy, Debug, Default)]
 enum Names {
-    /// The resolver of this machine.
+    /// By the resolver of this machine.
     #[default]
     Machine,
-    /// One that answers as a test wants it to.
+    /// By a stub, in tests.
     #[cfg(test)]
     Stub(fn(&str) -> Vec<std::net::IpAddr>),
 }
 
-/// Where a client may go, and whom it trusts there.
+/// The allowed addresses and the trusted authority of a client.
 type Reach = (Allow, Option<Authority>);
 
 impl Clients {
-    /// Starts without connections.
+    /// Creates an empty set of clients.
     pub fn new() -> Clients {
         Clients::default()
     }
 
-    /// Returns the client of those who may reach these addresses, where the authority, or any that this
-    /// machine trusts, vouches for them.
+    /// Returns the client for these allowed addresses and this authority, or the authorities that this machine trusts.
     pub(crate) fn of(
         &self,
         allow: &Allow,
@@ -145,7 +143,7 @@ impl Clients {
     }
 }
 
-/// Encrypts for whom the authority, or any that this machine trusts, vouches.
+/// Builds a TLS config that trusts the authority, or the authorities that this machine trusts.
 fn trusting(authority: Option<&Authority>) -> Result<ClientConfig, rustls::Error> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
@@ -157,7 +155,7 @@ fn trusting(authority: Option<&Authority>) -> Result<ClientConfig, rustls::Error
     }
     builder()?.with_platform_verifier().map(|builder| builder.with_no_client_auth()).or_else(
         |error| {
-            // A slim container has no certificates. Plain HTTP does not need any.
+            // A minimal container has no certificates. Plain HTTP needs none.
             tracing::warn!(%error, "no system certificates found: https callbacks will fail");
             only(RootCertStore::empty())
         },

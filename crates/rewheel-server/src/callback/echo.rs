@@ -1,31 +1,31 @@
-//! Masks secrets of a request that a callee repeats in its answer.
+//! Masks request secrets that a callee repeats in its response.
 
 use rewheel_core::MASKED;
 use std::fmt;
 
-/// Shorter words are no secrets, and would be found everywhere.
+/// Shorter words are not treated as secrets: they would match everywhere.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// The words of a callback that only its callee may see: those of its headers, and of the queries of its URLs.
+/// The secret words of a callback: from its headers and from the queries of its URLs.
 #[derive(Clone, Default)]
 pub(crate) struct Echo(Vec<String>);
 
 impl Echo {
-    /// Takes the words; those that are too short to be secrets are left out.
+    /// Collects the words that are long enough to be secrets.
     pub(crate) fn new(words: impl IntoIterator<Item = String>) -> Echo {
         let mut words: Vec<String> =
             words.into_iter().filter(|word| word.len() >= SECRET_BYTES_MIN).collect();
-        // The longest first: one may be a part of another.
+        // The longest first: one may be part of another.
         words.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         words.dedup();
         Echo(words)
     }
 
-    /// Masks them in what a callee said: more people read history and logs than may see the secrets.
+    /// Masks the secrets in a message of a callee: more people can read history and logs than may see the secrets.
     pub(crate) fn masked(&self, mut message: String) -> String {
         for secret in &self.0 {
             message = message.replace(secret.as_str(), MASKED);
-            // The beginning of one, where the answer was cut.
+            // The beginning of a secret, where the response was cut.
             let begins =
                 |bytes: &usize| secret.get(..*bytes).is_some_and(|head| message.ends_with(head));
             if let Some(bytes) = (SECRET_BYTES_MIN / 2..secret.len()).rev().find(begins) {

@@ -1,4 +1,4 @@
-//! Makes the HTTP request of one attempt.
+//! Builds the HTTP request of one attempt.
 
 use super::callee_url::CalleeUrl;
 use super::settings::Callback;
@@ -12,22 +12,23 @@ use rewheel_core::{Failure, Job, Timestamp};
 use std::fmt::Display;
 use std::time::SystemTime;
 
-/// What an attempt brings to a request.
+/// The values of the current attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
-    /// Which attempt it is.
+    /// The number of the attempt.
     pub(super) attempt: u32,
-    /// When it starts, as others see it.
+    /// When it starts, by the wall clock.
     pub(super) at: SystemTime,
 }
 
-/// A request, and where it goes.
+/// A request and its URL.
 pub(super) struct Call {
     pub(super) url: CalleeUrl,
     pub(super) request: Request<Full<Bytes>>,
 }
 
-/// Makes the request, or says why there cannot be one: then no further attempt could have one.
+/// Builds the request, or returns a final failure if that is impossible: another attempt would fail
+/// in the same way.
 pub(super) fn request(
     callback: &Callback,
     url: &UrlTemplate,
@@ -38,7 +39,7 @@ pub(super) fn request(
         NoUrl::BadPayload(why) => Failure::new(Category::BadPayload, None, &why),
         NoUrl::Rejected(why) => Failure::new(Category::Rejected, None, &why),
     })?;
-    // A name is checked when it is resolved; an address never is.
+    // A host name is checked when it is resolved; an IP address must be checked here.
     if let Some(address) = url.address() {
         callback
             .allow
@@ -69,8 +70,8 @@ pub(super) fn request(
 
 fn add_headers(headers: &mut HeaderMap, job: &Job, now: Now) {
     let mut add = |name: &'static str, value: &dyn Display| {
-        // Names and keys have no control characters; a text that still cannot be a header is left
-        // out rather than keeping the job from its callee.
+        // Names and keys have no control characters. A value that still cannot be a header is left
+        // out, so that the job reaches its callee.
         if let Ok(value) = HeaderValue::try_from(value.to_string().into_bytes()) {
             headers.insert(HeaderName::from_static(name), value);
         }
@@ -99,7 +100,7 @@ fn unix_seconds(at: SystemTime) -> u64 {
     at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Nothing for an instant that no calendar has.
+/// Returns `None` for a time outside the calendar's range.
 fn rfc3339(at: Timestamp) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at.as_millis()).ok()?;
     Some(format!("{at:.3}"))

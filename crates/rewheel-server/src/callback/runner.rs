@@ -1,4 +1,4 @@
-//! Runs an attempt by one HTTP call.
+//! Runs one attempt as one HTTP call.
 
 use super::answer;
 use super::client::{Client, Clients};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
-/// Carries the jobs of one kind to whoever its settings name.
+/// Runs the jobs of one kind by HTTP calls.
 #[derive(Clone, Debug)]
 pub struct CallbackRunner {
     kind: KindName,
@@ -22,10 +22,10 @@ pub struct CallbackRunner {
 }
 
 impl CallbackRunner {
-    /// Makes the runner of a kind, over the connections that all of them share.
+    /// Creates the runner of a kind, with the shared connections.
     ///
     /// # Errors
-    /// If this machine cannot encrypt.
+    /// If TLS cannot be set up on this machine.
     pub fn new(
         kind: KindName,
         callback: Callback,
@@ -35,10 +35,9 @@ impl CallbackRunner {
         Ok(CallbackRunner { kind, callback: Arc::new(callback), client })
     }
 
-    /// Makes one call, which takes at most `ends_in`, to the `place`-th of those that this attempt may call.
+    /// Makes one call, which takes at most `ends_in`, to the URL with index `place` among those of this attempt.
     ///
-    /// Whoever cancels it takes the attempt back: it is reported as if it had not been, though the
-    /// callee may have seen it.
+    /// Cancelling the future takes the attempt back: it is reported as not made, although the callee may have seen the request.
     pub fn call(
         &self,
         job: &Job,

@@ -1,4 +1,4 @@
-//! What an operator says about a callback.
+//! The callback settings of a kind.
 
 mod failover;
 
@@ -22,17 +22,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// More headers than any callee asks for, fewer than any server refuses.
+/// Maximum number of headers: more than any callee needs, fewer than servers reject.
 const HEADERS_MAX: usize = 32;
 
-/// A few networks; more is a firewall's work.
+/// Maximum number of allowed networks; larger lists belong in a firewall.
 const ALLOW_MAX: usize = 32;
 
-/// The methods that carry work to somebody.
+/// The methods that a callback may use.
 const METHODS: [Method; 5] =
     [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::GET];
 
-/// Headers that the connection decides, or that every callback has.
+/// Headers that the connection or every callback sets itself.
 const HEADERS_TAKEN: [&str; 10] = [
     "connection",
     "content-length",
@@ -46,7 +46,7 @@ const HEADERS_TAKEN: [&str; 10] = [
     "upgrade",
 ];
 
-/// How the jobs of a kind are carried to somebody, checked.
+/// The checked callback settings of a kind.
 ///
 /// ```
 /// use rewheel_server::callback::Callback;
@@ -70,12 +70,11 @@ pub struct Callback {
     pub(super) retry_after_max: Option<Duration>,
     pub(super) secrets: Secrets,
     pub(super) ca: Option<Authority>,
-    /// What a callee must not repeat.
+    /// The secrets to mask in responses.
     pub(super) echo: Echo,
 }
 
-/// The names of the wire, before any of the values is looked at: an error inside a value can then
-/// name its field.
+/// The field names, before any value is parsed, so that an error in a value can name its field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -92,11 +91,11 @@ struct Fields {
 }
 
 impl Callback {
-    /// Reads the `callback` of a kind's settings. `${NAME}` in a URL, a header or a secret is a variable of this
-    /// process's environment.
+    /// Parses the `callback` of a kind's settings. `${NAME}` in a URL, a header or a secret is replaced by an environment variable of
+    /// this process.
     ///
     /// # Errors
-    /// The first field that cannot work.
+    /// Returns the first invalid field.
     pub fn parse(settings: &Value) -> Result<Callback, CallbackError> {
         Callback::parse_with(settings, &|name| std::env::var(name).ok())
     }
@@ -104,7 +103,7 @@ impl Callback {
     /// As [`parse`](Callback::parse), with another environment.
     ///
     /// # Errors
-    /// The first field that cannot work.
+    /// Returns the first invalid field.
     pub fn parse_with(
         settings: &Value,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -157,7 +156,7 @@ impl Callback {
         })
     }
 
-    /// Prefers the URLs of a region to the others.
+    /// Prefers the URLs of a region.
     #[must_use]
     pub fn near(mut self, region: Option<&str>) -> Callback {
         self.urls.prefer(region);
@@ -169,19 +168,19 @@ impl Callback {
         self.method.as_str()
     }
 
-    /// Returns the addresses that it may reach although they are not public.
+    /// Returns the non-public addresses that it may reach.
     pub fn allow(&self) -> &Allow {
         &self.allow
     }
 
-    /// Bounds the private addresses that it may reach.
+    /// Limits the non-public addresses that it may reach.
     #[must_use]
     pub fn within(mut self, ceiling: &Ceiling) -> Callback {
         self.allow = self.allow.within(ceiling);
         self
     }
 
-    /// Says what a kind that is set over REST must not allow itself, if there is anything.
+    /// Returns what a kind set over REST must not allow, if there is anything.
     pub(crate) fn beyond(settings: &Value, ceiling: &Ceiling) -> Option<CallbackError> {
         let allow = settings.get("allow").and_then(Value::as_array);
         let networks = allow.into_iter().flatten().filter_map(Value::as_str);
@@ -190,19 +189,19 @@ impl Callback {
                 return Some(CallbackError::of("allow", why));
             }
         }
-        // What cannot be read is reported by the code that reads it.
+        // The code that parses the settings reports invalid ones.
         let callback = Callback::parse(settings).ok()?.within(ceiling);
         callback.urls.refused(&callback.allow)
     }
 
-    /// Returns the only ones that may vouch for the callee, where it says so.
+    /// Returns the only authority to trust for the callee, if one is set.
     pub(crate) fn ca(&self) -> Option<&Authority> {
         self.ca.as_ref()
     }
 }
 
-/// Masks what others must not see in the settings of a callback: `secrets`, the values of `headers`, and user, password
-/// and query of `url` and `failover`. What only names variables of the environment stays.
+/// Masks the secrets in the settings of a callback: `secrets`, the values of `headers`, and user, password and query of `url` and
+/// `failover`. Texts that only refer to environment variables stay.
 pub(crate) fn masked(settings: &mut Value) {
     let mask = |value: &mut Value, masked: &dyn Fn(&str) -> String| {
         if let Some(text) = value.as_str() {
@@ -228,7 +227,7 @@ fn words(headers: &HeaderMap) -> impl Iterator<Item = String> {
     values.flat_map(str::split_whitespace).map(str::to_owned)
 }
 
-/// Finds the unknown field: serde only tells its name. A value is not quoted: it may be a URL with a secret.
+/// Finds the unknown field: serde only returns its name. A value is not quoted: it may be a URL with a secret.
 fn not_fields(settings: &Value, error: &serde_json::Error) -> CallbackError {
     let Some(fields) = settings.as_object() else {
         return CallbackError { path: Vec::new(), message: "must be an object".to_owned() };
@@ -285,7 +284,7 @@ fn parse_headers(
         let mut value = HeaderValue::try_from(value).map_err(|_| {
             wrong("contains a character that is not allowed in a header".to_owned())
         })?;
-        // Whatever prints a callback does not print its secrets.
+        // Marks the value as a secret, so that it is never printed.
         value.set_sensitive(true);
         parsed.insert(name, value);
     }
@@ -335,7 +334,7 @@ fn parse_retry_after_max(text: &str) -> Result<Duration, CallbackError> {
     duration::parse(text).map_err(|error| CallbackError::of("retry_after_max", error))
 }
 
-/// A callback that cannot work, and the field that is to blame.
+/// An invalid callback setting, and its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackError {
     path: Vec<String>,
@@ -351,7 +350,7 @@ impl CallbackError {
         CallbackError { path: vec![field.to_owned(), part.to_string()], message: why.to_string() }
     }
 
-    /// Returns where it is, as a JSON pointer from the callback on; empty for the callback itself.
+    /// Returns the location as a JSON pointer relative to the callback; empty for the callback itself.
     pub fn pointer(&self) -> String {
         let escape = |part: &String| format!("/{}", part.replace('~', "~0").replace('/', "~1"));
         self.path.iter().map(escape).collect()

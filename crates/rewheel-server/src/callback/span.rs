@@ -1,4 +1,4 @@
-//! The span of one call, as OpenTelemetry's conventions for HTTP clients have it.
+//! The tracing span of one callback, by OpenTelemetry's conventions for HTTP clients.
 
 use super::request::Call;
 use hyper::StatusCode;
@@ -8,13 +8,13 @@ use rewheel_engine::trace::{TARGET, traceparent};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
-/// What OpenTelemetry's conventions put in place of a secret.
+/// The placeholder for secrets in OpenTelemetry's conventions.
 const REDACTED: &str = "REDACTED";
 
-/// Begins the span of a call below the attempt's, and tells the callee of it.
+/// Begins the span of a call below the attempt's span, and adds the trace context to the request.
 pub(super) fn begin(Call { url, request }: &mut Call, attempt: u32) -> Span {
     if Span::current().is_none() {
-        // The attempt is not followed: its call would be a trace without a beginning.
+        // The attempt is not sampled: the call would be a trace without a root.
         return Span::none();
     }
     let span = debug_span!(
@@ -54,7 +54,7 @@ pub(super) fn begin(Call { url, request }: &mut Call, attempt: u32) -> Span {
     span
 }
 
-/// Notes what the callee answered.
+/// Records the response status.
 pub(super) fn answered(span: &Span, status: StatusCode) {
     span.record("http.response.status_code", i64::from(status.as_u16()));
     if status.is_client_error() || status.is_server_error() {
@@ -63,7 +63,7 @@ pub(super) fn answered(span: &Span, status: StatusCode) {
     }
 }
 
-/// Notes that there was no answer.
+/// Records that there was no response.
 pub(super) fn unanswered(span: &Span, report: &Report) {
     if let Report::Failed { failure, .. } = report {
         span.record("error.type", failure.code().unwrap_or(failure.category().as_str()));

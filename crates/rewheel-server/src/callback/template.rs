@@ -1,4 +1,4 @@
-//! Makes a job's URL from a template.
+//! Builds the callback URL of a job from a template.
 
 use super::callee_url::{CalleeUrl, Path};
 use super::variables::{Piece, pieces};
@@ -9,36 +9,36 @@ use std::fmt::{self, Write};
 use std::net::IpAddr;
 use url::{Url, form_urlencoded};
 
-/// Longer than any URL that servers accept without being told to.
+/// Maximum length of a URL: longer than common servers accept by default.
 const URL_BYTES_MAX: usize = 8 * 1024;
 
-/// What stands for every value while a template is checked.
+/// Stands for every value while a template is checked.
 const SAMPLE: &str = "x";
 
-/// Another, to see where it would lead elsewhere.
+/// A second value, to see whether values can change the host.
 const OTHER: &str = "y";
 
-/// Stands for a value of a job while the words of a template are read: no URL has it.
+/// Stands for a value of a job while the words of a template are read: no URL contains it.
 const GAP: &str = "\0";
 
-/// A URL with places that each job fills in, and values of variables.
+/// A URL with placeholders that each job fills in, and values of variables.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct UrlTemplate {
-    /// As it is written, without the values of variables.
+    /// The template as written, without the values of variables.
     source: String,
     parts: Vec<Part>,
-    /// The URL itself, where jobs fill in nothing.
+    /// The URL itself, if it has no placeholders for jobs.
     fixed: Option<CalleeUrl>,
     address: Option<IpAddr>,
     path: Path,
-    /// Whether jobs fill in where it leads to.
+    /// Whether jobs fill in the host.
     has_hosts: bool,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// The value of a variable of the environment, taken as it is.
+    /// The value of an environment variable, inserted as it is.
     Variable(String),
     Place(Place),
 }
@@ -52,17 +52,17 @@ enum Place {
     Payload(String),
 }
 
-/// Why a job has no URL.
+/// Why a URL cannot be built for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoUrl {
-    /// The payload does not have what the template asks for.
+    /// The payload lacks a value that the template needs.
     BadPayload(String),
-    /// The values do not make a URL.
+    /// The result is not a valid URL.
     Rejected(String),
 }
 
 impl UrlTemplate {
-    /// Reads a template; says what is wrong with it. `${NAME}` is a variable of the environment.
+    /// Parses a template. `${NAME}` is an environment variable.
     pub(super) fn parse(
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -92,7 +92,7 @@ impl UrlTemplate {
         Ok(template)
     }
 
-    /// Returns the words of it that only the callee may see: the values of its query, and of variables in its path.
+    /// Returns its secret words: the values of its query, and of variables in its path.
     pub(super) fn secrets(&self) -> Vec<String> {
         let piece = |part: &'_ Part| match part {
             Part::Text(text) | Part::Variable(text) => text.clone(),
@@ -113,24 +113,24 @@ impl UrlTemplate {
         words.into_iter().flat_map(|word| [word.to_owned(), decoded(word)]).collect()
     }
 
-    /// Returns the host that a job goes to, where jobs go to different ones.
+    /// Returns the host of a job's URL, if jobs have different hosts.
     pub(super) fn host_of(&self, job: &Job) -> Option<String> {
         if self.has_hosts { self.host(job) } else { None }
     }
 
-    /// Returns the host that a job goes to.
+    /// Returns the host of a job's URL.
     pub(super) fn host(&self, job: &Job) -> Option<String> {
         let url = self.render(job).ok()?;
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("{}{port}", url.host()))
     }
 
-    /// Returns the address that every job goes to, where the template spells one out.
+    /// Returns the IP address of all jobs' URLs, if the template contains one.
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Makes the URL of one job.
+    /// Builds the URL of one job.
     pub(super) fn render(&self, job: &Job) -> Result<CalleeUrl, NoUrl> {
         if let Some(url) = &self.fixed {
             return Ok(url.clone());
@@ -152,7 +152,7 @@ impl UrlTemplate {
             .map_err(|why| NoUrl::Rejected(format!("the url of this job {why}")))
     }
 
-    /// Puts the parts together: text and variables as they are, values of jobs percent-encoded.
+    /// Joins the parts: text and variables as they are, values of jobs percent-encoded.
     fn fill<E>(&self, mut value: impl FnMut(&Place) -> Result<String, E>) -> Result<String, E> {
         let mut url = String::new();
         for part in &self.parts {
@@ -171,7 +171,7 @@ impl fmt::Debug for UrlTemplate {
     }
 }
 
-/// Whether a variable fills in a part of the path. Its value is then not shown, since paths of URLs are.
+/// Returns whether a variable is part of the path. Paths are printed, so such a path is masked.
 fn has_variable_in_path(parts: &[Part]) -> bool {
     let mut text = String::new();
     let mut variables = Vec::new();
@@ -190,7 +190,7 @@ fn has_variable_in_path(parts: &[Part]) -> bool {
     variables.iter().any(|value| value.start < path.end && value.end > path.start)
 }
 
-/// Returns where the path of a URL begins.
+/// Returns the index at which the path of a URL begins.
 fn authority_end(url: &str) -> usize {
     let start = url.find("://").map_or(0, |at| at + "://".len());
     url[start..].find(['/', '\\', '?', '#']).map_or(url.len(), |at| start + at)
@@ -241,7 +241,7 @@ fn parse_place(name: &str) -> Result<Place, String> {
     }
 }
 
-/// Reads a URL that somebody may be called at.
+/// Parses a URL that callbacks may use.
 pub(super) fn parse_url(text: &str) -> Result<Url, String> {
     if text.len() > URL_BYTES_MAX {
         return Err(format!("is longer than {URL_BYTES_MAX} bytes"));
@@ -265,8 +265,8 @@ pub(super) fn parse_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Looks at the path before it is resolved. A tenant named `..` would otherwise reach a path that
-/// nobody meant, however it is encoded: URLs take `%2e` for a dot.
+/// Checks the path for dot segments before it is resolved. A tenant named `..` would otherwise reach an unintended path, also when
+/// encoded: URLs treat `%2e` as a dot.
 fn has_dot_segment(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     path.split(['/', '\\']).any(|segment| {
@@ -275,7 +275,7 @@ fn has_dot_segment(url: &str) -> bool {
     })
 }
 
-/// Follows a JSON pointer. Values stay as they are written: a number with many digits is not rounded.
+/// Follows a JSON pointer. Values keep their written form: a number with many digits is not rounded.
 fn find<'p>(payload: &'p RawValue, pointer: &str) -> Option<&'p RawValue> {
     let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
     steps.into_iter().try_fold(payload, |value, step| {
@@ -302,7 +302,7 @@ fn bad_payload(pointer: &str, why: &dyn fmt::Display) -> NoUrl {
     NoUrl::BadPayload(format!("the url needs {pointer} of the payload: {why}"))
 }
 
-/// Leaves only what means itself everywhere in a URL.
+/// Percent-encodes everything except characters that are safe in any part of a URL.
 fn push_encoded(url: &mut String, value: &str) {
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

@@ -1,19 +1,19 @@
-//! Finds the variables of the environment that a text names as `${NAME}`.
+//! Finds environment variables that a text refers to as `${NAME}`.
 
-/// What the names of the server's own variables begin with.
+/// The prefix of the server's own variables.
 const OWN_PREFIX: &str = "REWHEEL__";
 
-/// A piece of a text that names variables.
+/// A piece of a text with variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'t, V> {
-    /// What is written there.
+    /// Literal text.
     Text(&'t str),
     /// A variable.
     Variable(V),
 }
 
-/// Splits a text at the variables that it names. Everything that looks for variables uses this, so that the check which
-/// variables a kind may name sees the same names as the code that reads them.
+/// Splits a text at its variables. All code that looks for variables uses this function, so that the check of permitted variables sees
+/// the same names as the substitution.
 fn split(text: &str) -> Result<Vec<Piece<'_, &str>>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -39,7 +39,7 @@ pub(crate) fn names(text: &str) -> Vec<&str> {
 /// Returns the text in pieces, with the values of the variables.
 ///
 /// # Errors
-/// Names the variable that is not set, or that must not be named.
+/// Returns the name of a variable that is not set or not permitted.
 pub(super) fn pieces<'t>(
     text: &'t str,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -57,7 +57,7 @@ pub(super) fn pieces<'t>(
     split(text)?.into_iter().map(value).collect()
 }
 
-/// Replaces each `${NAME}` by the variable of that name.
+/// Replaces each `${NAME}` by the value of that variable.
 pub(crate) fn substitute(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,

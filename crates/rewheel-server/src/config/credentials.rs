@@ -1,4 +1,4 @@
-//! What a server proves itself with, and lets its first caller in by.
+//! The server's credentials: its TLS certificate files and the first admin token.
 
 use super::ServerSettings;
 use crate::tokens::hash;
@@ -6,16 +6,15 @@ use rewheel_core::TokenHash;
 use serde::{Deserialize, Deserializer};
 use std::path::PathBuf;
 
-/// As long as 128 bits of chance written in hex. A shorter one could be found by trying, since one round
-/// of SHA-256 is quick.
+/// Minimum length: 128 random bits in hex. A shorter token could be guessed, since one round of SHA-256 is fast.
 const CHARS_MIN: usize = 32;
 
-/// A token that the config says. Only its digest is kept.
+/// An admin token from the config. Only its digest is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdminToken(pub(crate) TokenHash);
 
 impl AdminToken {
-    /// Takes a text that nobody can guess.
+    /// Accepts a text that is hard to guess.
     ///
     /// ```
     /// use rewheel_server::config::AdminToken;
@@ -25,7 +24,7 @@ impl AdminToken {
     /// ```
     ///
     /// # Errors
-    /// Says what it must be, without what it is.
+    /// Says which form is expected, without quoting the text.
     pub fn parse(text: &str) -> Result<AdminToken, String> {
         let is_fit = text.len() >= CHARS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic());
         if is_fit {
@@ -39,7 +38,7 @@ impl AdminToken {
 
 impl<'de> Deserialize<'de> for AdminToken {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<AdminToken, D::Error> {
-        // Not the error of the text: it would quote the secret.
+        // Do not use the parser's error: it would quote the secret.
         let text = String::deserialize(from).map_err(|_| "must be a string".to_owned());
         text.and_then(|text| AdminToken::parse(&text)).map_err(serde::de::Error::custom)
     }
@@ -49,13 +48,13 @@ impl<'de> Deserialize<'de> for AdminToken {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The certificate, and those that vouch for it.
+    /// The certificate and its chain.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// Reads what is named as a file; says which setting is wrong.
+/// Reads the token from the named file; returns which setting is wrong.
 pub(super) fn take(server: &mut ServerSettings) -> Result<(), (&'static str, String)> {
     let Some(path) = &server.admin_token_file else { return Ok(()) };
     let wrong = |why: String| ("server.admin_token_file", why);

@@ -1,20 +1,20 @@
-//! Finds settings that work, and that one should know of.
+//! Finds valid settings that are risky.
 
 use super::Config;
 use crate::callback::Callback;
 use std::time::Duration;
 
-/// A setting that makes a promise weaker, or opens a door.
+/// A valid setting that weakens a guarantee or the security.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// Which: `engine.lease_ttl`.
+    /// The setting, such as `engine.lease_ttl`.
     pub key: String,
     /// What may happen.
     pub why: String,
 }
 
 impl Config {
-    /// Returns what is allowed, and unsafe.
+    /// Returns the risky settings of this config.
     ///
     /// ```
     /// use rewheel_server::config::Config;

@@ -1,13 +1,13 @@
-//! Lets the environment overrule the config file.
+//! Overrides settings of the config file by environment variables.
 
 use super::place::{self, ConfigError, File};
 use super::{RETENTION, Sections};
 use toml::{Table, Value};
 
-/// What the names of all variables that set something begin with.
+/// The prefix of all variables that set something.
 const PREFIX: &str = "REWHEEL__";
 
-/// Settings from the environment, each by itself good.
+/// Settings from the environment, each checked on its own.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
     found: Vec<Override>,
@@ -21,7 +21,7 @@ struct Override {
 }
 
 impl Overrides {
-    /// Picks the variables that set something.
+    /// Selects the variables that set something.
     pub(super) fn of(
         env: impl Iterator<Item = (String, String)>,
     ) -> Result<Overrides, ConfigError> {
@@ -33,8 +33,8 @@ impl Overrides {
                 found.push(Override { variable, path, value });
             }
         }
-        // Two that set the same key differ in capital letters only: the outcome must not depend on
-        // the order of the environment.
+        // Two variables for the same key differ in case only: the result must not depend on the
+        // order of the environment.
         found.sort_by(|one, other| one.variable.cmp(&other.variable));
         Ok(Overrides { found })
     }
@@ -43,10 +43,11 @@ impl Overrides {
         self.found.is_empty()
     }
 
-    /// Writes them over what the file says.
+    /// Applies the variables on top of the file.
     pub(super) fn over(&self, file: &File) -> Result<Sections, ConfigError> {
         let table = self.table(file)?;
-        // Each is good by itself, so is the file: what may be wrong is that one lacks another.
+        // Each variable and the file are valid on their own: only a missing companion setting can
+        // be wrong.
         place::sections(table).map_err(|why| {
             let lacks = |one: &&Override| alone(&one.path, &one.value).is_err_and(|it| it == why);
             match self.found.iter().find(lacks) {
@@ -56,7 +57,7 @@ impl Overrides {
         })
     }
 
-    /// Returns what both say, without judging it.
+    /// Returns the merged settings, unchecked.
     pub(super) fn table(&self, file: &File) -> Result<Table, ConfigError> {
         let mut table = file.table()?;
         for one in &self.found {
@@ -65,7 +66,7 @@ impl Overrides {
         Ok(table)
     }
 
-    /// Starts an error about a key, if a variable set it.
+    /// Creates an error for a key, if a variable set it.
     pub(super) fn error(&self, key: &str) -> Option<ConfigError> {
         let sets = |one: &&Override| one.path.join(".") == key;
         let one = self.found.iter().find(sets)?;
@@ -73,7 +74,7 @@ impl Overrides {
     }
 }
 
-/// Finds the type that a variable's text is meant to have: that of the setting.
+/// Converts the text of a variable to the type of its setting.
 fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigError> {
     if let [section, name] = path
         && section == "engine"
@@ -83,7 +84,7 @@ fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigE
         return Err(error(variable, path).because(&why));
     }
     let tried = |value: Value| match alone(path, &value) {
-        // What is missing, another may set.
+        // Another variable may set a missing field.
         Err(why) if !why.starts_with("missing field") => Err(why),
         Ok(()) | Err(_) => Ok(value),
     };
@@ -96,14 +97,14 @@ fn fitting(variable: &str, path: &[String], text: &str) -> Result<Value, ConfigE
     }
 }
 
-/// Says what is wrong with a setting if there is no other.
+/// Checks a setting on its own.
 fn alone(path: &[String], value: &Value) -> Result<(), String> {
     let mut table = Table::new();
     put(&mut table, path, value.clone());
     place::sections(table).map(drop)
 }
 
-/// Reads a number, a truth, a list or a table the way the file has it.
+/// Parses a number, a boolean, a list or a table as the file would write it.
 fn text_value(text: &str) -> Option<Value> {
     let table: Table = format!("value = {text}").parse().ok()?;
     let is_alone = table.len() == 1;

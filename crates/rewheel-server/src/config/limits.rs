@@ -1,4 +1,4 @@
-//! Says how much of the server clients may take up.
+//! The limits on what clients may use: connections, requests, memory.
 
 use rewheel::duration;
 use serde::Deserialize;
@@ -8,31 +8,32 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Connections at a time. One more takes the place of whoever has waited longest without a
-    /// request; where nobody waits, it is refused.
+    /// Maximum number of connections. A further connection replaces the one that has been idle
+    /// longest; if none is idle, the server rejects it.
     pub connections_max: usize,
-    /// Requests being answered at a time, apart from health, events and workers that wait for jobs.
+    /// Maximum number of concurrent requests, except for health, events and workers that wait for
+    /// jobs.
     pub requests_max: usize,
-    /// Bytes of the bodies of all requests at a time, with what is parsed from them.
+    /// Maximum total size of request bodies in memory, including the values parsed from them.
     pub bodies_bytes_max: usize,
-    /// Headers of a request.
+    /// Maximum number of request headers.
     pub headers_max: usize,
-    /// Bytes of a request before its body.
+    /// Maximum size of a request before its body, in bytes.
     pub head_bytes_max: usize,
-    /// Bytes of a path with its parameters.
+    /// Maximum length of a path with its parameters, in bytes.
     pub url_bytes_max: usize,
-    /// How long a client may take to send everything before the body.
+    /// Timeout for receiving everything before the body.
     #[serde(with = "duration::serde")]
     pub head_timeout: Duration,
-    /// A stretch of time in which enough of a body must come.
+    /// Interval in which the minimum rate of a body must be reached.
     #[serde(with = "duration::serde")]
     pub body_timeout: Duration,
-    /// How many bytes a second are enough.
+    /// Minimum rate of a body, in bytes per second.
     pub body_rate_min: u32,
     /// How long a connection may stay open without a request.
     #[serde(with = "duration::serde")]
     pub idle_timeout: Duration,
-    /// How long a client may take no byte of what is sent to it.
+    /// How long a client may read none of the response.
     #[serde(with = "duration::serde")]
     pub write_timeout: Duration,
 }
@@ -49,19 +50,20 @@ impl Default for LimitSettings {
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             body_rate_min: 1_024,
-            // Longer than the minute after which common proxies close theirs: whoever closes first
-            // must not be the one who is asked.
+            // Longer than the minute after which common proxies close their connections: the client
+            // side should close first, so that no request is sent to a connection that the server
+            // just closed.
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
         }
     }
 }
 
-/// Less than this is a client of its own machine that lost the processor for a moment.
+/// Shorter timeouts would affect local clients that lose the CPU for a moment.
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 
 impl LimitSettings {
-    /// Returns the first setting that cannot work, with why.
+    /// Returns the first invalid setting, and why.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let ranges = [
             ("connections_max", self.connections_max, 1, 1_000_000),

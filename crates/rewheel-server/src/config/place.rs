@@ -1,4 +1,4 @@
-//! Finds the line of the config file that a mistake is in.
+//! Finds the line of the config file that an error refers to.
 
 use super::{RETENTION, Sections};
 use serde::Deserialize;
@@ -8,12 +8,12 @@ use std::path::Path;
 use toml::Table;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// A setting that cannot be used.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Where it was set: `rewheel.toml:3`, a variable, or nowhere in particular.
+    /// Where it was set: `rewheel.toml:3`, a variable, or `None`.
     pub place: Option<String>,
-    /// Which setting: `engine.lease_ttl`; empty where the file as a whole cannot be read.
+    /// The setting, such as `engine.lease_ttl`; empty if the file cannot be read at all.
     pub key: String,
     /// What is wrong with it.
     pub why: String,
@@ -45,7 +45,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// A file that sets nothing.
+    /// An empty file.
     pub(super) fn empty() -> File {
         File::new(String::new(), String::new())
     }
@@ -71,12 +71,12 @@ impl File {
         toml::from_str(&self.text).map_err(|error| self.explain(&error))
     }
 
-    /// Returns what the file says, without judging it.
+    /// Returns the content of the file, unchecked.
     pub(super) fn table(&self) -> Result<Table, ConfigError> {
         self.text.parse().map_err(|error| self.explain(&error))
     }
 
-    /// Refuses keys that belong elsewhere.
+    /// Rejects keys that belong elsewhere.
     pub(super) fn check_keys(&self) -> Result<(), ConfigError> {
         let table = self.table()?;
         let engine = table.get("engine").and_then(toml::Value::as_table);
@@ -90,16 +90,16 @@ impl File {
         }
     }
 
-    /// Starts an error about a key, with its line if the file has it.
+    /// Creates an error for a key, with its line if the file contains it.
     pub(super) fn error(&self, key: &str) -> ConfigError {
         let table = DeTable::parse(&self.text).ok();
-        // A part of a list has no key of its own, and what is missing has none at all.
+        // An element of a list has no key of its own, and a missing setting has none at all.
         let mut parts: Vec<&str> = key.match_indices('.').map(|(at, _)| &key[..at]).collect();
         parts.push(key);
         let found =
             table.and_then(|table| parts.iter().rev().find_map(|part| find(table.get_ref(), part)));
         let line = found.map(|span| self.line(span.start));
-        // A key that is checked without being set has a default that clashes with another's.
+        // A key that is not set can be invalid if its default conflicts with another setting.
         let place = line.map(|line| format!("{}:{line}", self.name));
         ConfigError { place, key: key.to_owned(), why: String::new() }
     }
@@ -116,13 +116,13 @@ impl File {
         self.at_rule(ConfigError { place: Some(place), key: key.unwrap_or_default(), why })
     }
 
-    /// Moves an error about one of several rules to the line where that rule begins.
+    /// Moves an error about one of several rules to the line of that rule.
     pub(super) fn at_rule(&self, error: ConfigError) -> ConfigError {
         let is_here = error.place.as_ref().is_some_and(|place| place.starts_with(&self.name));
         let number = error.why.strip_prefix("rule ").and_then(|rest| rest.split_once(':'));
         let number = number.and_then(|(number, _)| number.parse::<usize>().ok());
         let Some(number) = number.filter(|_| is_here) else { return error };
-        // Whoever reads the list says where it begins, which is at its first rule.
+        // The parser reports the start of the list, which is its first rule.
         let list = error.key.rsplit_once('.').filter(|(_, part)| part.parse::<usize>().is_ok());
         let key = list.map_or(error.key.as_str(), |(list, _)| list);
         let table = DeTable::parse(&self.text).ok();
@@ -141,12 +141,12 @@ impl File {
     }
 }
 
-/// Reads sections from a table that has no lines.
+/// Reads sections from a table without line numbers.
 pub(super) fn sections(table: Table) -> Result<Sections, String> {
     Sections::deserialize(table).map_err(|error| unquoted(error.message()))
 }
 
-/// Returns what is wrong without the text that is: it may be a secret in the wrong place. Numbers may be quoted.
+/// Removes quoted text from an error: it may be a secret in the wrong place. Numbers stay.
 fn unquoted(why: &str) -> String {
     let why = why.replace("unknown field", "unknown key");
     let quote = why.find(": string \"").map(|at| at + ": string".len());
@@ -156,11 +156,11 @@ fn unquoted(why: &str) -> String {
     }
 }
 
-/// Returns where a key is in the text.
+/// Returns the position of a key in the text.
 fn find(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
     let (first, rest) =
         key.split_once('.').map_or((key, None), |(first, rest)| (first, Some(rest)));
-    // The name of a kind may have dots of its own, so the longest name that fits is tried too.
+    // The name of a kind may contain dots, so the longest matching name is tried, too.
     table.iter().find_map(|(name, value)| {
         let name_text = name.get_ref().as_ref();
         if name_text == key {
@@ -178,7 +178,7 @@ fn find(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
     })
 }
 
-/// Returns where the rule with a number, from 1, is in the text.
+/// Returns the position of a rule in the text, numbered from 1.
 fn rule(table: &DeTable<'_>, key: &str, number: usize) -> Option<Range<usize>> {
     table.iter().find_map(|(name, value)| {
         let rest = key.strip_prefix(name.get_ref().as_ref())?;
@@ -192,7 +192,7 @@ fn rule(table: &DeTable<'_>, key: &str, number: usize) -> Option<Range<usize>> {
     })
 }
 
-/// Returns where a part of a list is, which is named by its number.
+/// Returns the position of a list element, which is named by its number.
 fn find_in_list(list: &DeArray<'_>, key: &str) -> Option<Range<usize>> {
     let (number, rest) = key.split_once('.').map_or((key, None), |(at, rest)| (at, Some(rest)));
     let part = list.get(number.parse::<usize>().ok()?)?;
@@ -202,7 +202,7 @@ fn find_in_list(list: &DeArray<'_>, key: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Returns the full name of the key or value that begins where `span` does.
+/// Returns the full name of the key or value that starts at `span`.
 fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     table.iter().find_map(|(name, value)| {
         let covers = |range: Range<usize>| range.start <= span.start && span.start < range.end;

@@ -1,22 +1,22 @@
-//! All settings of the config file, with their defaults.
+//! Lists all settings of the config file, with their defaults.
 
 use std::fmt::Write;
 
 /// The default of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultValue {
-    /// This value, as the file would write it.
+    /// This value, as written in the file.
     Is(&'static str),
-    /// None; an example, as the file would write it.
+    /// No default; an example, as written in the file.
     Unset(&'static str),
 }
 
 /// One setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its section: `engine`; `*` stands for a name that users choose.
+    /// The section, such as `engine`; `*` stands for a name that users choose.
     pub section: &'static str,
-    /// Its name in there.
+    /// The name within the section.
     pub name: &'static str,
     /// Its default.
     pub default: DefaultValue,
@@ -24,7 +24,7 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
-/// What a section is about.
+/// The description of each section.
 const SECTIONS: &[(&str, &str)] = &[
     ("server", "HTTP server: address, shutdown, tokens and TLS."),
     ("server.limits", "Limits for clients of the server."),

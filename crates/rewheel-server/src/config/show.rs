@@ -1,4 +1,4 @@
-//! Tells what is in force, and from where.
+//! Shows the settings in force and where each comes from.
 
 use super::environment::Overrides;
 use super::place::{ConfigError, File};
@@ -10,19 +10,19 @@ use serde::Serialize;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// A setting that is in force.
+/// A setting in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InForce {
-    /// Which: `engine.lease_ttl`.
+    /// The setting, such as `engine.lease_ttl`.
     pub key: String,
-    /// What it is, secrets hidden; nothing where it is not set.
+    /// The value, with secrets masked; `None` if it is not set.
     pub value: Option<Value>,
-    /// Who says so: `default`, a line of the file, a variable.
+    /// The origin: `default`, a line of the file, or a variable.
     pub origin: String,
 }
 
 impl Config {
-    /// Tells every setting that is in force, and from where.
+    /// Returns all settings in force, and the origin of each.
     ///
     /// ```
     /// use rewheel_server::config::Config;
@@ -66,7 +66,7 @@ impl Config {
 }
 
 impl Sections {
-    /// Names of sections that users choose, in a table that has been read.
+    /// Returns the user-chosen section names of a table.
     fn names(table: &Table, section: &str) -> Vec<String> {
         match at(table, section) {
             Some(Value::Table(inner)) => inner.keys().cloned().collect(),
@@ -76,7 +76,7 @@ impl Sections {
     }
 }
 
-/// Returns every key that there is: those of the reference, once for each name.
+/// Returns every key: those of the reference, once for each name.
 fn keys(table: &Table) -> Vec<(String, &'static Setting)> {
     let mut keys = Vec::new();
     for part in SETTINGS.chunk_by(|one, other| one.section == other.section) {
@@ -86,7 +86,7 @@ fn keys(table: &Table) -> Vec<(String, &'static Setting)> {
             Some((before, after)) => Sections::names(table, before)
                 .into_iter()
                 .map(|name| format!("{before}.{name}{after}"))
-                // A callback that is not there has no settings.
+                // A kind without a callback has no callback settings.
                 .filter(|section| after.is_empty() || at(table, section).is_some())
                 .collect(),
         };
@@ -97,7 +97,7 @@ fn keys(table: &Table) -> Vec<(String, &'static Setting)> {
     keys
 }
 
-/// Finds a value by its key. A name in it may have dots of its own.
+/// Finds a value by its key. A name in the key may contain dots.
 fn at<'t>(table: &'t Table, key: &str) -> Option<&'t Value> {
     table.iter().find_map(|(name, value)| match key.strip_prefix(name.as_str()) {
         Some("") => Some(value),
@@ -126,7 +126,7 @@ fn parsed(text: &str) -> Option<Value> {
     format!("value = {text}").parse::<Table>().ok()?.remove("value")
 }
 
-/// Hides what proves who one is, unless it is taken from the environment.
+/// Masks secrets, unless they come from the environment.
 fn hidden(setting: &Setting, value: Value) -> Value {
     match (setting.section, setting.name) {
         ("kinds.*.callback", name @ ("headers" | "secrets" | "url" | "failover")) => {
@@ -136,9 +136,9 @@ fn hidden(setting: &Setting, value: Value) -> Value {
             Value::try_from(whole[name].take()).unwrap_or_else(|_| Value::from(MASKED))
         }
         ("server", "admin_token") => Value::from(MASKED),
-        // The URL of a chat's webhook is its password.
+        // The URL of a chat webhook is a secret.
         ("notify.route.*", "url" | "secrets") => each_masked(value),
-        // A password may have characters that end a host elsewhere, and an unknown setting may be a password.
+        // A password may contain characters that would end the host, and an unknown setting may be a password.
         ("store", "url") => match value.as_str() {
             Some(text) => Value::String(SecretUrl::new(text).to_string()),
             None => value,
@@ -154,7 +154,7 @@ fn hidden(setting: &Setting, value: Value) -> Value {
     }
 }
 
-/// Masks a text, or each text of a list, unless it only names variables of the environment.
+/// Masks a text, or each text of a list, unless it only refers to environment variables.
 fn each_masked(value: Value) -> Value {
     match value {
         Value::String(text) => Value::from(masked_secret(&text)),

@@ -1,4 +1,4 @@
-//! What a config may say, in good form or bad.
+//! Tests which configs are accepted, and the error messages for the others.
 
 mod notify;
 mod reference;

@@ -1,28 +1,28 @@
-//! What is known of one connection.
+//! The state of one client connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use tokio::sync::Notify;
 
-/// What is left of a request's body and read with one look, so that the connection can go on. For more the connection is closed, and
-/// the client must know: it would send its next request there.
+/// How many unread body bytes are skipped so that the connection can serve another request. With more the connection is closed, and the
+/// response must say so: the client would send its next request there.
 const OWED_BYTES_MAX: u64 = 8 * 1024;
 
-/// What a connection is about.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// A request is awaited, or on its way.
+    /// Waiting for a request, or receiving its head.
     Head = 0,
-    /// A request was answered; another may come.
+    /// A request was answered; another may follow.
     Idle = 1,
     /// A request is being answered.
     Busy = 2,
 }
 
-/// Why a connection is cut off.
+/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// It is not.
+    /// It is not closed.
     Not = 0,
     /// The head of the request took too long.
     SlowHead = 1,
@@ -30,23 +30,23 @@ pub(super) enum Cut {
     Idle = 2,
     /// The client does not read.
     Stalled = 3,
-    /// Somebody else needs the room.
+    /// Another client needs its slot.
     Crowded = 4,
 }
 
-/// One connection, as the ticker sees it. Times are in ticks.
+/// One connection as the ticker sees it. Times are in ticks.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     now: Arc<AtomicU32>,
     phase: AtomicU8,
     since: AtomicU32,
-    /// When a write first had to wait, plus one; 0 while none does.
+    /// When a write first had to wait, plus one; 0 if no write waits.
     stalled: AtomicU32,
-    /// Whether the client has sent something that nobody has read.
+    /// Whether the client has sent data that was not read.
     is_owed: AtomicBool,
-    /// Whether that is so much that the connection cannot serve another request.
+    /// Whether there is too much unread data to serve another request.
     is_last: AtomicBool,
-    /// Whether anything of the awaited request has come.
+    /// Whether any byte of the next request has arrived.
     has_begun: AtomicBool,
     cut: AtomicU8,
     notice: Notify,
@@ -58,7 +58,7 @@ impl Line {
         Line { now, since, ..Line::default() }
     }
 
-    /// A connection that nobody looks after.
+    /// A connection that the ticker does not check.
     pub(super) fn apart() -> Arc<Line> {
         Arc::new(Line::default())
     }
@@ -76,7 +76,7 @@ impl Line {
         }
     }
 
-    /// Notes that something came.
+    /// Records that data arrived.
     pub(super) fn received(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
         if self.phase() == Phase::Idle {
@@ -84,24 +84,24 @@ impl Line {
         }
     }
 
-    /// Notes that a request is complete but for its body.
+    /// Records that the head of a request is complete.
     pub(super) fn busy(&self) {
         self.enter(Phase::Busy);
     }
 
-    /// Notes that a request is answered.
+    /// Records that a request was answered.
     pub(super) fn answered(&self) {
         self.has_begun.store(false, Ordering::Relaxed);
         self.enter(Phase::Idle);
     }
 
-    /// Notes that a write waits, or goes on.
+    /// Records that a write waits or continues.
     pub(super) fn writes(&self, is_pending: bool) {
         let stalled = self.stalled.load(Ordering::Relaxed);
         if !is_pending && stalled != 0 {
             self.stalled.store(0, Ordering::Relaxed);
             if self.phase() == Phase::Idle {
-                // A long answer is on its way still: its reader is slow, not idle.
+                // A long response is still being sent: the client is slow, not idle.
                 self.enter(Phase::Idle);
             }
         } else if is_pending && stalled == 0 {
@@ -110,7 +110,7 @@ impl Line {
         }
     }
 
-    /// Notes that the client is answered before it has said everything, and how many bytes it has left to say, if known.
+    /// Records that the response was sent before the whole body was read, and how many bytes remain, if known.
     pub(super) fn owes(&self, bytes: Option<u64>) {
         self.is_owed.store(true, Ordering::Relaxed);
         if bytes.is_none_or(|bytes| bytes > OWED_BYTES_MAX) {
@@ -118,7 +118,7 @@ impl Line {
         }
     }
 
-    /// Whether the answer is the last one on this connection.
+    /// Returns whether this is the last response on this connection.
     pub(super) fn is_last(&self) -> bool {
         self.is_last.load(Ordering::Relaxed)
     }
@@ -131,19 +131,19 @@ impl Line {
         self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// How many ticks it has been in its phase.
+    /// Returns the number of ticks in the current phase.
     pub(super) fn waited(&self) -> u32 {
         self.now.load(Ordering::Relaxed).wrapping_sub(self.since.load(Ordering::Relaxed))
     }
 
-    /// How many ticks a write has waited.
+    /// Returns how many ticks a write has been waiting.
     pub(super) fn stalled(&self) -> Option<u32> {
         let stalled = self.stalled.load(Ordering::Relaxed);
         let now = self.now.load(Ordering::Relaxed).wrapping_add(1);
         (stalled != 0).then(|| now.wrapping_sub(stalled))
     }
 
-    /// Cuts the connection off. Only the first reason counts.
+    /// Closes the connection. Only the first reason counts.
     pub(super) fn cut(&self, why: Cut) {
         let not = Cut::Not as u8;
         if self.cut.compare_exchange(not, why as u8, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -155,7 +155,7 @@ impl Line {
         self.cut.load(Ordering::Relaxed) != Cut::Not as u8
     }
 
-    /// Waits until the connection is cut off, and says why.
+    /// Waits until the connection is closed, and returns the reason.
     pub(super) async fn until_cut(&self) -> Cut {
         loop {
             match self.cut.load(Ordering::Relaxed) {

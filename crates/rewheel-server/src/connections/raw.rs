@@ -1,12 +1,12 @@
-//! Writes answers for connections that no request handler sees.
+//! Writes responses to connections that never reach a request handler.
 
 use crate::problem::{Code, MEDIA_TYPE, Problem};
 use rewheel::Random;
 
-/// What hyper writes when it cannot read a request is never longer.
+/// Maximum size of hyper's own response to an invalid request.
 const OWN_BYTES_MAX: usize = 256;
 
-/// Returns an answer as it goes over the wire. The connection ends with it.
+/// Returns a response as raw bytes. The connection is closed after it.
 pub(super) fn answer(problem: &Problem) -> Vec<u8> {
     let id = format!("{:016x}", Random::thread().next());
     let document = serde_json::to_vec(&problem.document(&id)).unwrap_or_default();
@@ -23,9 +23,9 @@ pub(super) fn answer(problem: &Problem) -> Vec<u8> {
     [head.into_bytes(), document].concat()
 }
 
-/// Recognises the empty answer that hyper gives to what it cannot read, and returns a better one.
+/// Recognizes hyper's empty response to an invalid request, and returns a problem document instead.
 ///
-/// Every answer of ours has a request id, so an answer without one is hyper's.
+/// All our responses have a request id, so a response without one is hyper's.
 pub(super) fn instead_of(written: &[u8]) -> Option<Vec<u8>> {
     let is_whole = written.len() <= OWN_BYTES_MAX && written.ends_with(b"\r\n\r\n");
     let status = written.strip_prefix(b"HTTP/1.1 ").or(written.strip_prefix(b"HTTP/1.0 "))?;

@@ -1,4 +1,4 @@
-//! Keeps count of connections, and finds those that have to go.
+//! Counts client connections, and chooses which to close.
 
 use super::line::{Cut, Line, Phase};
 use crate::config::LimitSettings;
@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Connections beyond the limit whose successors have come in already.
+/// Maximum number of connections beyond the limit that are closing while their replacements are
+/// already open.
 const LEAVING_MAX: usize = 256;
 
-/// Who is connected.
+/// The open connections.
 #[derive(Debug)]
 pub(super) struct Room {
     now: Arc<AtomicU32>,
@@ -22,7 +23,7 @@ pub(super) struct Room {
     lines: Mutex<HashMap<u64, Arc<Line>>>,
 }
 
-/// A connection's place. It is free again once this is dropped.
+/// The slot of a connection. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Place {
     room: Arc<Room>,
@@ -57,10 +58,10 @@ impl Room {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a new connection its place, if need be that of another which only waits.
+    /// Gives a new connection a slot, if necessary by closing an idle one.
     pub(super) fn enter(self: &Arc<Room>) -> Option<Place> {
         let mut lines = self.lines();
-        // Those that were cut leave within the moment that it takes to tell them so.
+        // Connections being closed need a moment to send their last response.
         let is_full = lines.len() >= self.connections_max;
         if is_full && (lines.len() >= self.connections_max + LEAVING_MAX || !cut_one(&lines)) {
             return None;
@@ -72,12 +73,12 @@ impl Room {
         Some(Place { room: Arc::clone(self), number, line })
     }
 
-    /// Cuts off whoever has waited longest. Says whether there was anybody.
+    /// Closes the connection that has been idle longest. Returns whether there was one.
     pub(super) fn cut_one(&self) -> bool {
         cut_one(&self.lines())
     }
 
-    /// Lets a tick pass, and cuts off who took too long.
+    /// Advances the tick, and closes connections that exceeded a timeout.
     pub(super) fn tick(&self) {
         self.now.fetch_add(1, Ordering::Relaxed);
         for line in self.lines().values() {
@@ -97,9 +98,9 @@ impl Room {
     }
 }
 
-/// Who never finished a request goes before who did; then who has waited longest.
+/// Connections that never finished a request come first, then those that have waited longest.
 fn cut_one(lines: &HashMap<u64, Arc<Line>>) -> bool {
-    // Whoever still reads an answer does not wait.
+    // A connection with an unread response is not idle.
     let is_done = |line: &Arc<Line>| line.phase() != Phase::Busy && line.stalled().is_none();
     let waits = |line: &&Arc<Line>| is_done(line) && !line.is_cut();
     let rank = |line: &&Arc<Line>| (line.phase() == Phase::Head, line.waited());
@@ -114,7 +115,7 @@ mod tests {
     use rewheel::seconds;
     use std::sync::Arc;
 
-    /// A room for one, in which a client may be idle for ten ticks and read nothing for five.
+    /// A room for one connection, with an idle timeout of ten ticks and a write timeout of five.
     fn room() -> Arc<Room> {
         let (idle_timeout, write_timeout) = (seconds(10), seconds(5));
         let limits = LimitSettings {

@@ -1,4 +1,4 @@
-//! Serves one connection.
+//! Serves one client connection.
 
 use super::Handshake;
 use super::line::{Cut, Line, Phase};
@@ -28,20 +28,20 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-/// How long a client that is still talking is listened to, so that it sees its answer: a connection
-/// that is closed on unread bytes takes the answer with it.
+/// How long to keep reading from a client that still sends after its response: closing a connection
+/// with unread bytes would discard the response.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How much of that is listened to.
+/// Maximum number of bytes read in that time.
 const LAST_WORDS_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many headers hyper finds room for without asking the allocator.
+/// Number of headers that hyper handles without an allocation.
 const HEADERS_FREE: usize = 100;
 
-/// How much of a body is read at a time, at most.
+/// Maximum number of body bytes per read.
 const READ_BYTES_MAX: usize = 128 * 1024;
 
-/// Returns HTTP/1.1 within the limits.
+/// Returns an HTTP/1.1 server with these limits.
 pub(super) fn protocol(limits: &LimitSettings) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None)
@@ -53,7 +53,7 @@ pub(super) fn protocol(limits: &LimitSettings) -> http1::Builder {
     http
 }
 
-/// What a connection is served with.
+/// Everything that is needed to serve a connection.
 pub(super) struct Served {
     pub(super) http: http1::Builder,
     pub(super) router: Router,
@@ -61,16 +61,16 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Serves a connection until one of both has enough.
+    /// Serves a connection until either side closes it.
     pub(super) async fn run<H: Handshake>(self, tcp: TcpStream, handshake: H, place: Place) {
         let line = Arc::clone(&place.line);
-        // An answer is written at once; to wait for more of it would only cost time.
+        // Send responses at once, without waiting to combine packets.
         let _ = tcp.set_nodelay(true);
         let stream = tokio::select! {
             shaken = handshake.shake(tcp) => shaken,
             _ = line.until_cut() => return,
         };
-        // Who cannot agree on a protocol cannot be told anything.
+        // Without a handshake the client cannot be told anything.
         let Ok(stream) = stream else { return };
         let stream = Stream::new(stream, Arc::clone(&line));
         let router = self.router;
@@ -95,7 +95,7 @@ impl Served {
         let is_torn = ended.is_err_and(|error| error.is_incomplete_message());
         if let Some(problem) = last_problem(&line, cut, is_torn) {
             let said = say(stream, &problem).await;
-            // Whoever makes room for another does so at once.
+            // A connection that is replaced by another is closed at once.
             if let Some(stream) = said.filter(|_| cut != Cut::Crowded) {
                 listen(stream).await;
             }
@@ -106,17 +106,17 @@ impl Served {
     }
 }
 
-/// What a client should hear whose request never reached a handler.
+/// Returns the problem for a client whose request never reached a handler.
 fn last_problem(line: &Line, cut: Cut, is_torn: bool) -> Option<Problem> {
     let slow = || {
         Problem::new(Code::TooSlow, "the request headers arrived too slowly")
             .hint("the limit is server.limits.head_timeout")
     };
     match cut {
-        // A connection that was opened for later is closed without a word.
+        // A connection without any request data is closed without a response.
         Cut::SlowHead => line.has_begun().then(slow),
         Cut::Crowded => line.has_begun().then(crowded),
-        // Who leaves while it is being answered is not there to be told.
+        // A client that disconnects during its response gets nothing.
         Cut::Not if is_torn && line.phase() == Phase::Head && line.has_begun() => {
             Some(Problem::new(
                 Code::BadRequest,
@@ -132,7 +132,7 @@ fn crowded() -> Problem {
         .hint("try again in a moment; the limit is server.limits.connections_max")
 }
 
-/// Tells a client that there is no room for it.
+/// Tells a client that the server has no free slot.
 pub(super) async fn refuse<H: Handshake>(tcp: TcpStream, handshake: H, line: Arc<Line>) {
     if let Ok(Ok(stream)) = timeout(LAST_WORDS, handshake.shake(tcp)).await
         && let Some(stream) = say(Stream::new(stream, line), &crowded()).await
@@ -141,7 +141,7 @@ pub(super) async fn refuse<H: Handshake>(tcp: TcpStream, handshake: H, line: Arc
     }
 }
 
-/// Sends an answer, the last one. Returns the stream if it went out.
+/// Sends the last response. Returns the stream if it was sent.
 async fn say<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: Stream<S>,
     problem: &Problem,
@@ -155,7 +155,7 @@ async fn say<S: AsyncRead + AsyncWrite + Unpin>(
     said.then_some(stream)
 }
 
-/// Listens for a while to a client that has got its answer already.
+/// Keeps reading for a while from a client that already got its response.
 async fn listen<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<S>) {
     let listening = async {
         let (mut heard, mut words) = (0, vec![0; 8 * 1024]);
@@ -169,7 +169,7 @@ async fn listen<S: AsyncRead + AsyncWrite + Unpin>(mut stream: Stream<S>) {
     let _ = timeout(LAST_WORDS, listening).await;
 }
 
-/// Answers a request, and notes when that began and ended.
+/// Answers a request, and records its start and end.
 fn answer(
     router: &Router,
     line: &Arc<Line>,
@@ -193,14 +193,14 @@ fn answer(
     }
 }
 
-/// Which body it is.
+/// The kind of body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Request,
     Answer,
 }
 
-/// A body whose end is noted.
+/// A body whose end is recorded.
 #[derive(Debug)]
 struct Noted<B: HttpBody> {
     body: B,

@@ -1,4 +1,4 @@
-//! Watches what passes over a connection.
+//! Tracks the bytes that are read from and written to a connection.
 
 use super::line::Line;
 use super::raw;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that tells its line what happens.
+/// A stream that reports its activity to its [`Line`].
 #[derive(Debug)]
 pub(super) struct Stream<S> {
     inner: S,
     line: Arc<Line>,
-    /// An answer of our own that goes out instead of another.
+    /// Our own response, sent instead of hyper's.
     instead: Vec<u8>,
     is_at_end: bool,
 }
@@ -23,14 +23,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
         Stream { inner, line, instead: Vec::new(), is_at_end: false }
     }
 
-    /// Whether the client has said everything.
+    /// Returns whether the client has closed its side.
     pub(super) fn is_at_end(&self) -> bool {
         self.is_at_end
     }
 
-    /// Takes note of an answer that is better replaced.
+    /// Checks whether a write is a response to replace, and prepares the replacement.
     fn replaces(&mut self, written: &[u8]) -> bool {
-        // Only the beginning of a write can be such an answer, and few writes begin like one.
+        // Only the start of a write can be such a response, and few writes start like one.
         if !written.starts_with(b"HTTP/1.1 4") || !self.instead.is_empty() {
             return false;
         }
@@ -40,7 +40,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
         true
     }
 
-    /// Sends what goes out instead.
+    /// Sends the replacement.
     fn poll_instead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.instead.is_empty() {
             let sent = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.instead))?;

@@ -1,4 +1,4 @@
-//! What a client gets that behaves badly.
+//! Tests clients that behave badly.
 
 use super::{Connections, Plain};
 use crate::config::LimitSettings;
@@ -17,12 +17,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// Longer than anything here takes, also on a machine that is slow and busy.
+/// Timeout for anything in these tests, also on a slow machine.
 const PATIENCE: Duration = seconds(120);
 
 const GOOD: &[u8] = b"GET /good HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// Short, since tests wait for them; long enough that a test which loses the processor for a moment does not run into them.
+/// Short timeouts, because tests wait for them; long enough that a test that loses the CPU for a moment does not hit them.
 fn limits() -> LimitSettings {
     LimitSettings {
         head_timeout: seconds(3),
@@ -32,7 +32,7 @@ fn limits() -> LimitSettings {
     }
 }
 
-/// An answer without an end, counted as long as the server keeps it.
+/// An endless response, counted while the server keeps it.
 struct Flood {
     chunk: Bytes,
     count: Arc<AtomicUsize>,
@@ -51,7 +51,7 @@ impl Drop for Flood {
     }
 }
 
-/// Serves while a test plays the client.
+/// Runs a server while a test acts as the client.
 async fn with(limits: LimitSettings, test: impl AsyncFnOnce(SocketAddr)) {
     let id = [("x-request-id", "1")];
     let floods = Arc::new(AtomicUsize::new(0));
@@ -82,7 +82,7 @@ async fn with(limits: LimitSettings, test: impl AsyncFnOnce(SocketAddr)) {
     timeout(PATIENCE, async { tokio::join!(serving, testing) }).await.unwrap();
 }
 
-/// Sends something, and returns everything that comes until the server ends the connection.
+/// Sends data, and returns everything received until the server closes the connection.
 async fn say(address: SocketAddr, said: &[u8]) -> String {
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(said).await.unwrap();
@@ -95,7 +95,7 @@ async fn rest(client: &mut TcpStream) -> String {
     String::from_utf8(heard).unwrap()
 }
 
-/// Asks on an open connection, and leaves it open.
+/// Sends a request on an open connection, and keeps it open.
 async fn ask(client: &mut TcpStream) {
     client.write_all(GOOD).await.unwrap();
     let (mut heard, mut more) = (Vec::new(), [0; 1024]);
@@ -139,7 +139,7 @@ async fn a_head_that_is_torn_or_endless_gets_a_problem() {
         check(&say(address, b"GET /good HTTP/1.1\r\nhost:").await, 408, "too_slow");
         let endless = format!("GET /good HTTP/1.1\r\na: {}", "b".repeat(3_000_000));
         let mut client = TcpStream::connect(address).await.unwrap();
-        // It may be closed while it still talks; the answer is there all the same.
+        // The connection may close while the client still sends; the response must arrive anyway.
         let _ = client.write_all(endless.as_bytes()).await;
         let mut heard = [0; 12];
         client.read_exact(&mut heard).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_reader_that_does_not_read_is_cut_off() {
     with(limits(), async |address| {
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET /flood HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-        // Nothing is read until the server has given up: then there is an end to what it sent.
+        // Read nothing until the server has given up: then the response has an end.
         let mut first = [0; 1];
         client.read_exact(&mut first).await.unwrap();
         let ask = b"GET /floods HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
@@ -193,7 +193,7 @@ async fn a_newcomer_takes_the_place_of_who_waits_longest() {
         let mut newcomer = TcpStream::connect(address).await.unwrap();
         ask(&mut newcomer).await;
         check(&rest(&mut slow).await, 503, "overloaded");
-        // Who has been served before goes last.
+        // A connection that was served before is closed last.
         ask(&mut idle).await;
     })
     .await;
@@ -221,7 +221,7 @@ async fn who_is_answered_while_still_talking_hears_it() {
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(head.as_bytes()).await.unwrap();
         client.write_all(part.as_bytes()).await.unwrap();
-        // The answer is there, and the server would rather be gone.
+        // The response has arrived, and the server is waiting to close.
         client.readable().await.unwrap();
         for _ in 0..4 {
             client.write_all(part.as_bytes()).await.unwrap();

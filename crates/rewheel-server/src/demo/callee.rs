@@ -1,4 +1,4 @@
-//! A callee that fails in several ways.
+//! The demo's callback server, which fails in several ways.
 
 use axum::Router;
 use axum::extract::State;
@@ -9,13 +9,13 @@ use rewheel::{Clock, Moment, Random, millis, seconds};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// How often the outage comes back.
+/// Interval between outages.
 const OUTAGE_EVERY: Duration = seconds(60);
 
-/// When it begins: late enough that things were seen to work, early enough to wait for it.
+/// Start of the outage: late enough to see things work first, early enough to wait for it.
 const OUTAGE_FROM: Duration = seconds(15);
 
-/// When it is over.
+/// End of the outage.
 const OUTAGE_UNTIL: Duration = seconds(35);
 
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ struct Callee {
     started: Moment,
 }
 
-/// Answers until it is dropped.
+/// Serves until the future is dropped.
 pub(super) async fn serve(listener: TcpListener) {
     let clock = Clock::system();
     let callee = Callee { started: clock.now(), clock, random: Random::thread() };
@@ -72,7 +72,7 @@ fn busy(message: &'static str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "1")], message).into_response()
 }
 
-/// Returns whether the outage is on, so long after the start.
+/// Returns whether the outage is active at this time after the start.
 fn is_down(elapsed: Duration) -> bool {
     let phase = Duration::from_millis(
         u64::try_from(elapsed.as_millis() % OUTAGE_EVERY.as_millis()).unwrap_or(0),

@@ -1,4 +1,4 @@
-//! The kinds of the demo: one for each way to fail.
+//! The demo's kinds, one for each way to fail.
 
 use rewheel::{Backoff, Jitter, millis, minutes, seconds};
 use rewheel_core::KindName;
@@ -9,25 +9,25 @@ use std::time::Duration;
 /// One kind, and how its callee behaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DemoKind {
-    /// What it is called.
+    /// Its name.
     pub(super) name: &'static str,
-    /// What people are told about it.
+    /// Its description for users.
     pub(super) about: &'static str,
-    /// Where its callee answers.
+    /// The path of its callback.
     pub(super) path: &'static str,
-    /// How many of a hundred jobs are of it.
+    /// Its share of all jobs, in percent.
     pub(super) share: u64,
     attempts_max: u32,
     attempt_timeout: Duration,
     backoff: Backoff,
 }
 
-/// Short enough that a retry is seen within a second or two.
+/// A backoff that is short enough to see a retry within a second or two.
 const fn backoff(first_ms: u64, max: Duration) -> Backoff {
     Backoff::exponential(millis(first_ms)).max(max).jitter(Jitter::EQUAL)
 }
 
-/// Every kind, the well-behaved first.
+/// All kinds, those without failures first.
 pub(super) const ALL: [DemoKind; 5] = [
     DemoKind {
         name: "demo-fast",
@@ -82,7 +82,7 @@ impl DemoKind {
         KindName::parse(self.name).expect("the names above follow the rules")
     }
 
-    /// Returns its settings, with a callee at `url`.
+    /// Returns its settings, with callbacks to `url`.
     pub(super) fn settings(&self, url: &str) -> KindSettings {
         KindSettings {
             runner: RunnerKind::Callback,
@@ -100,7 +100,7 @@ impl DemoKind {
     }
 }
 
-/// Returns the kind that a number from 0 to 99 stands for.
+/// Returns the kind for a random number from 0 to 99.
 pub(super) fn drawn(number: u64) -> DemoKind {
     let mut below = 0;
     let chosen = ALL.into_iter().find(|kind| {

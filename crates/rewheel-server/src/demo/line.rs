@@ -1,4 +1,4 @@
-//! Lays out what people read while the demo runs.
+//! Formats the demo's output lines.
 
 use rewheel::duration;
 use rewheel_core::store::{AttemptRecord, Books};
@@ -14,29 +14,29 @@ const DIM: &str = "2";
 /// The width of the column for a job's label.
 const LABEL_MAX: usize = 16;
 
-/// Something that people may want to hear about.
+/// An event worth printing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// An attempt failed, and another follows.
     Retry { job: Job, attempt: AttemptRecord },
-    /// A job succeeded, though not at once.
+    /// A job succeeded after retries.
     Succeeded { job: Job, at: Timestamp },
     /// A job was given up.
     Dead { job: Job },
-    /// Somebody stopped a job.
+    /// A job was stopped by a user.
     Stopped { job: Job },
 }
 
-/// How all of it goes.
+/// The overall state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) books: Books,
-    /// Lines that there was no room for.
+    /// The number of lines that were not printed.
     pub(super) unshown: usize,
 }
 
 impl Line {
-    /// Returns which lines matter most where there is no room for all.
+    /// Returns the importance of a line, for when not all can be printed.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Line::Dead { .. } | Line::Stopped { .. } => 0,
@@ -45,7 +45,7 @@ impl Line {
         }
     }
 
-    /// Lays it out, so long after the start.
+    /// Formats the line, at this time after the start.
     pub(super) fn text(&self, elapsed: Duration, color: bool) -> String {
         let (job, code, what, details) = match self {
             Line::Retry { job, attempt } => (job, YELLOW, "retry", retry(job, attempt)),
@@ -62,7 +62,7 @@ impl Line {
 }
 
 impl Summary {
-    /// Lays it out, so long after the start.
+    /// Formats the summary, at this time after the start.
     pub(super) fn text(&self, elapsed: Duration, color: bool) -> String {
         let Books { submitted, live, dead, finished, pruned } = self.books;
         let done = finished + pruned;
@@ -81,7 +81,7 @@ fn clock(elapsed: Duration) -> String {
     format!("{:>7.1}s", elapsed.as_secs_f64())
 }
 
-/// Returns what a person would call a job: its key, or the end of its id, which is the random part.
+/// Returns a short name of a job: its key, or the end of its id, which is random.
 fn label(job: &Job) -> String {
     let name = match &job.key {
         Some(key) => printable(key.as_str()).into_owned(),
@@ -96,7 +96,7 @@ fn label(job: &Job) -> String {
 fn retry(job: &Job, attempt: &AttemptRecord) -> String {
     let failed = format!("attempt {} failed, {}", attempt.attempt, short(&attempt.failure));
     let Some(delay) = attempt.delay else { return failed };
-    // The job knows the reason of its latest wait only.
+    // The job stores only the reason of its latest wait.
     let is_asked = job.attempt == attempt.attempt && job.because == Because::RetryAfter;
     let asked = if is_asked { ", as asked" } else { "" };
     format!("{failed}; again in {}{asked}", rounded(delay))
@@ -120,7 +120,7 @@ fn short(failure: &Failure) -> String {
     }
 }
 
-/// A person does not need the microseconds.
+/// Rounds a duration for display.
 fn rounded(duration: Duration) -> impl fmt::Display {
     let step = if duration < Duration::from_secs(1) { 1 } else { 100 };
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -136,7 +136,7 @@ fn painted(text: &str, code: &str, color: bool) -> String {
     if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Returns what people should hear about a job that is not live any more.
+/// Returns the line for a job that is no longer live.
 pub(super) fn ending(job: Job) -> Option<Line> {
     match job.status {
         Status::Succeeded(at) if job.attempt > 1 => Some(Line::Succeeded { job, at }),

@@ -1,4 +1,4 @@
-//! Says what becomes of the demo's jobs.
+//! Prints what happens to the demo's jobs.
 
 use super::kinds;
 use super::line::{Line, Summary, ending};
@@ -11,19 +11,19 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often to look: a retry is told before the next one.
+/// Polling interval: a retry is printed before the next one happens.
 const LOOK_EVERY: Duration = millis(200);
 
-/// How often to say how all of it goes.
+/// Interval between summaries.
 const SUMMARY_EVERY: Duration = seconds(5);
 
-/// As fast as lines can be read.
+/// Maximum rate of lines, so that people can read them.
 const LINES_PER_SECOND: f64 = 6.0;
 
-/// Jobs that are looked at. The demo has a few dozen; somebody may have submitted more.
+/// Maximum number of jobs to read. The demo has a few dozen, but users may submit more.
 const JOBS_MAX: usize = 200;
 
-/// Tells on stderr what becomes of the demo's jobs, until it is told to stop.
+/// Prints to stderr what happens to the demo's jobs, until it is stopped.
 pub async fn narrate(engine: Engine, stop: CancelToken) {
     let stderr = std::io::stderr();
     let color = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -47,12 +47,12 @@ pub(super) struct Narrator<W> {
     started: Moment,
     looked: Moment,
     summed_up: Moment,
-    /// How many more lines may be told now.
+    /// The number of lines that may be printed now.
     room: f64,
     unshown: usize,
-    /// Live jobs, with the latest attempt that was told.
+    /// Live jobs, with the latest printed attempt.
     live: HashMap<JobId, u32>,
-    /// Until the first look: what happened before it is not told.
+    /// True until the first poll: earlier events are not printed.
     is_first: bool,
 }
 
@@ -79,13 +79,13 @@ impl<W: Write> Narrator<W> {
         &self.out
     }
 
-    /// Tells what is new; returns how long to rest.
+    /// Prints new events; returns how long to wait.
     pub(super) async fn tick(&mut self) -> Duration {
         let now = self.clock.now();
         let refill = now.since(self.looked).as_secs_f64() * LINES_PER_SECOND;
         self.room = (self.room + refill).min(LINES_PER_SECOND);
         self.looked = now;
-        // A store that does not answer is the engine's to complain about.
+        // The engine reports a store that does not respond.
         if let Ok(lines) = self.look().await {
             self.tell(lines, now.since(self.started));
         }
@@ -100,7 +100,7 @@ impl<W: Write> Narrator<W> {
         LOOK_EVERY
     }
 
-    /// Finds what changed since the last look.
+    /// Finds changes since the last poll.
     async fn look(&mut self) -> Answer<Vec<Line>> {
         let filter = Filter {
             states: vec![State::Scheduled, State::Leased],
@@ -133,7 +133,7 @@ impl<W: Write> Narrator<W> {
         Ok(lines)
     }
 
-    /// Finds the attempts of a job that failed since the last look, and were not the last.
+    /// Finds failed attempts of a job since the last poll, except a final one.
     async fn retries(&mut self, job: &Job, lines: &mut Vec<Line>) -> Answer<()> {
         let told = self.live.entry(job.id).or_insert(0);
         if job.attempt <= *told {
@@ -146,7 +146,8 @@ impl<W: Write> Narrator<W> {
         Ok(())
     }
 
-    /// Prints what there is room for: the weightiest, in the order in which they were found.
+    /// Prints as many lines as allowed: the most important ones, in the order in which they were
+    /// found.
     fn tell(&mut self, lines: Vec<Line>, elapsed: Duration) {
         let room = self.room as usize;
         self.unshown += lines.len().saturating_sub(room);
@@ -161,7 +162,7 @@ impl<W: Write> Narrator<W> {
         }
     }
 
-    /// Nobody is told that nobody listens.
+    /// A closed output is ignored.
     fn print(&mut self, text: &str) {
         let _ = writeln!(self.out, "{text}");
     }

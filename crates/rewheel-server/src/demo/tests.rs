@@ -1,4 +1,4 @@
-//! Checks that the demo shows what it promises.
+//! Tests that the demo shows what it promises.
 
 use super::kinds::{ALL, drawn};
 use super::narrate::Narrator;
@@ -24,7 +24,7 @@ async fn engine(demo: &super::Demo) -> Engine {
     builder.start().await.unwrap()
 }
 
-/// Looks again and again until a line says `text`; returns all lines.
+/// Polls until a line contains `text`; returns all lines.
 async fn told(narrator: &mut Narrator<Vec<u8>>, clock: &ManualClock, text: &str) -> Vec<String> {
     let mut looks = tokio::time::interval(millis(10));
     let waiting = async {

@@ -6,10 +6,10 @@ use rewheel_engine::{Engine, SubmitError};
 use serde_json::json;
 use std::time::Duration;
 
-/// On whose behalf some of the jobs run.
+/// The tenants of some of the jobs.
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 
-/// Submits jobs of the demo's kinds until it is told to stop.
+/// Submits jobs of the demo's kinds until it is stopped.
 pub async fn trickle(engine: Engine, stop: CancelToken) {
     let clock = Clock::system();
     let mut trickle = Trickle::new(engine, Random::thread());
@@ -25,7 +25,7 @@ pub async fn trickle(engine: Engine, stop: CancelToken) {
 struct Trickle {
     engine: Engine,
     random: Random,
-    /// Tells the orders of this start from those that an earlier one left in the store.
+    /// Distinguishes the orders of this run from those of earlier runs in the store.
     run: u64,
     order: u64,
 }
@@ -36,7 +36,7 @@ impl Trickle {
         Trickle { engine, random, run, order: 0 }
     }
 
-    /// Submits one job; returns how long to rest.
+    /// Submits one job; returns how long to wait.
     async fn tick(&mut self) -> Duration {
         match self.submit().await {
             Ok(()) => millis(120 + self.random.next() % 400),
@@ -48,7 +48,7 @@ impl Trickle {
     }
 
     async fn submit(&mut self) -> Result<(), SubmitError> {
-        // Now and then an order comes a second time, and its key makes that harmless.
+        // Sometimes an order is submitted twice, and its key prevents a second job.
         let comes_again = self.order > 0 && self.random.next().is_multiple_of(20);
         if !(comes_again && Order::numbered(self.order, self.run).has_key) {
             self.order += 1;
@@ -66,7 +66,7 @@ impl Trickle {
     }
 }
 
-/// What is known of an order. All of it follows from its number, so that it can come again.
+/// The data of an order. It follows from its number, so that the order can be submitted again.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     kind: DemoKind,
@@ -83,7 +83,7 @@ impl Order {
             kind: kinds::drawn(draw(100)),
             cents: 100 + draw(10_000),
             has_key: draw(4) > 0,
-            // Beyond the last there is none.
+            // Beyond the last tenant there is none.
             tenant: TENANTS.get(draw(9) as usize).copied(),
         }
     }

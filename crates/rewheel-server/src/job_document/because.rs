@@ -1,27 +1,28 @@
-//! Says in words why a job is due when it is.
+//! Explains in words why a job is due at its due time.
 
 use rewheel::{Category, duration};
 use rewheel_core::store::AttemptRecord;
 use rewheel_core::{Because, Failure, Job};
 use std::time::Duration;
 
-/// Whether a job still waits for its due.
+/// Whether a job still waits for its due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// It does.
+    /// It still waits.
     Lasts,
-    /// It runs, or has ended.
+    /// It is running or has ended.
     IsOver,
 }
 
-/// An attempt that failed, and how long the next one had to wait for it.
+/// A failed attempt, and the delay after it.
 struct Before<'a> {
     attempt: u32,
     failure: &'a Failure,
     delay: Option<Duration>,
 }
 
-/// Says why a job is due when it is. Lists know nothing of its attempts, and then no time is said.
+/// Explains why a job is due at its due time. Lists have no attempts; then the text contains no
+/// delay.
 pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String {
     let waiting = match wait {
         Wait::Lasts => "waiting",
@@ -71,19 +72,20 @@ pub(super) fn text(job: &Job, wait: Wait, attempts: &[AttemptRecord]) -> String 
     }
 }
 
-/// Finds the attempt that the wait before the job's due followed.
+/// Finds the attempt before the current wait.
 fn before<'a>(job: &'a Job, attempts: &'a [AttemptRecord]) -> Option<Before<'a>> {
     let retried = |record: &&AttemptRecord| record.decision == "retry";
     if let Some(AttemptRecord { attempt, failure, delay, .. }) = attempts.iter().rev().find(retried)
     {
         return Some(Before { attempt: *attempt, failure, delay: *delay });
     }
-    // Of one that ended, the job knows only the last failure, which came after the wait.
+    // An ended job has only its last failure, which came after the wait.
     let failure = job.failure.as_ref().filter(|_| job.status.finished().is_none())?;
     Some(Before { attempt: job.attempt, failure, delay: None })
 }
 
-/// A rule that snoozes leaves a record, a runner that asks for time leaves none.
+/// Explains a snooze. A rule that snoozes leaves a record; a runner that asks for more time leaves
+/// none.
 fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
     let led_here = |record: &&AttemptRecord| {
         let ended = record.started.plus(record.duration);
@@ -109,7 +111,7 @@ fn snoozed(job: &Job, attempts: &[AttemptRecord]) -> String {
     }
 }
 
-/// What happened to an attempt, as one says it.
+/// Describes the failure of an attempt in words.
 fn went(failure: &Failure) -> String {
     let plain = match failure.category() {
         Category::Timeout => return "timed out".to_owned(),

@@ -1,4 +1,4 @@
-//! What a document says about a job.
+//! Tests the JSON document of a job.
 
 use super::{Failure, Job, JobDocument, Status, Timestamp};
 use rewheel::{Category, Random};

@@ -1,4 +1,4 @@
-//! Settings that are written over others: what an answer masked is kept, a patch is merged.
+//! Merges new kind settings into the stored ones: keeps masked secrets and applies patches.
 
 use super::names;
 use crate::callback::{MASKED, masked};
@@ -7,27 +7,26 @@ use crate::problem::{Code, FieldError, Problem};
 use rewheel_core::Kind;
 use serde_json::{Map, Value};
 
-/// Puts the stored secrets back into settings where these have the mask that answers show instead: what `GET` answers can be
-/// sent back as it is.
+/// Puts stored secrets back where the settings contain the mask that responses show, so that a client can send back what `GET` returned.
 ///
 /// # Errors
-/// Names a mask that stands for nothing.
+/// Names a mask without a stored secret.
 pub(crate) fn with_secrets(text: &str, before: Option<&Kind>) -> Result<String, Problem> {
-    // What is no JSON, and has no mask, is for others to judge.
+    // Text that is not JSON has no mask; other code reports it.
     let Ok(mut settings) = serde_json::from_str::<Value>(text) else { return Ok(text.to_owned()) };
     let stored = before.map(stored).unwrap_or_default();
     if !unmask(&mut settings, &stored)? {
         return Ok(text.to_owned());
     }
-    // Written again, they would not show a field that is there twice.
+    // Check before rewriting: the rewritten text would not show repeated fields.
     known_fields(text)?;
     Ok(settings.to_string())
 }
 
-/// Merges a patch into the settings of a kind, as RFC 7396 has it.
+/// Merges a patch into the settings of a kind, by RFC 7396.
 ///
 /// # Errors
-/// Names an unknown field, or a mask that stands for no stored secret.
+/// Names an unknown field, or a mask without a stored secret.
 pub(crate) fn patched(text: &str, before: &Kind) -> Result<String, Problem> {
     known_fields(text)?;
     let patch: Value =
@@ -50,7 +49,7 @@ fn stored(kind: &Kind) -> Value {
     serde_json::from_str(&kind.settings).unwrap_or_else(|_| Value::Object(Map::new()))
 }
 
-/// Returns settings as answers show them.
+/// Returns settings as responses show them.
 fn shown(settings: &Value) -> Value {
     let mut shown = settings.clone();
     shown.get_mut("callback").into_iter().for_each(masked);
@@ -75,7 +74,7 @@ fn merge(into: &mut Value, patch: Value) {
     }
 }
 
-/// Returns whether a stored secret was put in place of a mask.
+/// Returns whether a stored secret replaced a mask.
 fn unmask(settings: &mut Value, stored: &Value) -> Result<bool, Problem> {
     let shown = shown(stored);
     let mut unmasking = Unmasking { kept: false, errors: Vec::new() };
@@ -84,7 +83,7 @@ fn unmask(settings: &mut Value, stored: &Value) -> Result<bool, Problem> {
     }
     let is_clean = unmasking.errors.is_empty();
     if is_clean && unmasking.kept && !goes_to_the_same(&settings["callback"], &stored["callback"]) {
-        // Otherwise whoever may write kinds, and may not read their secrets, could have them sent to himself.
+        // Otherwise a client that may write kinds, but not read their secrets, could redirect the secrets to its own host.
         let why = "names another host: send headers and secrets again; stored secrets are kept for the old host only";
         unmasking.errors.push(FieldError::new("/callback/url", why));
     }
@@ -102,7 +101,7 @@ struct Unmasking {
 impl Unmasking {
     fn put_back(&mut self, value: &mut Value, stored: &Value, shown: &Value, at: &str) {
         match value {
-            // Of a URL only its secret parts are masked.
+            // In a URL only the secret parts are masked.
             Value::String(text) if text.contains(MASKED) => {
                 if *value == *shown {
                     *value = stored.clone();
@@ -122,7 +121,7 @@ impl Unmasking {
         }
     }
 
-    /// An entry of which a part is masked, such as a URL, stands for the stored one that is shown so.
+    /// Replaces a partly masked entry, such as a URL, by the stored entry that is shown in this way.
     fn put_back_parts(&mut self, items: &mut [Value], stored: &Value, shown: &Value, at: &str) {
         for (place, item) in items.iter_mut().enumerate() {
             if item == MASKED || !item.to_string().contains(MASKED) {
@@ -141,8 +140,8 @@ impl Unmasking {
         }
     }
 
-    /// Masks stand for the stored secrets in their order, wherever others are put between them. One that is left out would
-    /// leave it open which of them go.
+    /// Replaces masks by the stored secrets in order, also if new entries are put between them. If one mask is missing, it is unclear
+    /// which secret to remove.
     fn put_back_list(&mut self, items: &mut [Value], stored: &Value, shown: &Value, at: &str) {
         self.put_back_parts(items, stored, shown, at);
         let hidden: Vec<&Value> = pairs(stored, shown)
@@ -169,12 +168,12 @@ impl Unmasking {
     }
 }
 
-/// The entries of a stored list, each with what answers show of it.
+/// Returns the entries of a stored list, each with its masked form.
 fn pairs<'a>(stored: &'a Value, shown: &'a Value) -> impl Iterator<Item = (&'a Value, &'a Value)> {
     stored.as_array().into_iter().flatten().zip(shown.as_array().into_iter().flatten())
 }
 
-/// Whether a callback has no host that the stored one has not.
+/// Returns whether a callback has no host besides those of the stored one.
 fn goes_to_the_same(callback: &Value, stored: &Value) -> bool {
     let known = hosts(stored);
     hosts(callback).iter().all(|host| known.contains(host))
@@ -186,7 +185,7 @@ fn hosts(callback: &Value) -> Vec<String> {
     std::iter::once(&callback["url"]).chain(further).map(host).collect()
 }
 
-/// Scheme and host of a URL; all of a text that is none.
+/// Returns scheme and host of a URL, or the whole text if it is not a URL.
 fn host(url: &Value) -> String {
     let url = url.as_str().unwrap_or_default();
     let after_scheme = url.find("://").map_or(0, |at| at + 3);

@@ -1,4 +1,4 @@
-//! Whether Prometheus could read the text, and whether the reference is what the code says.
+//! Tests the Prometheus text, and that the metrics reference matches the code.
 
 use super::text;
 use rewheel_engine::meters::{Distribution, Form, METERS, Meter, Reading, Sample, Value};
@@ -48,7 +48,7 @@ fn a_histogram_has_buckets_a_sum_and_a_count() {
     assert!(plain.contains("\nrewheel_claim_batch_bucket{le=\"+Inf\"} 3\n"), "{plain}");
 }
 
-/// `docs/metrics.md` as the code has it. `REWHEEL_WRITE=1` writes it.
+/// `docs/metrics.md` must match the code. `REWHEEL_WRITE=1` writes it.
 #[test]
 fn the_reference_is_what_the_code_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");

@@ -1,4 +1,4 @@
-//! A notice as the outside sees it.
+//! The JSON document of a notice.
 
 use crate::rfc3339;
 use rewheel_core::is_unprintable;
@@ -6,7 +6,7 @@ use rewheel_engine::notify::Notice;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Returns a notice as JSON: what a generic webhook gets.
+/// Returns a notice as JSON, as a generic webhook receives it.
 pub(super) fn document(notice: &Notice) -> Value {
     let text = |value: &Option<&dyn ToString>| value.map(ToString::to_string);
     let Notice { holder, kind, tenant, job, .. } = notice;
@@ -27,8 +27,8 @@ pub(super) fn document(notice: &Notice) -> Value {
     })
 }
 
-/// Writes JSON so that also a receiver that logs the body as it is logs no control character: JSON itself only escapes those
-/// of ASCII. A parser reads the same text.
+/// Writes JSON without any control characters, so that a receiver can safely log the body: JSON itself only requires escapes for those of
+/// ASCII. A parser reads the same text.
 pub(super) fn json_text(value: &Value) -> String {
     let plain = value.to_string();
     if !plain.contains(is_unprintable) {

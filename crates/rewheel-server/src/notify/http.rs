@@ -1,4 +1,4 @@
-//! Posts notices to whoever waits for them over HTTP.
+//! Posts notices over HTTP.
 
 use super::document::{document, json_text};
 use super::judge;
@@ -18,10 +18,10 @@ use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-/// Bytes of a message's id: no two messages of a store have the same.
+/// Bytes of a message id, so that no two messages of a store have the same.
 const ID_BYTES: usize = 16;
 
-/// Where to, in whose language, signed with what.
+/// The destination of a notifier: format, URL and signature.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) to: To,
@@ -29,11 +29,11 @@ pub(super) struct Target {
     pub(super) signing: Signing,
 }
 
-/// Carries notices to one URL, in the language of whoever is there. Made by [`build`](super::build).
+/// Posts notices to one URL in the receiver's format. Created by [`build`](super::build).
 pub struct HttpNotifier {
     client: Client,
     target: Target,
-    /// What an answer must not repeat.
+    /// The secrets to mask in responses.
     echo: Echo,
 }
 
@@ -46,7 +46,7 @@ impl HttpNotifier {
 
 impl std::fmt::Debug for HttpNotifier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The path of such a URL is often all the secret there is.
+        // The path of such a URL is often its only secret.
         f.debug_struct("HttpNotifier").field("to", &self.target.to).finish_non_exhaustive()
     }
 }
@@ -67,10 +67,10 @@ impl Notifier for HttpNotifier {
     }
 }
 
-/// Returns the id of the message that carries a notice: the same for each attempt, so that a receiver can tell a repetition.
+/// Returns the id of the message for a notice: the same for each attempt, so that a receiver can detect repetitions.
 ///
-/// It follows from the notice. A dead letter has the same id also when another node sends it again, after the first has died
-/// before it could note that it was sent.
+/// It is derived from the notice. A dead letter keeps its id when another node sends it again, because the first one died before it could
+/// record the delivery.
 fn message_id(notice: &Notice) -> String {
     let holder = match notice.event {
         Event::DeadLetter | Event::AttemptsExhausted | Event::NotRetryable => None,
@@ -94,7 +94,7 @@ fn message_id(notice: &Notice) -> String {
 }
 
 impl Target {
-    /// Makes the request that carries a notice. Pure: the time and the id are arguments.
+    /// Builds the request for a notice. Pure: the time and the id are arguments.
     fn request(
         &self,
         notice: &Notice,
@@ -107,7 +107,7 @@ impl Target {
         let mut headers: Vec<(&'static str, HeaderValue)> = Vec::new();
         let text = || Message::new(notice).written_for(self.to);
         let body = match self.to {
-            // Without mark-up, and without looking for names to link.
+            // Without markup and without linked names.
             To::Slack => {
                 json!({ "text": text(), "mrkdwn": false, "parse": "none", "link_names": false })
             }

@@ -1,4 +1,4 @@
-//! Judges what the receiver of a notice answered.
+//! Judges the response of a notice's receiver.
 
 use super::settings::To;
 use crate::callback::{CalleeUrl, Echo, read_body, reason};
@@ -12,13 +12,13 @@ use rewheel_engine::notify::NotifyError;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
-/// An answer that takes longer than this to read says nothing more than its status.
+/// Timeout for reading a response body; after it only the status counts.
 const BODY_READ_TIMEOUT: Duration = seconds(2);
 
-/// Codes that mean "too fast": Feishu's, then DingTalk's.
+/// Rate-limit codes: Feishu's, then DingTalk's.
 const TOO_FAST: [i64; 3] = [11_232, 9_499, 130_101];
 
-/// DingTalk's "the system is busy".
+/// DingTalk's code for "the system is busy".
 const BUSY: i64 = -1;
 
 pub(super) async fn answer(
@@ -33,7 +33,7 @@ pub(super) async fn answer(
     let body = String::from_utf8_lossy(&body);
     match class.verdict {
         Verdict::Done if !status.is_success() => {
-            // A redirect: it is not followed, since it would lead where nobody said.
+            // Redirects are not followed: they would lead to a URL that is not configured.
             Err(NotifyError::stop(text(status, &body)))
         }
         Verdict::Done => code(to, &body),
@@ -43,7 +43,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Feishu and DingTalk answer 200 to everything, and say in the body what it was.
+/// Judges the body: Feishu and DingTalk always respond with 200 and put the result into the body.
 fn code(to: To, body: &str) -> Result<(), NotifyError> {
     let name = match to {
         To::Feishu => "code",
@@ -72,12 +72,12 @@ fn text(status: StatusCode, body: &str) -> String {
     }
 }
 
-/// Returns what is kept of a failure's text: without secrets that the answer repeats, on one line.
+/// Returns the text of a failure on one line, with repeated secrets masked.
 pub(super) fn safe(echo: &Echo, message: String) -> String {
     printable(&echo.masked(message)).into_owned()
 }
 
-/// Names the host only: the path is often all the secret there is.
+/// Names only the host: the path is often the secret.
 pub(super) fn no_answer(url: &CalleeUrl, error: &legacy::Error) -> NotifyError {
     let origin = url.origin();
     NotifyError::retry(format!("no response from {origin}: {}", reason(error)))

@@ -1,10 +1,10 @@
-//! Writes notices into the log of this process.
+//! Writes notices to the log of this process.
 
 use async_trait::async_trait;
 use rewheel_core::printable;
 use rewheel_engine::notify::{Notice, Notifier, NotifyError, Severity};
 
-/// Writes each notice as one line, as loud as it is urgent.
+/// Writes each notice as one log line, at a level that matches its severity.
 ///
 /// ```
 /// use rewheel_core::Timestamp;
@@ -23,7 +23,7 @@ pub struct LogNotifier;
 impl Notifier for LogNotifier {
     async fn notify(&self, notice: &Notice) -> Result<(), NotifyError> {
         let Notice { event, attempt, more, .. } = notice;
-        // A callee may have written parts of these, and a subscriber may print them as they are.
+        // These may contain text of a callee, and a subscriber may print them unescaped.
         let text = printable(&notice.text);
         let reason = notice.reason.as_deref().map(printable);
         let error = notice.error.as_deref().map(printable);

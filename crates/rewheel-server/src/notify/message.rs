@@ -1,16 +1,16 @@
-//! A notice as a person reads it in a chat.
+//! Formats a notice as a chat message.
 
 use super::settings::To;
 use rewheel_core::printable;
 use rewheel_engine::notify::Notice;
 
-/// Chats fold longer messages away, or refuse them.
+/// Chats collapse or reject longer messages.
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
-/// What a chat is told: what happened, then what is known, then what went wrong, a line each.
+/// A chat message: what happened, the known facts, and the failure, one per line.
 ///
-/// It may have text of callees in it, so it is written for one chat at a time: [`written_for`](Message::written_for) is the only
-/// way out.
+/// It may contain text of callees, so it must be escaped for each chat: [`written_for`](Message::written_for) is the only way to get the
+/// text.
 pub(super) struct Message(String);
 
 impl Message {
@@ -44,22 +44,22 @@ impl Message {
         Message(text)
     }
 
-    /// Returns the text so that this receiver shows it as it is: no link, no mention, no other mark-up.
+    /// Returns the text escaped for this receiver: without links, mentions or other markup.
     pub(super) fn written_for(&self, to: To) -> String {
         let text = without_mentions(&self.0);
         match to {
-            // Slack's own escapes; it reads no others.
+            // Slack's own escapes; it supports no others.
             To::Slack => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
             // Feishu has tags such as `<at user_id="all">` and links such as `[text](url)`, and no escapes.
             To::Feishu => text.replace('<', "＜").replace('>', "＞").replace("](", "] ("),
-            // Its messages of the type `text` have mentions only. Those that it forwards to others may be markdown.
+            // DingTalk's `text` messages only have mentions, but forwarded messages may be markdown.
             To::DingTalk => text.replace("](", "] ("),
             To::Log | To::Webhook => text,
         }
     }
 }
 
-/// Writes the `@` of a mention as `＠`. One inside of a word, as in an address of mail, stays.
+/// Replaces the `@` of a mention by `＠`. An `@` inside a word, as in an email address, stays.
 fn without_mentions(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for character in text.chars() {

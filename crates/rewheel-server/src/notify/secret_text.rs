@@ -1,10 +1,10 @@
-//! A text of the config that is not printed.
+//! A config value that is never printed.
 
 use rewheel_core::MASKED;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
-/// A URL or a secret as the config has it. Debug and Display mask it.
+/// A URL or a secret from the config. Debug and Display mask it.
 ///
 /// ```
 /// use rewheel_server::notify::SecretText;

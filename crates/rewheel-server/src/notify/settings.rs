@@ -1,4 +1,4 @@
-//! What an operator says about notices: the section `notify`.
+//! The settings for notices: the section `notify`.
 
 use super::http::Target;
 use super::secret_text::SecretText;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// More routes than a person can keep apart.
+/// Maximum number of routes.
 const ROUTES_MAX: usize = 64;
 
 /// The section `notify`.
@@ -36,17 +36,17 @@ const ROUTES_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NotifyConfig {
-    /// Within this time a route is told no more than `window_max`; a summary follows at its end.
+    /// In this time a route receives at most `window_max` notices; a summary follows at its end.
     #[serde(with = "duration::serde")]
     pub window: Duration,
-    /// How much a route is told within a window.
+    /// Maximum number of notices per route and window.
     pub window_max: u32,
-    /// How many notices wait for one route.
+    /// Maximum number of notices that wait for one route.
     pub queue_max: usize,
-    /// How long one attempt to tell somebody may take.
+    /// Timeout for one delivery attempt.
     #[serde(with = "duration::serde")]
     pub timeout: Duration,
-    /// Who is told what.
+    /// The notification routes.
     pub route: Vec<RouteConfig>,
 }
 
@@ -58,13 +58,13 @@ impl Default for NotifyConfig {
 }
 
 impl NotifyConfig {
-    /// Returns what the engine needs to know.
+    /// Returns the settings that the engine needs.
     pub fn settings(&self) -> NotifySettings {
         let NotifyConfig { window, window_max, queue_max, timeout, route: _ } = *self;
         NotifySettings { window, window_max, queue_max, timeout }
     }
 
-    /// Says what cannot work: the key within the section, and why.
+    /// Returns an invalid key of the section, and why.
     pub(crate) fn check(
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -86,16 +86,16 @@ impl NotifyConfig {
     }
 }
 
-/// Where notices go to.
+/// The destination of notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum To {
     /// The log of this process.
     #[default]
     Log,
-    /// A URL, as JSON.
+    /// A URL that receives JSON.
     Webhook,
-    /// An incoming webhook of Slack, or what understands the same.
+    /// An incoming webhook of Slack, or a compatible one.
     Slack,
     /// A custom bot of Feishu or Lark.
     Feishu,
@@ -105,7 +105,7 @@ pub enum To {
 }
 
 impl To {
-    /// Returns the name used in config.
+    /// Returns the name used in the config.
     pub const fn as_str(self) -> &'static str {
         match self {
             To::Log => "log",
@@ -127,29 +127,29 @@ impl fmt::Display for To {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// Where to.
+    /// The destination.
     pub to: To,
-    /// To which URL; `${NAME}` is a variable of the environment.
+    /// The URL; `${NAME}` is an environment variable.
     pub url: Option<SecretText>,
-    /// What signs it, each of them; `${NAME}` is a variable of the environment.
+    /// The signing secrets; each adds a signature. `${NAME}` is an environment variable.
     #[serde(default)]
     pub secrets: Vec<SecretText>,
-    /// Of which events; all if there is none.
+    /// Only these events; all if empty.
     #[serde(default, deserialize_with = "each")]
     pub events: Vec<Event>,
-    /// Of which kinds; all if there is none.
+    /// Only these kinds; all if empty.
     #[serde(default, deserialize_with = "names")]
     pub kinds: Vec<KindName>,
-    /// On whose behalf; all if there is none.
+    /// Only these tenants; all if empty.
     #[serde(default, deserialize_with = "names")]
     pub tenants: Vec<Tenant>,
-    /// As urgent as this, or more.
+    /// Only this severity or higher.
     #[serde(default, deserialize_with = "one")]
     pub severity: Severity,
 }
 
 impl RouteConfig {
-    /// Returns what it wants to hear.
+    /// Returns the filter of this route.
     pub fn route(&self) -> Route {
         Route {
             events: self.events.clone(),
@@ -159,7 +159,7 @@ impl RouteConfig {
         }
     }
 
-    /// Returns where it leads to; nowhere if that is the log.
+    /// Returns the HTTP destination; `None` for the log.
     pub(super) fn target(
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
@@ -179,7 +179,7 @@ impl RouteConfig {
         };
         let wrong = |why: String| RouteError::new("url", why);
         let url = substitute(url.expose(), variable).map_err(wrong)?;
-        // The path of a chat's webhook is often all the secret there is.
+        // The path of a chat webhook is often its secret.
         let url = CalleeUrl::parse(&url, Path::Secret).map_err(wrong)?;
         let signing = Signing::parse(self.to, &self.secrets, variable).map_err(|error| {
             let key = error.index.map_or("secrets".to_owned(), |index| format!("secrets.{index}"));
@@ -189,7 +189,7 @@ impl RouteConfig {
     }
 }
 
-/// A route that cannot work.
+/// An invalid route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("notify.route.{index}.{key}: {why}")]
 pub struct RouteError {

@@ -1,4 +1,4 @@
-//! Signs notices, each receiver in its own way.
+//! Signs notices in the way each receiver expects.
 
 use super::secret_text::SecretText;
 use super::settings::To;
@@ -6,19 +6,19 @@ use crate::callback::substitute;
 use crate::signature::{self, SecretsError, hmac};
 use std::fmt;
 
-/// What proves that a notice is ours.
+/// How notices are signed.
 #[derive(Clone)]
 pub(super) enum Signing {
-    /// Nothing does.
+    /// They are not signed.
     Unsigned,
-    /// One secret, as a chat hands it out.
+    /// With one secret of a chat.
     Chat(Vec<u8>),
-    /// Any number of secrets, as Standard Webhooks has it: each signs.
+    /// With any number of secrets by Standard Webhooks: each adds a signature.
     Standard(signature::Secrets),
 }
 
 impl Signing {
-    /// Reads secrets as the receiver hands them out; says which is wrong, and why.
+    /// Parses secrets in the receiver's form; returns which one is invalid, and why.
     pub(super) fn parse(
         to: To,
         secrets: &[SecretText],
@@ -52,21 +52,21 @@ impl Signing {
         }
     }
 
-    /// Feishu: the secret is in the key, and nothing is signed with it.
+    /// Feishu's signature: time and secret form the key, and the signed text is empty.
     pub(super) fn feishu(&self, unix_seconds: i64) -> Option<String> {
         let secret = self.chat()?;
         let key = [format!("{unix_seconds}\n").as_bytes(), secret].concat();
         Some(hmac(&key, b""))
     }
 
-    /// DingTalk: the time and the secret, signed with the secret.
+    /// DingTalk's signature: time and secret, signed with the secret.
     pub(super) fn dingtalk(&self, unix_millis: i64) -> Option<String> {
         let secret = self.chat()?;
         let text = [format!("{unix_millis}\n").as_bytes(), secret].concat();
         Some(hmac(secret, &text))
     }
 
-    /// Standard Webhooks: id, time and body.
+    /// Standard Webhooks: signs id, time and body.
     pub(super) fn standard(&self) -> Option<&signature::Secrets> {
         match self {
             Signing::Standard(secrets) => Some(secrets),

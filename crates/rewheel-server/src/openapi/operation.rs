@@ -1,11 +1,11 @@
-//! One operation of the document, under construction.
+//! Builds one operation of the OpenAPI document.
 
 use super::shape::reference;
 use crate::problem::{Code, MEDIA_TYPE};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What everybody may be told.
+/// Problems that every operation may return.
 const ALWAYS: [Code; 7] = [
     Code::BadRequest,
     Code::Unauthorized,
@@ -16,7 +16,7 @@ const ALWAYS: [Code; 7] = [
     Code::Internal,
 ];
 
-/// A method at a path.
+/// A method and a path.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) method: &'static str,
@@ -51,17 +51,17 @@ impl Operation {
         }
     }
 
-    /// Adds a parameter of the URL.
+    /// Adds a query parameter.
     pub(super) fn query(self, name: &str, description: &str, schema: Value) -> Operation {
         self.parameter("query", name, description, schema)
     }
 
-    /// Adds a header that may be there.
+    /// Adds an optional header.
     pub(super) fn header(self, name: &str, description: &str, schema: Value) -> Operation {
         self.parameter("header", name, description, schema)
     }
 
-    /// Adds a part of the path.
+    /// Adds a path parameter.
     pub(super) fn at(mut self, name: &str, description: &str, schema: Value) -> Operation {
         self = self
             .parameter("path", name, description, schema)
@@ -79,12 +79,12 @@ impl Operation {
         self
     }
 
-    /// Says what has to be sent.
+    /// Sets the required request body.
     pub(super) fn takes(self, schema: &str) -> Operation {
         self.body(schema, true)
     }
 
-    /// Says what can be sent.
+    /// Sets the optional request body.
     pub(super) fn may_take(self, schema: &str) -> Operation {
         self.body(schema, false)
     }
@@ -103,12 +103,12 @@ impl Operation {
         ])
     }
 
-    /// Adds a success.
+    /// Adds a success response.
     pub(super) fn gives(self, status: u16, description: &'static str, schema: &str) -> Operation {
         self.gives_as(status, description, ("application/json", reference(schema)))
     }
 
-    /// Adds a success that is no JSON.
+    /// Adds a success response that is not JSON.
     pub(super) fn gives_as(
         mut self,
         status: u16,
@@ -119,13 +119,13 @@ impl Operation {
         self
     }
 
-    /// Adds a header of successes.
+    /// Adds a header of success responses.
     pub(super) fn with(mut self, name: &'static str, description: &'static str) -> Operation {
         self.headers.push((name, description));
         self
     }
 
-    /// Adds problems that it may answer with.
+    /// Adds problems that the operation may return.
     pub(super) fn may(mut self, codes: &[Code]) -> Operation {
         for code in codes {
             if !self.codes.contains(code) {
@@ -135,12 +135,12 @@ impl Operation {
         self
     }
 
-    /// It looks at the store, and reads its parameters.
+    /// Adds the problems of operations that read the store and have parameters.
     pub(super) fn reads(self) -> Operation {
         self.may(&[Code::BadQuery, Code::StoreUnavailable])
     }
 
-    /// It changes something.
+    /// Adds the problems of operations that change something.
     pub(super) fn writes(self) -> Operation {
         self.reads().may(&[Code::ShuttingDown, Code::DiskFull, Code::InvalidField])
     }
@@ -187,7 +187,7 @@ fn request_id() -> Value {
     json!({"x-request-id": {"description": description, "schema": {"type": "string"}}})
 }
 
-/// Adds what problems of a status look like.
+/// Adds the problem responses of a status.
 fn problems(answer: &mut Value, status: u16, codes: &[&str]) {
     let said: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
     let said = said.join(", ");

@@ -1,4 +1,4 @@
-//! Every operation of the document.
+//! Defines every operation of the OpenAPI document.
 
 use super::operation::Operation;
 use super::schemas::{category, state};
@@ -7,7 +7,7 @@ use crate::problem::Code;
 use rewheel_core::Limits;
 use serde_json::{Value, json};
 
-/// Returns all operations, in the order of reading.
+/// Returns all operations, in reading order.
 pub(super) fn all() -> Vec<Operation> {
     let mut all = jobs();
     all.extend(one_job());
@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<Operation> {
     all
 }
 
-/// What a page of a list is asked for with.
+/// Adds the parameters of a paged list.
 fn paged(operation: Operation) -> Operation {
     let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
     let limit = between(1, most);
@@ -32,12 +32,12 @@ fn paged(operation: Operation) -> Operation {
     )
 }
 
-/// A text that only the server reads.
+/// The schema of a cursor, which is opaque to clients.
 fn cursor() -> Value {
     json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"})
 }
 
-/// A word that has to say something.
+/// The schema of a text that must not be empty.
 fn word() -> Value {
     json!({"type": "string", "minLength": 1})
 }
@@ -86,7 +86,7 @@ fn jobs() -> Vec<Operation> {
     ]
 }
 
-/// A tag for If-Match.
+/// The schema of a tag for If-Match.
 fn tag() -> Value {
     json!({"type": "string", "pattern": "^(\\*|(W/)?\"?[0-9]{1,18}\"?)$"})
 }

@@ -1,11 +1,11 @@
-//! Shows the document to people, on a page that needs nothing but itself.
+//! Renders the OpenAPI document as a self-contained HTML page.
 
 use serde_json::Value;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Returns the page that `GET /docs` answers with.
+/// Returns the page of `GET /docs`.
 pub(crate) fn html(document: &Value) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Rewheel: REST</title>\
@@ -47,7 +47,7 @@ pub(crate) fn html(document: &Value) -> String {
     page
 }
 
-/// Every operation, with its path and method.
+/// Returns every operation, with its path and method.
 fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
     let paths = document["paths"].as_object().into_iter().flatten();
     paths.flat_map(|(path, methods)| {
@@ -104,13 +104,13 @@ fn write_operation(page: &mut String, document: &Value, at: (&str, &str), operat
     page.push_str("</table></details>");
 }
 
-/// The example of a schema that is referred to.
+/// Returns the example of a referenced schema.
 fn example<'a>(document: &'a Value, schema: &Value) -> Option<&'a Value> {
     let pointer = schema["$ref"].as_str()?.strip_prefix('#')?;
     document.pointer(pointer)?.get("examples")?.get(0)
 }
 
-/// Says in a few words what a schema asks for.
+/// Describes in a few words what a schema requires.
 fn form(schema: &Value) -> String {
     let refers = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
     if let Some(name) = refers.and_then(|refers| refers.rsplit('/').next()) {
@@ -147,7 +147,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Escapes, and sets in code what stands in backticks.
+/// Escapes HTML, and marks text in backticks as code.
 fn code(text: &str) -> String {
     let mut written = String::new();
     for (place, part) in escape(text).split('`').enumerate() {

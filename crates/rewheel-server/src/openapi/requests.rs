@@ -1,4 +1,4 @@
-//! The documents that the server is sent.
+//! Schemas of the request documents.
 
 use super::schemas::{category, state};
 use super::shape::{
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
 
-/// Every request body, by its name, and what it is made of.
+/// Every request body by name, with its schema.
 pub(super) fn all() -> Vec<(&'static str, Value)> {
     let nothing = Object::new().closed("An empty object.");
     let batch = json!({"jobs": [{"kind": "mail", "payload": {"to": "ada"}}]});
@@ -88,7 +88,7 @@ fn new_job() -> Value {
             about(or_null(text()), "`exponential 100ms x2 max 30s jitter full`, or a preset."),
         )
         .closed("A job to submit.");
-    // One of both says when.
+    // Only one of the two may be set.
     schema["dependentSchemas"] = json!({
         "delay": {"if": {"properties": {"delay": {"type": "string"}}}, "then": {"properties": {"due": {"type": "null"}}}},
     });
@@ -113,17 +113,17 @@ fn edit_of_job() -> Value {
     schema
 }
 
-/// One, or a list of them.
+/// A value, or a list of values.
 fn some(schema: &Value) -> Value {
     json!({"anyOf": [schema, {"type": "array", "items": schema}, {"type": "null"}]})
 }
 
-/// One, or a list of them that is not empty.
+/// A value, or a list of values that is not empty.
 fn one_or_more(schema: &Value) -> Value {
     json!({"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}, {"type": "null"}]})
 }
 
-/// A text that has to say something.
+/// A text that must not be empty.
 fn word() -> Value {
     json!({"type": "string", "minLength": 1})
 }
@@ -161,7 +161,7 @@ fn redrive(object: Object) -> Value {
         .closed("Options of a redrive.")
 }
 
-/// What every order may say.
+/// Adds the options of every bulk request.
 fn said(object: Object) -> Object {
     object
         .may("dry_run", about(or_null(flag()), "Report what would change, and change nothing."))
@@ -220,7 +220,8 @@ fn kind_patch() -> Value {
     let mut schema = kind_settings();
     if let Some(fields) = schema["properties"].as_object_mut() {
         for value in fields.values_mut() {
-            // What a field must be follows from what is stored, too: the server judges the whole.
+            // Which values a field accepts also depends on the stored settings: the server checks
+            // the result.
             *value = json!({});
         }
     }

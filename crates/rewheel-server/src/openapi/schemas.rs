@@ -1,4 +1,4 @@
-//! The documents that the server answers with.
+//! Schemas of the response documents.
 
 use super::shape::{
     Object, about, count, duration, example, flag, id, kind, list, one_of, or_null, reference,
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
 const AT: &str = "2026-01-31T12:00:00.000Z";
 
-/// Every schema, by its name.
+/// Every schema by name.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     let all = jobs().into_iter().chain(others()).chain(work()).chain(tokens::all());

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// An object under construction.
+/// A builder for the schema of an object.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     fields: Map<String, Value>,
@@ -14,19 +14,19 @@ impl Object {
         Object::default()
     }
 
-    /// Adds a field that is always there.
+    /// Adds a required field.
     pub(super) fn has(mut self, name: &'static str, schema: Value) -> Object {
         self.required.push(name);
         self.may(name, schema)
     }
 
-    /// Adds a field that may be there.
+    /// Adds an optional field.
     pub(super) fn may(mut self, name: &'static str, schema: Value) -> Object {
         self.fields.insert(name.to_owned(), schema);
         self
     }
 
-    /// An answer: a later release may add to it.
+    /// The schema of a response: later releases may add fields.
     pub(super) fn open(self, description: &str) -> Value {
         json!({
             "type": "object", "description": description, "properties": self.fields,
@@ -34,7 +34,7 @@ impl Object {
         })
     }
 
-    /// A request: what is unknown is refused.
+    /// The schema of a request: unknown fields are rejected.
     pub(super) fn closed(self, description: &str) -> Value {
         let mut schema = self.open(description);
         schema["additionalProperties"] = false.into();
@@ -48,7 +48,7 @@ pub(super) fn example(mut schema: Value, example: Value) -> Value {
     schema
 }
 
-/// Says what something is about.
+/// Adds a description.
 pub(super) fn about(mut schema: Value, description: &str) -> Value {
     schema["description"] = description.into();
     schema
@@ -58,7 +58,7 @@ pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// What may be `null` instead.
+/// Allows `null` as well.
 pub(super) fn or_null(mut schema: Value) -> Value {
     match (schema.get("type"), schema.get("enum")) {
         (Some(Value::String(only)), None) => {
@@ -102,7 +102,7 @@ pub(super) fn kind() -> Value {
     json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"})
 }
 
-/// A time as it is answered.
+/// A time in a response.
 pub(super) fn time() -> Value {
     json!({
         "type": "string", "format": "date-time",
@@ -110,17 +110,17 @@ pub(super) fn time() -> Value {
     })
 }
 
-/// A time as it is asked for: in any offset.
+/// A time in a request: with any offset.
 pub(super) fn time_asked() -> Value {
     json!({"type": "string", "format": "date-time"})
 }
 
-/// A duration as it is answered.
+/// A duration in a response.
 pub(super) fn duration() -> Value {
     json!({"type": "string", "pattern": "^([0-9]+(ns|us|ms|s|m|h|d))+$"})
 }
 
-/// A duration as it is asked for.
+/// A duration in a request.
 pub(super) fn duration_asked() -> Value {
     json!({"type": "string", "pattern": "^([0-9]{1,6}(ms|s|m|h|d)){1,5}$"})
 }
@@ -133,7 +133,7 @@ pub(super) fn name(bytes_max: usize) -> Value {
     })
 }
 
-/// So many in a time.
+/// A rate: a number per unit of time.
 pub(super) fn rate() -> Value {
     json!({"type": "string", "pattern": "^([1-9][0-9]{0,5}|1000000)/(s|m|h|d)$"})
 }

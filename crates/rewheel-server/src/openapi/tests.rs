@@ -1,4 +1,4 @@
-//! The document says what the code does.
+//! Tests that the OpenAPI document matches the code.
 
 use super::{document, html};
 use crate::app::App;
@@ -71,7 +71,7 @@ fn a_request_has_the_fields_that_are_parsed() {
     check("KindSettings", &settings.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// Calls something with every part of the document.
+/// Calls a function for every part of the document.
 fn walk(value: &Value, visit: &mut dyn FnMut(&Value)) {
     visit(value);
     match value {

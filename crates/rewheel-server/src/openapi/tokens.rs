@@ -1,4 +1,4 @@
-//! The documents about tokens.
+//! Schemas of the token documents.
 
 use super::shape::{
     Object, about, duration_asked, example, kind, list, name, one_of, or_null, reference, text,
@@ -7,7 +7,7 @@ use super::shape::{
 use rewheel_core::TokenRole;
 use serde_json::{Value, json};
 
-/// Every schema, by its name.
+/// Every schema by name.
 pub(super) fn all() -> Vec<(&'static str, Value)> {
     let wish =
         json!({"name": "checkout", "roles": ["submit"], "tenant": "shop", "expires_in": "90d"});

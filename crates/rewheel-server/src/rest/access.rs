@@ -1,4 +1,4 @@
-//! Who may take which route.
+//! Checks which role may use which route.
 
 use super::nearby;
 use crate::app::App;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 pub(super) enum Needs {
     /// Nothing.
     Nothing,
-    /// A role; a token that is bound to a tenant sees and changes that tenant's jobs only.
+    /// A role; a token bound to a tenant sees and changes only that tenant's jobs.
     Role(TokenRole),
-    /// A role, by a token that is for all tenants: what the route is about cannot be told apart by
+    /// A role, with a token for all tenants: the content of the route cannot be separated by
     /// tenant.
     Whole(TokenRole),
 }
@@ -36,7 +36,7 @@ const WORK_ALL: Needs = Needs::Whole(TokenRole::Work);
 const OPERATE_ALL: Needs = Needs::Whole(TokenRole::Operate);
 const ADMIN: Needs = Needs::Whole(TokenRole::Admin);
 
-/// Every route. One that is missing here is for admins.
+/// Every route. A route that is missing here requires the role `admin`.
 pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("POST", "/v1/jobs", SUBMIT),
     ("GET", "/v1/jobs", READ),
@@ -77,13 +77,13 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("POST", "/v1/workers/leave", WORK_ALL),
     ("GET", "/v1/holders", READ_ALL),
     ("GET", "/v1/stats", READ_ALL),
-    // Of one job, for a token that is bound to its tenant: neither says whose an entry is.
+    // A token bound to a tenant must name one job: these entries do not contain a tenant.
     ("GET", "/v1/events", READ),
     ("GET", "/v1/audit", READ),
     ("GET", "/v1/tokens", ADMIN),
     ("POST", "/v1/tokens", ADMIN),
     ("POST", "/v1/tokens/{id}/revoke", ADMIN),
-    // Whoever starts and stops servers has no tokens, and learns nothing else.
+    // Process supervisors have no tokens, and learn nothing else here.
     ("GET", "/livez", NOTHING),
     ("GET", "/readyz", NOTHING),
     ("GET", "/health", READ_ALL),
@@ -92,8 +92,8 @@ pub(super) const TABLE: &[(&str, &str, Needs)] = &[
     ("GET", "/docs", NOTHING),
 ];
 
-/// Routes as they are added. Their paths are remembered, so that none can be left out of the table,
-/// nor of the document that describes them.
+/// A builder of routes. It records their paths, so that tests can check the access table and the
+/// OpenAPI document for completeness.
 #[derive(Default)]
 pub(super) struct Routes {
     routes: Vec<(&'static str, MethodRouter<Arc<App>>)>,
@@ -110,7 +110,8 @@ impl Routes {
         self.routes.iter().map(|(path, _)| *path).collect()
     }
 
-    /// Returns them with a guard before each method. What is not there needs no token to be missed.
+    /// Returns the routes with an access check for each method. An unknown path needs no token to
+    /// get a 404.
     pub(super) fn guarded(self, app: &Arc<App>) -> Router<Arc<App>> {
         self.routes.into_iter().fold(Router::new(), |router, (path, methods)| {
             let guard = from_fn_with_state(Arc::clone(app), admit);
@@ -120,13 +121,13 @@ impl Routes {
 }
 
 fn needs(method: &Method, path: &str) -> Needs {
-    // Whoever may get something may ask whether it is there.
+    // A caller that may GET a resource may also send HEAD.
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
     let found = TABLE.iter().find(|(known, at, _)| *known == method && *at == path);
     found.map_or(ADMIN, |(_, _, needs)| *needs)
 }
 
-/// Lets a request through to its route, with whoever sends it.
+/// Authenticates a request, and passes it on with its caller.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     let needs = path.map_or(ADMIN, |path| needs(request.method(), path.as_str()));
@@ -136,7 +137,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     };
     let bearer = bearer(request.headers());
     let store = app.engine().map(|engine| &**engine.store());
-    // What cannot be read is of no use either, and is no reason to refuse where none is needed.
+    // An unreadable header counts as an invalid token; routes that need no token ignore it.
     let admitted = app.tokens().admit(store, bearer.clone().unwrap_or(Some(""))).await;
     let admitted = admitted.map_err(|problem| match bearer {
         Err(unreadable) if problem.code == Code::Unauthorized => unreadable,

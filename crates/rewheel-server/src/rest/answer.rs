@@ -1,4 +1,4 @@
-//! Makes every answer that is not a success a problem document.
+//! Turns every error response into a problem document.
 
 use crate::app::App;
 use crate::problem::{Code, MEDIA_TYPE, Problem};
@@ -18,19 +18,19 @@ use std::sync::Arc;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A proxy's id fits, and it cannot blow up logs.
+/// Maximum length of a request id: enough for a proxy's id, and harmless in logs.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// What a request is called, in its answer and in the log.
+/// The id of a request, in its response and in the log.
 #[derive(Clone, Debug)]
 pub(super) struct RequestId(pub(super) String);
 
-/// Marks an answer that is no success, and no problem document either.
+/// Marks an error response that is not a problem document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AsItIs;
 
 impl IntoResponse for Problem {
-    /// Hands the problem to `finish`, which knows the request's id.
+    /// Passes the problem to `finish`, which knows the request's id.
     fn into_response(self) -> Response {
         let status = status(self.code);
         let mut response = status.into_response();
@@ -39,8 +39,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Names the request, and writes problems as documents: those of handlers, and what the router
-/// itself refuses.
+/// Sets the request id, and writes problems as documents, both those of handlers and those of the router.
 pub(super) async fn finish(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -68,7 +67,7 @@ pub(super) async fn finish(
     response
 }
 
-/// Answers for a handler that panicked. What it panicked with may be about other requests: only the log gets it.
+/// Returns the response for a handler that panicked. The panic message may concern other requests: it only goes to the log.
 fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Problem {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -78,8 +77,8 @@ fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Problem {
         .hint("the server log has a line with this request_id; please report it as a bug")
 }
 
-/// Refuses what a web page elsewhere makes a browser send: a server on loopback is in reach of
-/// every page that its user opens.
+/// Rejects requests that a web page of another site makes a browser send: a server on loopback is reachable from every page that its user
+/// opens.
 fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -101,8 +100,7 @@ fn write(response: &mut Response, problem: &Problem, id: &str) {
     if problem.code == Code::Internal {
         tracing::warn!(request_id, code, detail, "request failed");
     } else if problem.code.status() >= 500 {
-        // That the store is away, or that the server shuts down, was told once; who asks whether it
-        // is ready does so all the time.
+        // An unavailable store or a shutdown is logged once elsewhere, and readiness checks repeat all the time.
         tracing::debug!(request_id, code, detail, "request failed");
     }
     let document = serde_json::to_vec(&problem.document(id)).unwrap_or_default();
@@ -119,7 +117,7 @@ fn write(response: &mut Response, problem: &Problem, id: &str) {
     *response.body_mut() = Body::from(document);
 }
 
-/// Says what a bare status of the router means.
+/// Returns the problem for a bare status of the router.
 fn of_status(status: StatusCode) -> Problem {
     match status {
         StatusCode::NOT_FOUND => Problem::new(Code::NotFound, "not found"),

@@ -1,4 +1,4 @@
-//! Shows who did what.
+//! Serves the audit log.
 
 use super::Page;
 use super::cursor::List;
@@ -17,7 +17,7 @@ use rewheel_core::{AuditEntry, JobId, KindName, Limits};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// One entry, with what it is about.
+/// One entry, with its subject.
 #[derive(Debug, Serialize)]
 struct Line {
     #[serde(flatten)]
@@ -26,7 +26,7 @@ struct Line {
     kind: Option<String>,
 }
 
-/// Which entries are asked for; nothing said of what, kind or who is all of them.
+/// The filter. Without a condition on action, kind or actor, all entries match.
 struct Wanted {
     job: Option<JobId>,
     whats: Vec<String>,
@@ -35,7 +35,7 @@ struct Wanted {
     limit: usize,
 }
 
-/// `GET /v1/audit`: the latest first, of all or of one job, by what, kind and who.
+/// `GET /v1/audit`: newest first, of all jobs or of one, filtered by action, kind and actor.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -60,7 +60,7 @@ pub(super) async fn list(
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// Makes sure that entries, which do not say whose they are, are about what is the caller's business.
+/// Checks that the caller may see the entries, which contain no tenant.
 pub(super) async fn about(app: &App, caller: &Caller, job: Option<JobId>) -> Result<(), Problem> {
     let (Some(id), Some(_)) = (job, caller.tenant()) else {
         return caller.whole("add `?job=ID` with a job of this tenant");
@@ -71,14 +71,14 @@ pub(super) async fn about(app: &App, caller: &Caller, job: Option<JobId>) -> Res
     }
 }
 
-/// Looks at a bounded number of entries, and returns where to go on if there may be more.
+/// Reads a limited number of entries, and returns where to continue if there may be more.
 async fn find(
     store: &dyn Store,
     wanted: &Wanted,
     mut before: Option<u64>,
     scan_max: usize,
 ) -> Result<(Vec<AuditEntry>, Option<u64>), Problem> {
-    // One more than asked for tells whether there is more.
+    // Ask for one more than the limit, to know whether there are more.
     let at_once = if wanted.is_all() { wanted.limit + 1 } else { Limits::PAGE_MAX };
     let (mut found, mut looked_at) = (Vec::new(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! Reads the body of a request, within limits.
+//! Reads request bodies, within limits.
 
 mod room;
 
@@ -20,14 +20,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// How much of a body that is too large is read and forgotten: a client that is still writing when
-/// the connection closes never sees the answer.
+/// How much of a too large body is read and discarded: a client that still sends when the connection closes never sees the response.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What a request without a body to speak of may have.
+/// Maximum size of a small request body.
 pub(super) const SMALL_BYTES_MAX: usize = 64 * 1024;
 
-/// The body of a request that nobody has read yet.
+/// An unread request body.
 #[derive(Debug)]
 pub(super) struct Body {
     body: axum::body::Body,
@@ -51,8 +50,8 @@ impl FromRequest<Arc<App>> for Body {
 
 /// A whole body.
 ///
-/// Its request takes room for it and for the copy that is parsed from it. The room of the copy is free again when the handler
-/// is done; see `limits::keep`.
+/// It counts against the memory limit with its own size and the copy that is parsed from it. The memory of the copy is freed when the
+/// handler ends; see `limits::keep`.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
@@ -60,7 +59,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Frees all room: nothing that is nearly as large as the body was made from it.
+    /// Frees all its memory: nothing of similar size was made from the body.
     pub(super) fn release(self) {
         self.share.shrink(0);
     }
@@ -93,7 +92,7 @@ pub(super) async fn read(mut body: Body, bytes_max: usize) -> Result<Text, Probl
     Ok(Text { text, share: body.share })
 }
 
-/// Makes sure that a request says nothing that would be overheard.
+/// Checks that a request has no body that would be ignored.
 pub(super) async fn read_nothing(body: Body) -> Result<(), Problem> {
     let text = read(body, SMALL_BYTES_MAX).await?;
     if text.trim().is_empty() {
@@ -124,7 +123,7 @@ impl Body {
         if seen > bytes_max { Err(too_large(bytes_max)) } else { Ok(kept) }
     }
 
-    /// Makes room for more bytes, and counts all memory that the buffer has then.
+    /// Grows the buffer, and counts its whole memory.
     fn grow(&self, kept: &mut Vec<u8>, more: usize, capacity_max: usize) -> Result<(), Problem> {
         let needed = kept.len().saturating_add(more);
         if needed > kept.capacity() {
@@ -155,7 +154,7 @@ impl Body {
         if kept.len() > bytes_max { Err(too_large(bytes_max)) } else { Ok(kept) }
     }
 
-    /// Returns what comes next, unless it comes too slowly.
+    /// Returns the next chunk, unless the client is too slow.
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             let Body { body, pace, .. } = self;
@@ -189,7 +188,7 @@ fn too_slow() -> Problem {
     )
 }
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Plain,
@@ -213,13 +212,13 @@ impl Coding {
     }
 }
 
-/// Whether a body comes fast enough: so many bytes within each stretch of time.
+/// Checks the minimum rate of a body, interval by interval.
 #[derive(Debug)]
 struct Pace {
     stretch: Duration,
     bytes_min: u64,
     came: u64,
-    /// Not there before a client has to be waited for: most bodies come with their head.
+    /// Not set until the server has to wait for the client: most bodies arrive with their head.
     end: Option<Pin<Box<Sleep>>>,
 }
 
@@ -234,7 +233,7 @@ impl Pace {
         self.came = self.came.saturating_add(bytes as u64);
     }
 
-    /// Returns once too little came within a stretch.
+    /// Returns once too few bytes arrived within an interval.
     async fn lost(&mut self) {
         loop {
             let stretch = self.stretch;

@@ -1,19 +1,19 @@
-//! Cursors: where the next page of a list begins, in a form that only the server reads.
+//! Encodes cursors: opaque tokens for the next page of a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-/// A form that is not known is refused. Another form gets another number.
+/// The version of the format. Unknown versions are rejected.
 const VERSION: &str = "1";
 
-/// Bytes of a digest that tell a cursor from a text that somebody made up or cut off. It is no proof: a position says
-/// nothing that its reader may not know, and one that is made up leads to nothing else than a filter does.
+/// Bytes of a digest that detects invented or truncated cursors. It is not a security measure: a position contains no secrets, and an
+/// invented one reaches nothing that a filter could not reach.
 const CHECK_BYTES: usize = 4;
 
 const NO_CURSOR: &str = "is not a cursor of this list: use `next` of the previous page";
 
-/// Every list that has pages.
+/// All lists with pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Jobs,
@@ -38,7 +38,7 @@ impl List {
         }
     }
 
-    /// Writes a position of this list.
+    /// Encodes a position of this list.
     pub(super) fn cursor(self, position: &str) -> String {
         let text = format!("{VERSION} {} {position}", self.as_str());
         let mut bytes = check(&text).to_vec();
@@ -46,7 +46,7 @@ impl List {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a position of this list.
+    /// Decodes a position of this list.
     pub(super) fn position(self, cursor: &str) -> Result<String, &'static str> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| NO_CURSOR)?;
         let (sum, text) = bytes.split_at_checked(CHECK_BYTES).ok_or(NO_CURSOR)?;
@@ -68,8 +68,8 @@ fn check(text: &str) -> [u8; CHECK_BYTES] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-/// Cuts one page out of a list that is in memory. `position` says where an item is: it orders them as text, and no two
-/// items have the same. Returns the page, and the position of its last item where more follow.
+/// Cuts one page out of a list in memory. `position` returns a unique text for each item, by which they are sorted. Returns the page, and
+/// the position of its last item if more follow.
 pub(super) fn cut<T>(
     items: Vec<T>,
     position: impl Fn(&T) -> String,
@@ -86,7 +86,7 @@ pub(super) fn cut<T>(
     (placed.into_iter().map(|(_, item)| item).collect(), next)
 }
 
-/// Writes a number so that larger ones come first as text.
+/// Formats a number so that larger ones sort first as text.
 pub(super) fn largest_first(number: u64) -> String {
     format!("{:020}", u64::MAX - number)
 }

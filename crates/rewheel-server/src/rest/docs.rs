@@ -1,4 +1,4 @@
-//! Shows what can be asked, to programs or to people.
+//! Serves the API documentation, as OpenAPI and as a page.
 
 use crate::openapi;
 use axum::body::Bytes;
@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use std::sync::LazyLock;
 
-/// The page has its style in itself, and nothing else.
+/// The page contains its own style, and loads nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 

@@ -1,4 +1,4 @@
-//! Tells what happens to jobs, as it happens.
+//! Streams job events to clients.
 
 use super::query::Parameters;
 use crate::app::{App, LISTENERS_MAX};
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// What a listener wants to hear.
+/// The filter of a listener.
 #[derive(Debug)]
 struct Wish {
     kinds: Vec<KindName>,

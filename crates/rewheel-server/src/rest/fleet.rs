@@ -1,4 +1,4 @@
-//! Shows who runs jobs, and how it goes.
+//! Serves the list of holders, and statistics.
 
 use super::Page;
 use super::cursor::{self, List, largest_first};
@@ -16,14 +16,14 @@ use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Whoever may run jobs, or may no longer.
+/// A holder that is alive or died recently.
 #[derive(Debug, Serialize)]
 struct HolderDocument {
     id: String,
     name: String,
     role: &'static str,
     state: &'static str,
-    /// Whether it is the one that answers.
+    /// Whether it belongs to the server that responds.
     here: bool,
     lease_ttl: String,
     renewals: u64,
@@ -53,14 +53,14 @@ impl HolderDocument {
     }
 }
 
-/// `GET /v1/holders`: who lives, then who died of late, the latest first.
+/// `GET /v1/holders`: live ones first, then those that died recently, newest first.
 pub(super) async fn holders(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
     let (limit, after) = (parameters.limit(), parameters.after(List::Holders));
     parameters.finish()?;
     let engine = app.engine()?;
     let holders = engine.store().holders().await?;
-    // One that dies while somebody turns pages goes from the first part to the second: it may be there twice, and is not missed.
+    // A holder that dies between two pages moves to the second part: it may appear twice, but is not missed.
     let position = |holder: &Holder| {
         let ended = holder.died.unwrap_or(holder.joined).as_millis();
         let ended = largest_first(u64::try_from(ended).unwrap_or(0));
@@ -74,7 +74,7 @@ pub(super) async fn holders(State(app): State<Arc<App>>, uri: Uri) -> Result<Res
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// `GET /v1/stats`: all jobs by state, and what this server has done since it started.
+/// `GET /v1/stats`: all jobs by state, and counters of this server since its start.
 pub(super) async fn stats(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let engine = app.engine()?;

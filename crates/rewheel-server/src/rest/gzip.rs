@@ -1,4 +1,4 @@
-//! Makes answers shorter for whoever can read that, and reads what others made shorter.
+//! Compresses responses for clients that accept gzip, and decompresses requests.
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
@@ -12,21 +12,22 @@ use flate2::Compression;
 use flate2::write::{GzDecoder, GzEncoder};
 use std::io::{self, Write};
 
-/// A shorter answer fits into one packet either way.
+/// A shorter response fits into one packet either way.
 const BYTES_MIN: u64 = 1024;
 
-/// A longer answer goes out as it is: it would take seconds to pack.
+/// A longer response is sent uncompressed: compression would take seconds.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How much is unpacked between two looks at the size: it becomes a thousand times as much at most.
+/// How many bytes are decompressed between two checks of the size: the output is at most a thousand
+/// times as large.
 const STEP: usize = 1024;
 
-/// Compresses an answer that is long enough, where the client says that it can read that.
+/// Compresses a response that is long enough, if the client accepts gzip.
 pub(super) async fn compress(request: Request, next: Next) -> Response {
     let is_wanted = request.method() != Method::HEAD && accepts(request.headers());
     let response = next.run(request).await;
     let (mut parts, body) = response.into_parts();
-    // What has no length yet is told as it happens: nobody waits for enough of it to compress.
+    // A response without a known length is a stream: it is not delayed for compression.
     let is_long =
         body.size_hint().exact().is_some_and(|bytes| bytes > BYTES_MIN && bytes <= BYTES_MAX);
     if !is_long || parts.headers.contains_key(CONTENT_ENCODING) || !is_text(&parts.headers) {
@@ -36,7 +37,7 @@ pub(super) async fn compress(request: Request, next: Next) -> Response {
     if !is_wanted {
         return Response::from_parts(parts, body);
     }
-    // It has the length that it said.
+    // The body has the length that it declared.
     let Ok(plain) = axum::body::to_bytes(body, usize::MAX).await else {
         parts.status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
         return Response::from_parts(parts, Body::empty());
@@ -58,14 +59,14 @@ fn pack(plain: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Whether it is one of the texts that we send: JSON, metrics, pages.
+/// Returns whether the response is one of our texts: JSON, metrics, pages.
 fn is_text(headers: &HeaderMap) -> bool {
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media_type
         .is_some_and(|media_type| media_type.contains("json") || media_type.starts_with("text/"))
 }
 
-/// Whether a client accepts gzip: by name, or as any, unless it gives it the weight 0.
+/// Returns whether a client accepts gzip: by name or as `*`, unless its weight is 0.
 fn accepts(headers: &HeaderMap) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     let (mut named, mut any) = (None, None);
@@ -82,7 +83,7 @@ fn accepts(headers: &HeaderMap) -> bool {
     named.or(any).unwrap_or(false)
 }
 
-/// Unpacks a body as it comes.
+/// Decompresses a body as it arrives.
 #[derive(Debug)]
 pub(super) struct Unpacking(GzDecoder<Vec<u8>>);
 
@@ -91,24 +92,24 @@ impl Unpacking {
         Unpacking(GzDecoder::new(Vec::new()))
     }
 
-    /// Unpacks the beginning of what came, and returns the rest.
+    /// Decompresses the first part of the input, and returns the rest.
     pub(super) fn step<'a>(&mut self, came: &'a [u8]) -> io::Result<&'a [u8]> {
         let (now, later) = came.split_at(came.len().min(STEP));
         self.0.write_all(now)?;
         Ok(later)
     }
 
-    /// Returns how many bytes are unpacked by now.
+    /// Returns the number of decompressed bytes so far.
     pub(super) fn len(&self) -> usize {
         self.0.get_ref().len()
     }
 
-    /// Returns how many bytes of memory they take.
+    /// Returns how much memory they use.
     pub(super) fn capacity(&self) -> usize {
         self.0.get_ref().capacity()
     }
 
-    /// Returns it all, if it was whole.
+    /// Returns the whole body, if it was complete.
     pub(super) fn finish(self) -> io::Result<Vec<u8>> {
         self.0.finish()
     }

@@ -1,4 +1,4 @@
-//! Tells whoever starts and stops servers how this one is.
+//! Serves the liveness and readiness checks.
 
 mod disk;
 
@@ -15,15 +15,15 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A store that takes longer to tell the time is not there.
+/// A store that does not return its time within this timeout counts as unavailable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// `GET /livez`: the process answers. Never asks the store: a restart would not mend that.
+/// `GET /livez`: the process responds. It never calls the store: a restart would not fix that.
 pub(super) async fn livez() -> Response {
     Json(json!({ "live": true })).into_response()
 }
 
-/// `GET /readyz`: requests are welcome.
+/// `GET /readyz`: the server accepts requests.
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine_for_work()?;
     if let Some(name) = engine.status().failed {
@@ -41,7 +41,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Prob
     }
 }
 
-/// `GET /health`: how each part is, for people. 503 if one of them keeps jobs from being run or taken in.
+/// `GET /health`: the state of each part, for people. 503 if a part prevents jobs from being run or accepted.
 pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let engine = app.engine()?;
     let (store, status, lease) = (engine.clone(), engine.status(), engine.status());
@@ -59,7 +59,7 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response, Prob
         let enough = config.server.disk_free_bytes_min;
         checks = checks.check("disk", move || ready(disk::health(&folder, enough)));
     }
-    // It is an answer, not a problem: whoever asks wants all of it.
+    // This is a normal response, not a problem document: the caller wants all checks.
     let mut response = checks.run().await.response();
     response.extensions_mut().insert(super::answer::AsItIs);
     Ok(response)
@@ -69,7 +69,7 @@ async fn ask_store(engine: Engine) -> Health {
     let clock = Clock::system();
     let asked = clock.now();
     match engine.store().now().await {
-        // Up to the next millisecond: less is nobody's business.
+        // Rounded up to a millisecond.
         Ok(_) => {
             Health::ok(format!("answered within {}ms", clock.now().since(asked).as_millis() + 1))
         }
@@ -81,7 +81,7 @@ async fn jobs_health(engine: Engine) -> Health {
     match engine.store().unreadable().await {
         Ok(None) => Health::ok("all job rows are readable"),
         Ok(Some(risk)) => Health::degraded(risk.message),
-        // What keeps the store from answering is for its own check to say.
+        // The check of the store reports why it does not respond.
         Err(error) => Health::degraded(format!("failed to read: {}", error.with_causes())),
     }
 }

@@ -1,18 +1,18 @@
-//! Reads the header `If-Match`: change something only as it was seen.
+//! Reads the header `If-Match`, which makes a change conditional on a version.
 
 use crate::problem::{Code, Problem};
 use axum::http::HeaderMap;
 use axum::http::header::IF_MATCH;
 use rewheel_core::Version;
 
-/// What a request asks of the version of what it changes.
+/// The condition of a request on the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IfMatch {
-    /// Nothing: the header is missing.
+    /// No condition: the header is missing.
     Whatever,
-    /// `*`: it must exist.
+    /// `*`: the resource must exist.
     Exists,
-    /// It must still have this version.
+    /// The resource must still have this version.
     Version(Version),
 }
 
@@ -24,7 +24,7 @@ impl IfMatch {
         let text = value.to_str().unwrap_or_default().trim();
         let parsed = match text {
             "*" => Some(IfMatch::Exists),
-            // A proxy that compresses makes it weak; the version is the same.
+            // A proxy that compresses makes the tag weak; the version is the same.
             _ => {
                 let tag = text.strip_prefix("W/").unwrap_or(text).trim_matches('"');
                 let is_number = !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_digit());
@@ -38,7 +38,7 @@ impl IfMatch {
         })
     }
 
-    /// Returns the version that is asked for; `None` for any.
+    /// Returns the required version; `None` for any.
     pub(super) const fn version(self) -> Option<Version> {
         match self {
             IfMatch::Version(version) => Some(version),
@@ -47,7 +47,7 @@ impl IfMatch {
     }
 }
 
-/// Writes the tag of a version.
+/// Formats the tag of a version.
 pub(super) fn etag(version: Version) -> String {
     format!("\"{version}\"")
 }

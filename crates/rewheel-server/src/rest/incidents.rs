@@ -1,4 +1,4 @@
-//! Shows what fails, by its cause.
+//! Serves incidents: failures grouped by cause.
 
 use super::cursor::{self, List, largest_first};
 use super::query::Parameters;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 struct Answer {
     items: Vec<Document>,
     next: Option<String>,
-    /// Whether every job was looked at; otherwise the newest were.
+    /// Whether every job was read; otherwise only the newest were.
     complete: bool,
 }
 
@@ -38,7 +38,7 @@ struct Document {
     examples: Vec<String>,
 }
 
-/// `GET /v1/incidents`: of the newest jobs, a bounded number of them.
+/// `GET /v1/incidents`: from a limited number of the newest jobs.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -53,7 +53,7 @@ pub(super) async fn list(
     kinds.sort();
     kinds.dedup();
     let found = app.incidents().ask(&**app.engine()?.store(), (kinds, tenant)).await?;
-    // The largest first. What grows or shrinks while somebody turns pages moves.
+    // The largest first. An incident that grows or shrinks between two pages moves.
     let position = |incident: &&Incident| {
         let seen = u64::try_from(incident.last_seen.as_millis()).unwrap_or(0);
         let size = [incident.dead, incident.jobs, seen].map(largest_first).join(" ");

@@ -1,4 +1,4 @@
-//! Shows jobs, and changes one for a person.
+//! Serves jobs, and changes single jobs.
 
 use super::body::{Body, SMALL_BYTES_MAX};
 use super::cursor::List;
@@ -21,7 +21,7 @@ use rewheel_engine::KindSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Entries of the audit log that are shown with a job: the latest.
+/// Maximum number of audit entries shown with a job: the latest.
 const AUDIT_MAX: usize = 100;
 
 /// `GET /v1/jobs`
@@ -35,7 +35,7 @@ pub(super) async fn list(
     let engine = app.engine()?;
     let listed = engine.store().list(&filter, &page).await;
     let page = listed.map_err(|error| not_listed(error, filter.key.is_some()))?;
-    // Only of live jobs it depends on the time what they do.
+    // Only documents of live jobs depend on the time.
     let is_live = |job: &Job| job.status.finished().is_none();
     let now = match page.items.iter().any(is_live) {
         true => app.now().await?,
@@ -53,7 +53,7 @@ pub(super) async fn list(
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// A key that is looked for in too many places is a mistake of the request.
+/// Turns a key search over too many lanes into a client error.
 fn not_listed(error: StoreError, has_key: bool) -> Problem {
     if let (StoreError::Rejected(why), true) = (&error, has_key) {
         return Problem::of_fields(Code::BadQuery, vec![FieldError::new("/key", why)]);
@@ -113,7 +113,7 @@ pub(super) async fn edit(
     obey(&app, &caller, change, "edited").await
 }
 
-/// An edit may ask for as many attempts as a submit.
+/// Checks that an edit asks for no more attempts than a submit may.
 async fn check_attempts(
     app: &App,
     caller: &Caller,
@@ -152,13 +152,13 @@ async fn obey(app: &App, caller: &Caller, change: Change, done: &str) -> Result<
         Changed::Reserved => return Err(reserved(id)),
         Changed::NotFound => return Err(not_found(id)),
     };
-    // A job that is not kept after its end is gone by now.
+    // A job without retention is gone by now.
     let after = document(app, caller, id).await?.unwrap_or_else(|| before.ended_as(state));
     let etag = etag(Version::new(after.version()));
     Ok(([(ETAG, etag)], Json(after)).into_response())
 }
 
-/// Describes a job with its history, to whose business it is.
+/// Builds the document of a job with its history, if the caller may see it.
 pub(super) async fn document(
     app: &App,
     caller: &Caller,
@@ -197,7 +197,7 @@ fn wrong_state(done: &str, state: JobState) -> Problem {
     }
 }
 
-/// An id that is none is that of no job.
+/// An invalid id is reported as not found.
 fn parse_id(text: &str) -> Result<JobId, Problem> {
     text.parse().map_err(|error| Problem::new(Code::NotFound, error))
 }

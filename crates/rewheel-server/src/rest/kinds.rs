@@ -1,4 +1,4 @@
-//! Shows kinds, and writes their settings.
+//! Serves kinds, and changes their settings.
 
 use super::body::Body;
 use super::cursor::{self, List};
@@ -21,7 +21,7 @@ use rewheel_core::{
 use rewheel_engine::{Engine, KindSettings};
 use std::sync::Arc;
 
-/// How often settings are read and written again where others write at the same time.
+/// Maximum number of retries when others write the same settings at the same time.
 const WRITES_MAX: usize = 5;
 
 /// `GET /v1/kinds`
@@ -50,7 +50,7 @@ pub(super) async fn show(
     Ok(found.into_response())
 }
 
-/// `PUT /v1/kinds/{kind}`: what is left out has its default.
+/// `PUT /v1/kinds/{kind}`: omitted settings get their default.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -66,7 +66,7 @@ pub(super) async fn put(
     write_kind(&app, &caller, &kind, if_match, &write).await
 }
 
-/// `PATCH /v1/kinds/{kind}`: a merge patch of the settings, as RFC 7396 has it. What is left out stays, null goes back to the default.
+/// `PATCH /v1/kinds/{kind}`: a merge patch of the settings, by RFC 7396. Omitted settings stay, null restores the default.
 pub(super) async fn patch(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -85,7 +85,7 @@ pub(super) async fn patch(
     write_kind(&app, &caller, &kind, if_match, &write).await
 }
 
-/// `DELETE /v1/kinds/{kind}`: answers with the kind as it was.
+/// `DELETE /v1/kinds/{kind}`: returns the kind as it was.
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -135,7 +135,7 @@ pub(super) async fn change(
     Ok(found.into_response())
 }
 
-/// Returns the name of a kind that requests may write.
+/// Returns the name of a kind that may be changed over REST.
 fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
     let kind = KindName::parse(name).map_err(|error| {
         Problem::of_fields(Code::InvalidField, vec![FieldError::new("/kind", error)])
@@ -154,16 +154,16 @@ fn writable(app: &App, name: &str) -> Result<KindName, Problem> {
     Ok(kind)
 }
 
-/// Reads settings that a request may write.
+/// Parses settings that a request may write.
 fn settings(app: &App, text: &str) -> Result<KindSettings, Problem> {
-    // Before it is known whether they are set: that is nobody's business either.
+    // Check this before resolving variables: whether a forbidden variable is set must not be revealed.
     if let Some(error) = runners::check_reach(text, &app.config().server) {
         return Err(Problem::of_fields(Code::InvalidField, vec![error]));
     }
     parse_settings(text)
 }
 
-/// Writes settings that may depend on what is stored, as it was read: where another writes in between, it reads again.
+/// Writes settings that may depend on the stored ones: reads again if another client wrote in between.
 async fn write_kind(
     app: &App,
     caller: &Caller,
@@ -225,7 +225,7 @@ fn not_found(name: &str) -> Problem {
     Problem::new(Code::NotFound, format!("kind `{name}` does not exist"))
 }
 
-/// A kind as it is shown, with its version.
+/// A kind's document, with its version.
 struct Shown {
     document: KindDocument,
     version: Version,

@@ -1,4 +1,4 @@
-//! Refuses what the server has no room for.
+//! Rejects requests that exceed the server's limits.
 
 use super::body::Share;
 use crate::app::App;
@@ -8,15 +8,15 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
 
-/// Paths that are answered however many requests there are: whoever looks after the server must see
-/// it, and those that wait have limits of their own.
+/// Paths without the limit on concurrent requests: operators must be able to monitor the server, and requests that wait have their own
+/// limits.
 const ALWAYS: [&str; 6] =
     ["/livez", "/readyz", "/health", "/metrics", "/v1/events", "/v1/workers/claim"];
 
-/// Lets a request pass that is short enough, while there is room for one more.
+/// Admits a request whose URL is short enough, if a slot is free.
 ///
-/// What its body takes of `bodies_bytes_max` is taken until the handler is done: the jobs that are parsed from a body live longer
-/// than the body.
+/// The memory of its body counts against `bodies_bytes_max` until the handler ends: the jobs parsed from a body live longer than the
+/// body.
 pub(super) async fn keep(
     State(app): State<Arc<App>>,
     mut request: Request,

@@ -1,4 +1,4 @@
-//! Shows meters to whoever collects them.
+//! Serves metrics to collectors such as Prometheus.
 
 use super::query::Parameters;
 use crate::app::App;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The media type of the classic text format.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `GET /metrics`: what the fleet has, and what this server did since it started. Without its store it still tells the latter.
+/// `GET /metrics`: metrics of the fleet, and of this server since its start. Without the store it still returns the latter.
 pub(super) async fn metrics(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?.finish()?;
     let engine = app.engine()?;

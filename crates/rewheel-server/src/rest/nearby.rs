@@ -1,9 +1,8 @@
 //! Decides whether a request without a token comes from a program on this machine.
 //!
-//! A server on loopback without tokens serves every program on its machine. Two kinds of request reach it that no such program
-//! means to send. A web page in a browser on the machine can send what a form can send, and can read the answers once its own
-//! name is made to mean 127.0.0.1 (DNS rebinding); the browser still sends that name as `Host`. And a reverse proxy on the
-//! machine passes on requests of the whole network.
+//! A server on loopback without tokens serves every program on its machine. Two sorts of requests must be rejected. A web page in a local
+//! browser can send what a form can send, and can read the responses if its own host name resolves to 127.0.0.1 (DNS rebinding); the
+//! browser still sends that name as `Host`. And a reverse proxy on the machine forwards requests from the whole network.
 
 use crate::problem::{Code, Problem};
 use axum::http::header::{FORWARDED, HOST, HeaderName, ORIGIN, VIA};
@@ -11,13 +10,13 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Headers that a proxy adds, besides all that begin with `x-forwarded-`.
+/// Headers that proxies add, besides all that start with `x-forwarded-`.
 const ADDED_BY_PROXIES: [HeaderName; 3] = [FORWARDED, VIA, HeaderName::from_static("x-real-ip")];
 
-/// Lets a request without a token pass if it names the server `localhost` or by an address, comes from no page of another
-/// site, and through no proxy.
+/// Accepts a request without a token if its host is `localhost` or an IP address, and it comes neither from a page of another site nor
+/// through a proxy.
 ///
-/// A request without `Host` passes: HTTP/1.0 allows it, and no browser sends one. Of several every one is checked.
+/// A request without `Host` is accepted: HTTP/1.0 allows it, and no browser sends one. If there are several, each is checked.
 pub(super) fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if let Some(name) = headers.keys().find(|name| is_added_by_proxies(name)) {
         let why = format!(
@@ -49,15 +48,15 @@ fn is_added_by_proxies(name: &HeaderName) -> bool {
     ADDED_BY_PROXIES.contains(name) || name.as_str().starts_with("x-forwarded-")
 }
 
-/// Whether no resolver decides what this means. Names without dots are decided by the network's own resolver or its search
-/// domains, so they do not pass either.
+/// Returns whether the host needs no name resolution. A resolver or its search domains decide about names without dots, so they are
+/// rejected, too.
 fn is_here(authority: &Authority) -> bool {
     let host = authority.host();
     is_bare(authority)
         && (host.eq_ignore_ascii_case("localhost") || v4(host).is_some() || v6(host).is_some())
 }
 
-/// Whether a page with this origin was served by this machine.
+/// Returns whether a page with this origin was served by this machine.
 fn is_page_here(authority: &Authority) -> bool {
     let host = authority.host();
     let is_loopback = v4(host).is_some_and(|v4| v4.is_loopback())
@@ -65,7 +64,7 @@ fn is_page_here(authority: &Authority) -> bool {
     is_bare(authority) && (host.eq_ignore_ascii_case("localhost") || is_loopback)
 }
 
-/// Whether there is nothing but a host and a port.
+/// Returns whether there is only a host and a port.
 fn is_bare(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host());
     port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some())

@@ -1,4 +1,4 @@
-//! Changes many jobs, and shows how far that is.
+//! Starts bulk operations, and shows their progress.
 
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};
@@ -69,7 +69,7 @@ async fn obey(app: &App, caller: &Caller, order: Order) -> Result<Response, Prob
     Ok((StatusCode::ACCEPTED, place, Json(document)).into_response())
 }
 
-/// `GET /v1/operations`: the latest first.
+/// `GET /v1/operations`: newest first.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -120,7 +120,7 @@ pub(super) async fn abort(
     answer(&id, engine.operation(operation.id).await?.as_ref())
 }
 
-/// Whether an operation is about jobs that are the caller's business, and no others.
+/// Returns whether the caller may see an operation.
 fn sees(caller: &Caller, operation: &Operation) -> bool {
     caller.tenant().is_none() || caller.tenant() == operation.tenant.as_ref()
 }

@@ -1,4 +1,4 @@
-//! Reads the parameters of a list.
+//! Parses the query parameters of a list.
 
 use super::cursor::List;
 use crate::conditions::{Conditions, NAMES};
@@ -10,17 +10,17 @@ use rewheel_core::store::{Cursor, Filter, PageRequest};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// As many as fit on a page that a person reads.
+/// The default page size.
 const LIMIT_DEFAULT: usize = 100;
 
-/// The parameters of one request. Mistakes are collected.
+/// The parameters of one request. Errors are collected.
 pub(super) struct Parameters {
     found: Vec<(String, String)>,
     errors: Vec<FieldError>,
 }
 
 impl Parameters {
-    /// Splits a query. Parameters that are not `known` are mistakes.
+    /// Splits a query. Unknown parameters are errors.
     pub(super) fn read(uri: &Uri, known: &[&str]) -> Result<Parameters, Problem> {
         let Query(found) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|error| Problem::new(Code::BadQuery, error))?;
@@ -38,7 +38,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Takes the length of a page.
+    /// Takes the page size.
     pub(super) fn limit(&mut self) -> usize {
         let limit = self.one("limit", |text| {
             let limit = text.parse().ok().filter(|limit| (1..=Limits::PAGE_MAX).contains(limit));
@@ -47,12 +47,12 @@ impl Parameters {
         limit.unwrap_or(LIMIT_DEFAULT)
     }
 
-    /// Takes the position behind which a page begins.
+    /// Takes the position after which a page begins.
     pub(super) fn after(&mut self, list: List) -> Option<String> {
         self.one("cursor", |text| list.position(text))
     }
 
-    /// Takes the position behind which a page begins, in a form that the list reads.
+    /// Takes the position after which a page begins, parsed for the list.
     pub(super) fn after_as<T: FromStr>(&mut self, list: List) -> Option<T> {
         self.one("cursor", |text| {
             let position = list.position(text)?;
@@ -60,7 +60,7 @@ impl Parameters {
         })
     }
 
-    /// Says what was wrong, if anything was.
+    /// Returns the collected errors, if there are any.
     pub(super) fn finish(self) -> Result<(), Problem> {
         if self.errors.is_empty() {
             Ok(())
@@ -99,7 +99,7 @@ impl Conditions for Parameters {
     }
 }
 
-/// Reads which jobs are asked for.
+/// Parses the filter and the page of a job list.
 pub(super) fn jobs(uri: &Uri) -> Result<(Filter, PageRequest), Problem> {
     let known: Vec<&str> = NAMES.into_iter().chain(["limit", "cursor"]).collect();
     let mut parameters = Parameters::read(uri, &known)?;

@@ -1,4 +1,4 @@
-//! Takes jobs in.
+//! Accepts new jobs.
 
 use super::answer::RequestId;
 use super::body::{self, Body, SMALL_BYTES_MAX};
@@ -112,7 +112,7 @@ pub(super) async fn batch(
     }
 }
 
-/// Says on whose behalf a job is, where the token says so.
+/// Sets the tenant of a job, if the token is bound to one.
 fn bind(at: &str, job: &mut NewJob, caller: &Caller) -> Result<(), Problem> {
     caller.claim(&mut job.tenant).map_err(|problem| {
         let errors = vec![FieldError::new(pointer(at, "tenant"), &problem.detail)];
@@ -120,7 +120,7 @@ fn bind(at: &str, job: &mut NewJob, caller: &Caller) -> Result<(), Problem> {
     })
 }
 
-/// Checks what a job asks for. A kind that this node has not heard of is for the store to judge.
+/// Checks a job against the limits of its kind. The store decides about kinds that this node does not know.
 fn check_ceilings(engine: &Engine, at: &str, job: &NewJob) -> Result<(), Problem> {
     match engine.kind_settings(&job.kind) {
         Some(kind) => submit::check_ceilings(at, job, &kind),
@@ -160,7 +160,7 @@ async fn store_all(
     }
 }
 
-/// Stores the entries that can be, and says what is wrong with the others.
+/// Stores the valid entries, and reports the errors of the others.
 async fn store_others(
     engine: &Engine,
     entries: Vec<Result<NewJob, Problem>>,
@@ -182,7 +182,7 @@ async fn store_others(
     Ok(results.collect())
 }
 
-/// What became of one entry; nothing is wrong with one that was only left out.
+/// Returns the result of one entry; an entry that was only left out has no error of its own.
 fn result(place: usize, job: &NewJob, answer: Inserted) -> Result<Value, Option<Problem>> {
     match answer {
         Inserted::Created { .. } => Ok(json!({ "id": job.id.to_string(), "duplicate": false })),
@@ -194,7 +194,7 @@ fn result(place: usize, job: &NewJob, answer: Inserted) -> Result<Value, Option<
     }
 }
 
-/// Makes one problem of those of several entries: of the first one's sort, with all their fields.
+/// Combines the problems of several entries: with the code of the first, and the fields of all.
 fn together(problems: Vec<Problem>) -> Option<Problem> {
     let mut problems = problems.into_iter();
     let mut first = problems.next()?;
@@ -207,13 +207,13 @@ fn together(problems: Vec<Problem>) -> Option<Problem> {
     Some(first)
 }
 
-/// Stores jobs. A lost answer is asked for again by the engine, since their ids are made already.
+/// Stores jobs. The engine retries after a lost response, which is safe because the ids are fixed.
 async fn insert(engine: &Engine, insert: Insert<'_>) -> Result<Vec<Inserted>, Problem> {
     debug_assert!(insert.jobs.len() <= Limits::SUBMIT_MAX, "the parser bounds a batch");
     Ok(engine.insert(&insert).await?)
 }
 
-/// No other field can make a body so large.
+/// Names the payload as the cause: no other field can make a body so large.
 fn blame_payload(problem: Problem, bytes_max: usize) -> Problem {
     if problem.code != Code::TooLarge {
         return problem;
@@ -222,7 +222,7 @@ fn blame_payload(problem: Problem, bytes_max: usize) -> Problem {
     Problem { errors: vec![FieldError::new("/payload", message)], ..problem }
 }
 
-/// Takes the key from the header, where the body has none.
+/// Takes the key from the header, if the body has none.
 fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
     let header = idempotency_key(headers).map_err(|why| {
         let detail = format!("the Idempotency-Key header is not valid: it {why}");
@@ -246,13 +246,13 @@ fn take_key(job: &mut NewJob, headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The span that the request comes from. As the standard has it, one that cannot be read is none.
+/// Returns the trace context of the request. By the standard, an invalid one is ignored.
 fn traceparent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     is_traceparent(text).then(|| text.to_owned())
 }
 
-/// The job as the store has it, without asking for it: it may have ended by now.
+/// Builds the document of a new job without reading it back: it may have ended by now.
 async fn stored(
     app: &App,
     job: &NewJob,
@@ -276,7 +276,7 @@ async fn stored(
     Ok(Job { due, status, fence: leased.unwrap_or_default(), ..job.to_job(created) })
 }
 
-/// What a caller that may not read learns of the job that has its key: that it is there, and what the caller said itself.
+/// Returns what a caller without read permission learns about the job that has its key: that it exists, and what the caller itself sent.
 async fn known(
     app: &App,
     job: &NewJob,
@@ -284,7 +284,7 @@ async fn known(
     state: rewheel_core::State,
 ) -> Result<Response, Problem> {
     if id == job.id {
-        // Its own insert, whose answer was lost: the job as it was stored.
+        // The caller's own insert, whose response was lost: the job as it was stored.
         let now = app.now().await?;
         let stored = stored(app, job, now, None).await?;
         let document = JobDocument::new(&stored, &app.kind(&job.kind), now);
@@ -299,7 +299,7 @@ async fn known(
     Ok((StatusCode::OK, Json(receipt)).into_response())
 }
 
-/// The job that has the key. Of one that is not kept, only its id and how it ended are known.
+/// Returns the job that has the key. If it was deleted, only its id and final state are known.
 async fn existing(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! What is answered while there is no engine, or no store.
+//! Tests the responses while there is no engine, or no store.
 
 use super::router;
 use crate::app::App;
@@ -88,7 +88,7 @@ async fn a_server_without_its_store_is_live_but_not_ready() {
     }
 }
 
-/// A server on a store that does what it is told.
+/// A server on a store with injected faults.
 async fn over(store: FaultyStore) -> Arc<App> {
     let app = Arc::new(App::new(Config::default()));
     let engine = Engine::builder(Arc::new(store))

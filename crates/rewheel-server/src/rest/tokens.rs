@@ -1,4 +1,4 @@
-//! Makes tokens, lists them, takes them back.
+//! Creates, lists and revokes tokens.
 
 use super::Page;
 use super::body::{self, Body, SMALL_BYTES_MAX};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long the store may take to list its tokens when one is revoked by its name.
+/// Timeout for listing the tokens when one is revoked by name.
 const LIST_MAX: Duration = Duration::from_secs(10);
 
-/// `POST /v1/tokens`: the only answer that shows the token.
+/// `POST /v1/tokens`: the only response that contains the token.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -35,20 +35,20 @@ pub(super) async fn create(
         return Err(Problem::of_fields(Code::InvalidField, vec![FieldError::new("/roles", why)]));
     }
     let put = app.engine_for_work()?.store().put_token(&new, caller.who()).await;
-    // Also where nobody knows whether it was stored.
+    // Also if it is unknown whether the token was stored.
     app.tokens().forget();
     let token = stored(put?, &new.name)?;
     let document = TokenDocument::new(&token).reveal(&text);
     Ok((StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(document)).into_response())
 }
 
-/// `GET /v1/tokens`: by name.
+/// `GET /v1/tokens`: sorted by name.
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let mut parameters = Parameters::read(&uri, &["limit", "cursor"])?;
     let (limit, after) = (parameters.limit(), parameters.after(List::Tokens));
     parameters.finish()?;
     let tokens = app.engine()?.store().tokens().await?;
-    // Several that ended may have had one name. No name has a blank, which sorts before every letter of one.
+    // Several ended tokens may have had the same name. No name contains a space, which sorts before every letter.
     let position = |token: &Token| format!("{} {}", token.name, token.id);
     let (page, next) = cursor::cut(tokens, position, after.as_deref(), limit);
     let items: Vec<_> = page.iter().map(TokenDocument::new).collect();
@@ -71,7 +71,7 @@ pub(super) async fn revoke(
         Problem::new(Code::NotFound, format!("token `{}` does not exist", redact(&wanted)))
             .hint("GET /v1/tokens lists all tokens with id and name")
     };
-    // By its id a token can be revoked while the store cannot list its tokens.
+    // By id, a token can be revoked even if the store cannot list its tokens.
     if let Some(id) = token_id(&wanted)
         && let TokenRevoked::Revoked(token) = revoke_by_id(&app, &**store, id, &caller).await?
     {
@@ -88,7 +88,7 @@ pub(super) async fn revoke(
     }
 }
 
-/// Revokes a token. This server stops admitting it at once, also if the store's answer is lost.
+/// Revokes a token. This server rejects it at once, even if the store's response is lost.
 async fn revoke_by_id(
     app: &App,
     store: &dyn Store,

@@ -1,4 +1,4 @@
-//! Hands jobs to workers elsewhere.
+//! Serves remote workers: they claim, settle and extend jobs over REST.
 
 use super::body::{self, Body};
 use super::query::Parameters;
@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A job in the hands of a worker.
+/// A job leased to a worker.
 #[derive(Debug, Serialize)]
 struct WorkDocument {
     id: String,
@@ -40,7 +40,7 @@ struct WorkDocument {
     traceparent: Option<String>,
 }
 
-/// The answer to a claim.
+/// The response to a claim.
 #[derive(Debug, Serialize)]
 struct ClaimedDocument {
     holder: String,
@@ -57,7 +57,7 @@ pub(super) async fn claim(
 ) -> Result<Response, Problem> {
     let text = text(&app, &uri, body).await?;
     let request = ClaimRequest::parse(&text)?;
-    // A claim may wait for a minute, and all it keeps is a few names.
+    // A claim may wait for a minute, and keeps only a few names.
     text.release();
     let engine = app.engine_for_work()?;
     check_kinds(engine, &request.kinds)?;
@@ -71,7 +71,7 @@ pub(super) async fn claim(
         None => engine.worker_joins(&request.name, caller.owner()).await?,
     };
     let leased = wait(&app, &caller, &worker, &request).await?;
-    // Not by way of a JSON value: payloads stay as they are.
+    // Not through a JSON value: payloads stay as they are.
     let document = ClaimedDocument {
         holder: worker.id().to_string(),
         lease_ttl: duration::text(engine.settings().lease_ttl).to_string(),
@@ -80,13 +80,13 @@ pub(super) async fn claim(
     Ok(Json(document).into_response())
 }
 
-/// What a worker says, without parameters beside it.
+/// Reads the body of a worker's request, which has no parameters.
 async fn text(app: &App, uri: &Uri, body: Body) -> Result<body::Text, Problem> {
     Parameters::read(uri, &[])?.finish()?;
     body::read(body, app.config().server.body_bytes_max).await
 }
 
-/// Claims until there is something, or the worker has waited long enough. A worker that waits is alive.
+/// Claims until there is a job, or the wait is over. A waiting worker counts as alive.
 async fn wait(
     app: &App,
     caller: &Caller,
@@ -199,7 +199,8 @@ pub(super) async fn heartbeat(
     let lease_ttl = engine.settings().lease_ttl;
     let holder = request.holder;
     let worker = engine.worker(holder, caller.owner()).await?;
-    // What it was given before it last said what it has, it has not got. Where another server heard that, a life is enough.
+    // A job that was leased before the previous heartbeat and is missing in this one was lost by the worker. If another server received
+    // that heartbeat, use the lease duration.
     let since = app.workers().heartbeat(holder, lease_ttl).unwrap_or(lease_ttl);
     let since = since.max(Duration::from_millis(1));
     let heard = worker.heartbeat(&request.jobs, Some(since)).await;
@@ -217,7 +218,7 @@ pub(super) async fn settle(
     body: Body,
 ) -> Result<Response, Problem> {
     let request = SettleRequest::parse(&text(&app, &uri, body).await?)?;
-    // A server that shuts down still takes results: the work is done.
+    // A server that shuts down still accepts results: the work is done.
     let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
     let ids: Vec<String> =
         request.results.iter().map(|result| result.lease.job.to_string()).collect();
@@ -244,7 +245,7 @@ pub(super) async fn extend(
 ) -> Result<Response, Problem> {
     let request = ExtendRequest::parse(&text(&app, &uri, body).await?)?;
     let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
-    // Whoever asks for more time is alive; an expired worker hears that it is.
+    // A worker that asks for more time is alive; an expired worker gets an error.
     renew(&worker).await?;
     let id = request.lease.job.to_string();
     let document = match worker.extend(request.lease, request.timeout).await? {
@@ -264,7 +265,7 @@ pub(super) async fn checkpoint(
     let bytes_max = app.engine()?.settings().payload_bytes_max;
     let request = CheckpointRequest::parse(&text(&app, &uri, body).await?, bytes_max)?;
     let worker = app.engine()?.worker(request.holder, caller.owner()).await?;
-    // A worker that writes checkpoints is alive; an expired worker hears that it is.
+    // A worker that writes checkpoints is alive; an expired worker gets an error.
     renew(&worker).await?;
     let id = request.lease.job.to_string();
     let document = match worker.checkpoint(request.lease, &request.payload).await? {

@@ -1,11 +1,11 @@
-//! Reads many jobs from one request.
+//! Parses many jobs from one request.
 
 use crate::fields::{Fields, List, bad_json};
 use crate::problem::{Code, FieldError, Problem};
 use rewheel_core::{JobId, Limits, NewJob};
 use serde_json::value::RawValue;
 
-/// Reads `{"jobs":[…]}`: for each entry the job, or what is wrong with it.
+/// Parses `{"jobs":[…]}`: returns the job or the errors of each entry.
 ///
 /// # Errors
 /// Says what is wrong with the request as a whole.

@@ -1,4 +1,4 @@
-//! Reads what is to be changed about one job.
+//! Parses an edit of one job.
 
 use super::{at_least_one, priority};
 use crate::fields::Fields;
@@ -8,10 +8,10 @@ use crate::rfc3339;
 use rewheel_core::When;
 use rewheel_core::store::Edit;
 
-/// Every field of a job that can be changed.
+/// Every field of a job that can be edited.
 pub(crate) const FIELDS: [&str; 5] = ["payload", "priority", "due", "deadline", "attempts_max"];
 
-/// Reads an edit. A deadline of `null` takes the deadline away.
+/// Parses an edit. A deadline of `null` removes the deadline.
 pub(crate) fn parse_edit(text: &str, bytes_max: usize) -> Result<Edit, Problem> {
     let mut fields = Fields::read(text, "", &FIELDS)?;
     let removes = fields.get("deadline").is_some() && !fields.has("deadline");

@@ -1,4 +1,4 @@
-//! What a submit may say, in good form or bad.
+//! Tests which submits are accepted, and the errors of the others.
 
 use super::{Code, NewJob, Problem, When, parse, parse_batch};
 use rewheel::Random;

@@ -1,4 +1,4 @@
-//! Sends spans and meters by OTLP.
+//! Sends spans and metrics over OTLP.
 
 use super::sampler::Gate;
 use super::settings::Target;
@@ -24,19 +24,19 @@ use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::{Layer, Registry};
 
-/// Spans that wait to be sent: a second of a busy engine, and some megabytes. What is more is dropped.
+/// Maximum number of spans that wait to be sent: a second of a busy engine, and some megabytes. Further spans are dropped.
 const QUEUE_MAX: usize = 32_768;
 
-/// Spans in one request: some hundred kilobytes, below the limit of every collector.
+/// Maximum number of spans per request: some hundred kilobytes, below the limit of every collector.
 const BATCH_MAX: usize = 2_048;
 
-/// How long a request may take. Nobody waits for it but the queue.
+/// Timeout of a request. Only the queue waits for it.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an ending process waits for what is still to be sent.
+/// How long a process waits at shutdown for the remaining telemetry to be sent.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
-/// Where spans and meters of this process go: both are global.
+/// The exporters of this process: OpenTelemetry has global ones only.
 static PROVIDERS: OnceLock<Providers> = OnceLock::new();
 
 #[derive(Debug)]
@@ -45,21 +45,21 @@ struct Providers {
     meters: Option<SdkMeterProvider>,
 }
 
-/// Telemetry of this process.
+/// The telemetry of this process.
 #[derive(Debug)]
 pub struct Telemetry {
     providers: Option<&'static Providers>,
 }
 
 impl Telemetry {
-    /// Begins to send what the settings and the environment ask for; nothing, if they name no collector. One that is away
-    /// is no error.
+    /// Starts sending what the settings and the environment ask for; nothing if they name no collector. An unavailable collector is not
+    /// an error.
     ///
     /// # Errors
-    /// Names the setting that cannot work.
+    /// Names the invalid setting.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     pub fn start(settings: &TelemetrySettings) -> Result<Telemetry, TelemetryError> {
         settings.check()?;
         let Some(target) = settings.target(|name| std::env::var(name).ok())? else {
@@ -97,7 +97,7 @@ impl Telemetry {
         Ok(Telemetry { providers })
     }
 
-    /// Returns what a subscriber of `tracing` needs, so that spans are sent.
+    /// Returns the `tracing` layer that sends spans.
     pub fn layer(&self) -> Option<Box<dyn Layer<Registry> + Send + Sync>> {
         let traces = self.providers?.traces.as_ref()?;
         let layer = tracing_opentelemetry::layer()
@@ -106,7 +106,7 @@ impl Telemetry {
             .with_threads(false)
             .with_target(false)
             .with_tracked_inactivity(false)
-            // Nobody here asks for the current context of OpenTelemetry, which would be set at each poll.
+            // Nothing here uses the current OpenTelemetry context, which would be set at each poll.
             .with_context_activation(false);
         let ours = Targets::new().with_target(trace::TARGET, Level::TRACE);
         Some(layer.with_filter(ours).boxed())
@@ -131,7 +131,7 @@ fn tracer_provider(exporter: Watched<SpanExporter>, resource: &Resource) -> SdkT
     let processor = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
     SdkTracerProvider::builder()
         .with_span_processor(processor)
-        // What begins here is decided before there is a span.
+        // The sampling of new traces is decided before a span exists.
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
         .with_resource(resource.clone())
         .build()
@@ -169,14 +169,14 @@ fn meters(target: &Target) -> Result<MetricExporter, ExporterBuildError> {
     }
 }
 
-/// A collector is somebody's own: it may be anywhere, and behind a proxy.
+/// Builds the HTTP client. The operator chose the collector: it may have any address, and be behind a proxy.
 fn client() -> reqwest::Client {
     let builder = || reqwest::Client::builder().timeout(SEND_TIMEOUT);
-    // A slim container has no certificates. Plain HTTP does not need any.
+    // A minimal container has no certificates. Plain HTTP needs none.
     builder().build().or_else(|_| builder().tls_certs_only([]).build()).unwrap_or_default()
 }
 
-/// Waits for `stop`, and shows meters of the engine and its fleet until then, if [`Telemetry::start`] sends any.
+/// Waits for `stop`, and exports metrics of the engine and its fleet until then, if [`Telemetry::start`] sends any.
 pub async fn while_exported(
     engine: Engine,
     settings: TelemetrySettings,
@@ -201,13 +201,13 @@ pub async fn while_exported(
     }
 }
 
-/// Sends what is still there, as far as that takes not too long.
+/// Sends the remaining telemetry, within a time limit.
 pub(crate) async fn flush() {
     let Some(providers) = PROVIDERS.get() else { return };
     let sending = tokio::task::spawn_blocking(|| {
         let traces = providers.traces.as_ref().map(SdkTracerProvider::force_flush);
         let meters = providers.meters.as_ref().map(SdkMeterProvider::force_flush);
-        // Whoever watches the exporters has told it.
+        // The wrapper of the exporters has logged an error.
         drop((traces, meters));
     });
     let _ = tokio::time::timeout(FLUSH_MAX, sending).await;

@@ -1,10 +1,10 @@
-//! Decides which traces are kept.
+//! Decides which traces are sampled.
 
 use rewheel::{Random, RateLimiter};
 use rewheel_engine::Rate;
 
-/// Lets a share of traces begin, attempts with the submit that they link to; and no more of them than so many in a time:
-/// a span costs as much as a job.
+/// Samples a share of new traces, and attempts together with the submit that they link to, up to a maximum rate: a span costs as much as
+/// a job.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     share: f64,
@@ -18,7 +18,7 @@ impl Gate {
         Gate { share, rate: RateLimiter::per(traces, period).build(), random }
     }
 
-    /// Returns whether a trace begins; for an attempt with whether the submit was kept that it links to.
+    /// Returns whether a new trace is sampled. For an attempt, `linked` is whether its submit was sampled.
     pub(super) fn begins(&self, linked: Option<bool>) -> bool {
         let is_chosen = linked.unwrap_or_else(|| {
             // Never for 0, always for 1.

@@ -1,4 +1,4 @@
-//! What can be set about telemetry.
+//! The telemetry settings.
 
 use super::TelemetryError;
 use rewheel::duration;
@@ -6,10 +6,10 @@ use rewheel_engine::Rate;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Everything of a server that is not busy. A busy one gives some percent of its time.
+/// The default rate: all traces of a server that is not busy. On a busy one it costs a few percent of CPU time.
 const RATE: Rate = Rate::new(200, Duration::from_secs(1));
 
-/// How a collector is spoken to.
+/// The protocol of the collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
@@ -20,26 +20,27 @@ pub enum Protocol {
     Grpc,
 }
 
-/// The section `telemetry`. What it leaves open, the standard variables of OpenTelemetry say.
+/// The section `telemetry`. For settings that it omits, OpenTelemetry's standard variables apply.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetrySettings {
-    /// The collector, such as `http://127.0.0.1:4318`; else `OTEL_EXPORTER_OTLP_ENDPOINT`. Without either nothing is sent.
+    /// The URL of the collector, such as `http://127.0.0.1:4318`; otherwise `OTEL_EXPORTER_OTLP_ENDPOINT`. Without either, nothing is
+    /// sent.
     pub otlp: Option<String>,
-    /// How to speak to it; else `OTEL_EXPORTER_OTLP_PROTOCOL`.
+    /// The protocol; otherwise `OTEL_EXPORTER_OTLP_PROTOCOL`.
     pub protocol: Option<Protocol>,
-    /// Whether it gets spans.
+    /// Whether to send spans.
     pub traces: bool,
-    /// Whether it gets meters.
+    /// Whether to send metrics.
     pub metrics: bool,
-    /// How many of the traces that begin here are kept, 0 to 1. Those that others began follow them.
+    /// The share of new traces that are sampled, 0 to 1. Traces started by others follow their decision.
     pub sample: f64,
-    /// How many traces are begun here in a time, at most: what is more is not kept, however busy the server.
+    /// Maximum rate of new traces; further ones are not sampled.
     pub rate: Rate,
-    /// How often meters are sent.
+    /// The interval of sending metrics.
     #[serde(with = "duration::serde")]
     pub interval: Duration,
-    /// What this server is called there; else `OTEL_SERVICE_NAME`, else `rewheel`.
+    /// The service name; otherwise `OTEL_SERVICE_NAME`, otherwise `rewheel`.
     pub service_name: Option<String>,
 }
 
@@ -58,17 +59,17 @@ impl Default for TelemetrySettings {
     }
 }
 
-/// Where to send what, once everything was asked.
+/// The resolved destination and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub(super) endpoint: String,
     pub(super) protocol: Protocol,
     pub(super) service_name: Option<String>,
 }
 
 impl TelemetrySettings {
-    /// Makes sure that the settings make sense.
+    /// Checks the settings.
     ///
     /// # Errors
     /// Names the key, and what to do.
@@ -86,7 +87,7 @@ impl TelemetrySettings {
         Ok(())
     }
 
-    /// Returns where to send what, if anywhere. `variable` reads the environment.
+    /// Returns the destination, if there is one. `variable` reads the environment.
     pub(super) fn target(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -112,7 +113,7 @@ impl TelemetrySettings {
         check_endpoint(&endpoint, protocol)?;
         let service_name = match (&self.service_name, variable("OTEL_SERVICE_NAME")) {
             (Some(name), _) => Some(name.clone()),
-            // The SDK reads it, and what OTEL_RESOURCE_ATTRIBUTES says besides.
+            // The SDK reads it together with OTEL_RESOURCE_ATTRIBUTES.
             (None, Some(_)) => None,
             (None, None) => Some("rewheel".to_owned()),
         };
@@ -123,7 +124,7 @@ impl TelemetrySettings {
 
 fn check_endpoint(endpoint: &str, protocol: Protocol) -> Result<(), TelemetryError> {
     let wrong = |why: &str| {
-        // Not quoted as a whole: what stands before an @ is a password.
+        // Do not quote the URL: it may contain a password.
         Err(TelemetryError::Setting { key: "otlp", why: why.to_owned() })
     };
     match url::Url::parse(endpoint) {

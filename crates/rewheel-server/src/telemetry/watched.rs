@@ -1,4 +1,4 @@
-//! Lets exporters run where they can, and says once when they cannot.
+//! Runs exporters on the server's runtime, and logs once when an export fails.
 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// An exporter that is polled by a thread of the SDK, and needs the timers and sockets of a runtime.
+/// An exporter that a thread of the SDK polls, and that needs the timers and sockets of the runtime.
 #[derive(Debug)]
 pub(super) struct Watched<E> {
     exporter: E,

@@ -1,19 +1,19 @@
-//! What there is of telemetry in a build without OTLP.
+//! The telemetry API of a build without OTLP.
 
 use super::{TelemetryError, TelemetrySettings};
 use rewheel_engine::Engine;
 use std::future::Future;
 use tracing_subscriber::{Layer, Registry};
 
-/// Nothing, in a build without OTLP.
+/// An empty type in a build without OTLP.
 #[derive(Debug, Default)]
 pub struct Telemetry;
 
 impl Telemetry {
-    /// Makes sure that nobody expects any.
+    /// Checks that no telemetry is configured.
     ///
     /// # Errors
-    /// If somebody does.
+    /// If a collector is configured.
     pub fn start(settings: &TelemetrySettings) -> Result<Telemetry, TelemetryError> {
         settings.check()?;
         if settings.target(|name| std::env::var(name).ok())?.is_some() {
@@ -24,7 +24,7 @@ impl Telemetry {
         Ok(Telemetry)
     }
 
-    /// Returns nothing to install.
+    /// Returns no layer.
     pub fn layer(&self) -> Option<Box<dyn Layer<Registry> + Send + Sync>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Reads certificates, again whenever their files change.
+//! Reads certificates, and reloads them when their files change.
 
 use crate::config::TlsFiles;
 use rewheel::{Clock, Moment};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How often a connection has the files looked at.
+/// Minimum interval between checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A file that TLS cannot be spoken with.
+/// A certificate or key file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("server.tls: {}: {why}", .file.display())]
 pub struct TlsError {
@@ -26,10 +26,10 @@ impl TlsError {
     }
 }
 
-/// What two files look like from outside; none where they cannot be seen.
+/// Modification times and sizes of the two files; `None` if a file cannot be read.
 type Stamp = [Option<(SystemTime, u64)>; 2];
 
-/// A certificate with its key, as new as its files.
+/// A certificate with its key, reloaded when the files change.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: TlsFiles,
@@ -42,15 +42,14 @@ pub(crate) struct Certificates {
 impl Certificates {
     /// Reads the files.
     pub(crate) fn load(files: &TlsFiles) -> Result<Certificates, TlsError> {
-        // Before they are read: what changes in between is read again.
+        // Taken before the files are read: a change in between is read again.
         let seen = stamp(files);
         let config = read(files)?;
         let clock = Clock::system();
         Ok(Certificates { files: files.clone(), looked: clock.now(), clock, seen, config })
     }
 
-    /// Returns what to speak TLS with. Files that were changed and are of no use change nothing: half of
-    /// a pair may be there before the other.
+    /// Returns the current TLS config. Invalid new files are ignored: one file of a pair may be replaced before the other.
     pub(crate) fn latest(&mut self) -> Arc<ServerConfig> {
         let now = self.clock.now();
         if now.since(self.looked) >= LOOK_EVERY {
@@ -103,7 +102,7 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
-    // Which of the two does not fit nobody can tell.
+    // It is unclear which of the two files is wrong.
     let mut config = config.map_err(|error| {
         TlsError::new(key, format!("does not match {}: {error}", certificate.display()))
     })?;

@@ -1,4 +1,4 @@
-//! Handshakes with clients that are slow, and files that change.
+//! Tests handshakes with slow clients, and certificate files that change.
 
 use super::Tls;
 use super::certificates::Certificates;
@@ -19,10 +19,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Longer than anything here takes, shorter than anybody would wait.
+/// Timeout for anything in these tests.
 const PATIENCE: Duration = seconds(120);
 
-/// Writes a certificate that vouches for itself, and returns it.
+/// Writes a self-signed certificate, and returns it.
 fn write(folder: &Path) -> CertificateDer<'static> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
@@ -34,7 +34,7 @@ fn files(folder: &Path) -> TlsFiles {
     TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") }
 }
 
-/// Serves while a test plays the client.
+/// Runs a server while a test acts as the client.
 async fn served(test: impl AsyncFnOnce(SocketAddr, CertificateDer<'static>)) {
     let folder = tempfile::tempdir().unwrap();
     let certificate = write(folder.path());
@@ -52,7 +52,7 @@ async fn served(test: impl AsyncFnOnce(SocketAddr, CertificateDer<'static>)) {
     tokio::time::timeout(PATIENCE, async { tokio::join!(serving, testing) }).await.unwrap();
 }
 
-/// Agrees on keys with a server that a certificate vouches for.
+/// Performs a handshake with a server that has this certificate.
 async fn connect(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -110,7 +110,7 @@ async fn files_that_change_are_read_again_and_a_pair_that_does_not_fit_is_not() 
     assert!(!Arc::ptr_eq(&first, &look(&mut certificates).await), "a new pair is taken");
 }
 
-/// Looks after a while.
+/// Checks the files again after a while.
 async fn look(certificates: &mut Certificates) -> Arc<rustls::ServerConfig> {
     tokio::time::advance(Duration::from_secs(2)).await;
     certificates.latest()

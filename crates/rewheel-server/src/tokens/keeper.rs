@@ -1,4 +1,4 @@
-//! Decides who is let in, by tokens that the store was asked for a moment ago.
+//! Authenticates callers by their tokens, with a short-lived cache of the store's tokens.
 
 use super::{CONFIG_NAME, hash, id_of};
 use crate::problem::{Code, Problem};
@@ -13,31 +13,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long what the store said is believed. A token that is revoked is of no use after this, on
-/// every node; a busy server asks the store twice a second.
+/// How long a read list of tokens is valid. A revoked token stops working after this time on every node; a busy server reads the list
+/// twice a second.
 const FRESH_FOR: Duration = Duration::from_millis(500);
 
-/// For a token that nobody knows the store is asked at most so often, however many guess.
+/// Minimum interval between reads because of unknown tokens, however many callers guess.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How long a request waits for the store's answer.
+/// Timeout for reading the tokens.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// When a store that has not sent the tokens yet is asked for something else, to see whether it works.
+/// When to call the store with another request, to see whether it works at all.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a request waits for the tokens of a store that answers other questions, where older tokens must not be used.
+/// Timeout for the tokens of a store that answers other calls, if the cached tokens must not be used.
 const SLOW_ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// How long tokens are believed while the store answers nothing at all. Callers that were admitted before may look at what is
-/// wrong; nothing that a revoked token must not do can be done without the store.
+/// How long cached tokens are valid while the store does not respond at all. Known callers can still find out what is wrong; anything
+/// that a revoked token must not do needs the store.
 const BELIEVED_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long tokens are believed while the store works and only the list of tokens cannot be read. In this time a token that
-/// another node revoked still works here.
+/// How long cached tokens are valid while the store works and only the list of tokens cannot be read. In this time a token that another
+/// node revoked still works here.
 const BELIEVED_IF_SLOW_MAX: Duration = Duration::from_secs(30);
 
-/// Who sends a request, and for whom.
+/// The caller of a request, and its tenant.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     who: Actor,
@@ -46,7 +46,7 @@ pub(crate) struct Caller {
     tenant: Option<Tenant>,
 }
 
-/// What a caller was let in by.
+/// How a caller was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Badge {
     /// There are no tokens, and only this machine can reach the server.
@@ -75,12 +75,12 @@ impl Caller {
         }
     }
 
-    /// Returns what the audit log calls it.
+    /// Returns its name in the audit log.
     pub(crate) fn who(&self) -> &Actor {
         &self.who
     }
 
-    /// Returns what workers that it creates are bound to.
+    /// Returns the owner of workers that it creates.
     pub(crate) fn owner(&self) -> WorkerOwner {
         match self.badge {
             Badge::None => WorkerOwner::NoToken,
@@ -93,22 +93,22 @@ impl Caller {
         &self.roles
     }
 
-    /// Returns the only tenant whose jobs are its business.
+    /// Returns the tenant that it is bound to, if any.
     pub(crate) fn tenant(&self) -> Option<&Tenant> {
         self.tenant.as_ref()
     }
 
-    /// Returns whether it was let in by a token, and not because there are none.
+    /// Returns whether it was authenticated by a token.
     pub(crate) fn has_token(&self) -> bool {
         self.badge != Badge::None
     }
 
-    /// Returns whether a job is its business.
+    /// Returns whether it may see a job.
     pub(crate) fn sees(&self, job: &Job) -> bool {
         self.tenant.is_none() || self.tenant == job.lane.tenant
     }
 
-    /// Fills in the tenant where nothing is said; refuses another.
+    /// Fills in its tenant if none is given; rejects another tenant.
     pub(crate) fn claim(&self, tenant: &mut Option<Tenant>) -> Result<(), Problem> {
         match (&self.tenant, &tenant) {
             (None, _) => Ok(()),
@@ -125,12 +125,12 @@ impl Caller {
         }
     }
 
-    /// Narrows a filter down to what is its business.
+    /// Restricts a filter to its tenant.
     pub(crate) fn narrow(&self, filter: &mut Filter) -> Result<(), Problem> {
         self.claim(&mut filter.tenant)
     }
 
-    /// Refuses what is about the jobs of all tenants.
+    /// Rejects requests about the jobs of all tenants if it is bound to one.
     pub(crate) fn whole(&self, hint: &str) -> Result<(), Problem> {
         let Some(tenant) = &self.tenant else { return Ok(()) };
         let why = format!(
@@ -140,45 +140,45 @@ impl Caller {
     }
 }
 
-/// Knows the tokens.
+/// Authenticates callers by cached tokens.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     clock: Clock,
-    /// The digest of the token that the config names.
+    /// The digest of the token in the config.
     config: Option<TokenHash>,
-    /// Whether only this machine can reach the server: without any tokens it then needs none.
+    /// Whether only this machine can reach the server: then it needs no token as long as there are none.
     is_private: bool,
     state: Mutex<State>,
-    /// Held by whoever asks the store.
+    /// Locked while the store is read.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     known: Option<Arc<Known>>,
-    /// When the store was last asked in vain with nothing to fall back on, and what it said.
+    /// The latest failed read without a cached list, and its problem.
     in_vain: Option<(Moment, Problem)>,
     /// How often this server changed tokens.
     changes: u64,
-    /// Tokens that this server revoked, each with `changes` as it was then. They are of no use, whatever an older list says.
+    /// Tokens that this server revoked, each with the value of `changes` at that time. They are invalid, whatever an older list says.
     revoked: HashMap<TokenId, u64>,
 }
 
-/// What the store said.
+/// The cached list.
 #[derive(Clone, Debug)]
 struct Known {
     tokens: Arc<HashMap<TokenId, Token>>,
     read: Moment,
-    /// Whether it is known to have changed since.
+    /// Whether the list is known to have changed since.
     is_past: bool,
-    /// When the store was last asked in vain, and whether it works apart from that.
+    /// The latest failed read, and whether the store works otherwise.
     failed: Option<(Moment, Works)>,
 }
 
-/// What a store does that did not send its tokens.
+/// The state of a store that did not return its tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Works {
-    /// It answers other questions.
+    /// It answers other calls.
     Yes,
     No,
 }
@@ -198,8 +198,7 @@ impl Keeper {
         Keeper { clock: Clock::system(), config, is_private, state: Mutex::default(), asking }
     }
 
-    /// Lets a caller in, or says why not. Which of several reasons it is that a token is of no use is
-    /// not said: that would help those who guess.
+    /// Authenticates a caller, or returns a problem. It does not say why a token is invalid: that would help attackers.
     pub(crate) async fn admit(
         &self,
         store: Result<&dyn Store, Problem>,
@@ -218,13 +217,13 @@ impl Keeper {
         }
         let Some((id, hash)) = hashed else { return Err(no_token()) };
         if id.is_some_and(|id| !known.tokens.contains_key(&id)) {
-            // It may have been made a moment ago, by another node.
+            // Another node may have created the token a moment ago.
             let age = self.clock.now().since(known.read);
             self.clock.sleep(AGAIN_AFTER.saturating_sub(age)).await;
             known = self.known(store, AGAIN_AFTER).await?;
         }
         let token = id.and_then(|id| known.tokens.get(&id));
-        // A token that does not exist is compared as well, so that it takes as long.
+        // Compare also for an unknown token, so that it takes the same time.
         let is_same = is_same(&hash, &token.map_or(TokenHash([0; 32]), |token| token.hash));
         match token.filter(|token| is_same && self.is_live(token, &known)) {
             Some(token) => Ok(Caller::of_token(token)),
@@ -236,7 +235,7 @@ impl Keeper {
         }
     }
 
-    /// Returns once a caller would not be let in any more.
+    /// Returns once a caller would not be admitted any more.
     pub(crate) async fn dismissed(&self, store: &dyn Store, caller: &Caller) {
         loop {
             self.clock.sleep(FRESH_FOR).await;
@@ -245,7 +244,7 @@ impl Keeper {
             {
                 return;
             }
-            // As long as nobody knows better it may stay.
+            // It may stay as long as the tokens cannot be read.
             let Ok(known) = self.known(store, FRESH_FOR).await else { continue };
             let is_welcome = match caller.badge {
                 Badge::None => self.is_open(&known),
@@ -260,13 +259,13 @@ impl Keeper {
         }
     }
 
-    /// Has the store asked again: it was just changed.
+    /// Marks the cached list as outdated.
     pub(crate) fn forget(&self) {
         self.state().change();
     }
 
-    /// Stops admitting a token at once, whether or not the store can be asked for its tokens again. Called before the store is
-    /// told, and again after it answered: a list that is read in between still has the token.
+    /// Stops accepting a token at once, whether or not the store can list its tokens. Called before the store is changed, and again after
+    /// it responded: a list read in between still contains the token.
     pub(crate) fn revoke(&self, id: TokenId) {
         let mut state = self.state();
         state.change();
@@ -278,7 +277,7 @@ impl Keeper {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A list without tokens that has changed since has one.
+    /// Returns whether callers need no token. An empty list that is outdated may have a token by now.
     fn is_open(&self, known: &Known) -> bool {
         self.is_private && self.config.is_none() && known.tokens.is_empty() && !known.is_past
     }
@@ -298,8 +297,7 @@ impl Keeper {
         self.state().known.clone()
     }
 
-    /// Returns the tokens as they were no longer than this ago; as they were last, where the store
-    /// does not answer.
+    /// Returns the tokens, no older than this; the last known ones if the store does not respond.
     async fn known(&self, store: &dyn Store, fresh_for: Duration) -> Result<Arc<Known>, Problem> {
         let now = self.clock.now();
         let is_recent = |at: Moment| now.since(at) < fresh_for;
@@ -316,7 +314,7 @@ impl Keeper {
         if let Some(known) = self.latest().filter(usable) {
             return Ok(known);
         }
-        // Whoever came while the store was asked in vain is told the same, and does not ask in turn.
+        // Callers that waited during a failed read get the same problem, without another read.
         let in_vain = self.state().in_vain.clone();
         if let Some((_, problem)) = in_vain.filter(|(failed, _)| *failed >= now) {
             return Err(problem);
@@ -349,7 +347,7 @@ impl Keeper {
         Ok(known)
     }
 
-    /// Asks the store for its tokens. If it does not send them, says whether it works apart from that.
+    /// Reads the tokens. If that fails, returns whether the store works otherwise.
     async fn ask(&self, store: &dyn Store) -> Result<Vec<Token>, (Problem, Works)> {
         let asked = self.clock.now();
         let can_wait =
@@ -382,7 +380,7 @@ impl Keeper {
 }
 
 impl State {
-    /// Notes that the tokens of the store are not those that are known any more.
+    /// Records that the cached tokens are outdated.
     fn change(&mut self) {
         self.changes += 1;
         if let Some(old) = self.known.take() {

@@ -1,4 +1,4 @@
-//! What may be asked of a token, and what it looks like.
+//! Tests token requests and the form of tokens.
 
 use super::{find, hash, id_of, make};
 use crate::problem::Code;

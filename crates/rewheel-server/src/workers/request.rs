@@ -1,4 +1,4 @@
-//! Reads what workers say.
+//! Parses the requests of remote workers.
 
 use crate::fields::{Fields, List, bad_json};
 use crate::payload;
@@ -9,10 +9,10 @@ use rewheel_engine::WorkerResult;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The longest that a worker may wait for jobs: proxies give up on silent connections after a minute.
+/// Maximum wait of a claim: proxies close silent connections after a minute.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Kinds that one worker may ask for.
+/// Maximum number of kinds in one claim.
 const KINDS_MAX: usize = 100;
 
 /// Every field of a claim.
@@ -21,16 +21,16 @@ pub(crate) const CLAIM_FIELDS: [&str; 5] = ["holder", "name", "kinds", "max", "w
 /// Every field of a heartbeat.
 pub(crate) const HEARTBEAT_FIELDS: [&str; 2] = ["holder", "jobs"];
 
-/// Every field of a request for more time.
+/// Every field of an extend request.
 pub(crate) const EXTEND_FIELDS: [&str; 4] = ["holder", "id", "fence", "timeout"];
 
 /// Every field of a checkpoint.
 pub(crate) const CHECKPOINT_FIELDS: [&str; 4] = ["holder", "id", "fence", "payload"];
 
-/// Every field of a worker's goodbye.
+/// Every field of a leave request.
 pub(crate) const LEAVE_FIELDS: [&str; 1] = ["holder"];
 
-/// Every field of what settles.
+/// Every field of a settle request.
 pub(crate) const SETTLE_FIELDS: [&str; 2] = ["holder", "results"];
 
 /// Every field of one result.
@@ -221,7 +221,7 @@ impl SettleRequest {
     }
 }
 
-/// Reads one result: what it says, or what is wrong with it.
+/// Parses one result: returns it, or its errors.
 fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>, Problem> {
     let mut fields = Fields::read(text, at, &RESULT_FIELDS)?;
     for name in ["id", "fence", "verdict"] {

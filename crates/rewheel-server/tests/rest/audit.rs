@@ -1,4 +1,4 @@
-//! Looking at who did what.
+//! Tests reading the audit log.
 
 use crate::served::{config, served};
 use rewheel::{millis, seconds};

@@ -1,4 +1,4 @@
-//! A job's way from REST to whoever does the work.
+//! Tests the path of a job from REST to its callback.
 
 use crate::served::{Answer, Api, config, served};
 use axum::Router;

@@ -1,4 +1,4 @@
-//! Callees that somebody vouches for, whom nobody else knows.
+//! Tests callbacks to servers with self-signed certificates that the config trusts.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,4 +1,4 @@
-//! Holds every answer of every test against the document that describes it.
+//! Checks every response of every test against the OpenAPI document.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! Hearing what happens to jobs.
+//! Tests the stream of job events.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

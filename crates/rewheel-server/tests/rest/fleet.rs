@@ -1,4 +1,4 @@
-//! Looking at who runs jobs, and how it goes.
+//! Tests the list of holders, and statistics.
 
 use crate::served::{config, served};
 use serde_json::json;

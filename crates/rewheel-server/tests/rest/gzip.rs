@@ -1,4 +1,4 @@
-//! Answers that are made shorter for some, requests that were.
+//! Tests compressed responses and requests.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

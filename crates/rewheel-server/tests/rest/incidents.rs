@@ -1,4 +1,4 @@
-//! Looking at what fails, by its cause.
+//! Tests reading incidents.
 
 use crate::served::{config, served};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Looking at jobs, and changing one.
+//! Tests reading and changing jobs.
 
 use crate::served::{config, served};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Looking at kinds, and writing them.
+//! Tests reading and changing kinds.
 
 use crate::served::{config, served};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! How a server begins and ends.
+//! Tests start and shutdown of the server.
 
 use crate::served::{config, served};
 use rewheel_server::{Said, ServeError, Server};

@@ -1,4 +1,4 @@
-//! Meters, as Prometheus reads them.
+//! Tests metrics in the Prometheus format.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,4 +1,4 @@
-//! Changing many jobs, by filter or by incident.
+//! Tests changing many jobs, by filter or by incident.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![expect(clippy::disallowed_methods, reason = "who is called ends with the test")]

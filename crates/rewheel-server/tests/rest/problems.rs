@@ -1,4 +1,4 @@
-//! Every answer that is no success is a problem document.
+//! Tests that every error response is a problem document.
 
 use crate::served::{Answer, config, served};
 use reqwest::Method;

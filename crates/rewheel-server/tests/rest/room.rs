@@ -1,4 +1,4 @@
-//! What is refused because there is too much of it.
+//! Tests which requests the server rejects when it has no capacity left.
 
 use crate::served::{config, served};
 use rewheel_core::KindName;

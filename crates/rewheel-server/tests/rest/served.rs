@@ -1,4 +1,4 @@
-//! A server for one test, with a client.
+//! Starts a server for one test, with a client.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

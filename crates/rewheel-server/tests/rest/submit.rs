@@ -1,4 +1,4 @@
-//! Submitting, one job at a time or many.
+//! Tests submitting single jobs and batches.
 
 use crate::served::{Answer, config, served};
 use reqwest::Method;

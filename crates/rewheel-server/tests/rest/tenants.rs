@@ -1,4 +1,4 @@
-//! Submitting for a tenant that may have no more.
+//! Tests submitting for a tenant at its job cap.
 
 use crate::served::{config, served};
 use rewheel_engine::TenantSettings;

@@ -1,4 +1,4 @@
-//! Tokens over a real connection.
+//! Tests tokens over a real connection.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

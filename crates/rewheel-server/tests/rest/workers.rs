@@ -1,4 +1,4 @@
-//! Workers elsewhere, that ask for jobs.
+//! Tests remote workers.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,4 +1,4 @@
-//! Does what people ask for.
+//! Changes jobs on behalf of operators.
 
 use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{Note, World};

@@ -1,4 +1,4 @@
-//! Hands jobs out.
+//! Claims due jobs.
 
 use super::Weakness;
 use super::world::World;
@@ -19,7 +19,7 @@ impl World {
         Ok(claimed)
     }
 
-    /// Leases what a lane has, at most `room`.
+    /// Leases due jobs of a lane, at most `room`.
     pub(super) fn visit(
         &mut self,
         visit: &Visit,
@@ -33,7 +33,7 @@ impl World {
         jobs.into_iter().map(|job| self.lease(job, holder, visit, now)).collect()
     }
 
-    /// How many jobs of a kind a holder may be given.
+    /// Returns how many jobs of a kind a holder may claim.
     fn open_for(&self, holder: HolderId, kind: &KindName) -> usize {
         let Some(row) = self.kinds.get(kind).filter(|row| !row.kind.paused) else { return 0 };
         match &row.kind.parked {
@@ -51,7 +51,7 @@ impl World {
         now: Timestamp,
     ) -> Vec<JobId> {
         let is_wanted = |job: &JobId| {
-            // What has missed its deadline does not start any more: `deadlines` ends it.
+            // A job past its deadline does not start any more: `deadlines` ends it.
             self.jobs[job].job.deadline.is_none_or(|deadline| deadline > now)
         };
         let lane = self.lanes.get(&visit.lane).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Ends jobs that nobody wants any more, for somebody to hear of it.
+//! Ends jobs whose deadline has passed, and lists dead letters that were not announced yet.
 
 use super::world::{Row, World};
 use rewheel_core::store::DeadLetter;
@@ -37,7 +37,7 @@ impl World {
                 at: now,
             }
         });
-        // How long to keep it does not matter: a dead letter is kept until a person decides.
+        // The retention does not matter: a dead letter is kept until an operator handles it.
         self.let_go(id, State::Dead, Keep::default(), now);
         event
     }

@@ -1,4 +1,4 @@
-//! Takes jobs in.
+//! Stores new jobs.
 
 use super::verbs::PAYLOAD_BYTES_MAX;
 use super::world::{KeyName, KeyRow, Row, World};
@@ -7,19 +7,19 @@ use rewheel_core::store::{Answer, Direct, IfRefused, Insert, Inserted, Refusal, 
 use rewheel_core::{Job, JobId, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 
-/// What is to be done with one job of a batch.
+/// What to do with one job of a batch.
 enum Plan {
     Store,
     Duplicate {
         job: JobId,
         state: State,
     },
-    /// Of a job that comes earlier in the batch.
+    /// A duplicate of an earlier job in the same batch.
     DuplicateWithin(JobId),
     Refuse(Refusal),
 }
 
-/// What the batch itself is about to store.
+/// The ids and keys that this batch is about to store.
 #[derive(Default)]
 struct Batch {
     ids: HashSet<JobId>,
@@ -47,10 +47,10 @@ impl World {
         Ok(answers.collect())
     }
 
-    /// Decides about one job, without writing anything.
+    /// Decides what to do with one job, without writing anything.
     fn plan(&self, new: &NewJob, sent: Sent, batch: &mut Batch, now: Timestamp) -> Answer<Plan> {
-        // Asked first: a job that is stored must not be answered with a refusal that only came to
-        // hold since, such as a deadline that has passed.
+        // Check this first: a job that is already stored must not get a refusal whose reason arose
+        // later, such as a deadline that has passed since.
         if sent == Sent::Again {
             if let Some(row) = self.jobs.get(&new.id) {
                 return Ok(Plan::Duplicate { job: new.id, state: row.job.state() });
@@ -81,7 +81,7 @@ impl World {
         Ok(Plan::Store)
     }
 
-    /// What is wrong with the job itself.
+    /// Returns what is wrong with the job itself, if anything.
     fn refusal(&self, new: &NewJob) -> Option<Refusal> {
         let bytes = new.payload.len();
         if bytes > PAYLOAD_BYTES_MAX {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// What to do with a job whose key may be known.
+    /// Decides what to do with a job whose key may exist already.
     fn known(&self, name: &KeyName, hash: [u8; 32], batch: &Batch, now: Timestamp) -> Option<Plan> {
         if let Some((job, first)) = batch.keys.get(name) {
             let reused = Plan::Refuse(Refusal::KeyReused { job: *job });
@@ -132,7 +132,7 @@ impl World {
         Inserted::Created { due, leased }
     }
 
-    /// Whether a job may overtake the queue because there is none.
+    /// Returns whether a new job may be leased at once because no other job of its lane is waiting.
     fn may_lease(&self, direct: &Direct, job: &Job, now: Timestamp) -> bool {
         let is_open = self
             .kinds

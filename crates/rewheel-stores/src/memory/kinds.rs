@@ -1,4 +1,4 @@
-//! Knows the kinds.
+//! Stores kinds and their settings.
 
 use super::world::{KindRow, Note, World};
 use rewheel_core::store::KindsSince;

@@ -1,4 +1,4 @@
-//! Shows where work waits.
+//! Lists lanes with scheduled jobs.
 
 use super::world::{Place, World};
 use rewheel_core::store::LaneHead;

@@ -1,4 +1,4 @@
-//! Knows who is alive.
+//! Registers holders, renews leases and expires dead holders.
 
 use super::world::{Row, World};
 use rewheel_core::store::{Answer, Burial, Renewed, StoreError, WantedJob};
@@ -34,7 +34,7 @@ impl World {
         Ok(Renewed { at: now, renewals: holder.renewals, wanted })
     }
 
-    /// Every engine that is alive.
+    /// Returns every engine that is alive.
     pub(super) fn engines(&self) -> Vec<HolderId> {
         let is_one = |holder: &&Holder| holder.role == Role::Engine && holder.died.is_none();
         self.holders.values().filter(is_one).map(|holder| holder.id).collect()

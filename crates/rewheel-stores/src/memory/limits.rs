@@ -1,4 +1,4 @@
-//! Hands jobs out within limits over the fleet.
+//! Claims due jobs within fleet-wide limits.
 
 use super::Weakness;
 use super::world::World;
@@ -31,7 +31,7 @@ impl World {
         Ok(LimitedClaimed { leased: claimed, waits: slots.waits() })
     }
 
-    /// What is used of a limit.
+    /// Returns how much of a limit is in use.
     pub(super) fn limit_use(&self, limit: &FleetLimit) -> LimitUse {
         let leased = self.jobs.values().filter(|row| row.holder().is_some());
         let counted = limit.concurrency_max.map_or(0, |max| max as usize);

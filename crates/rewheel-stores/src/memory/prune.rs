@@ -1,10 +1,10 @@
-//! Deletes what need not be kept.
+//! Deletes data whose retention has ended.
 
 use super::world::{Line, World};
 use rewheel_core::store::{Prune, Pruned};
 use rewheel_core::{JobId, Limits, Timestamp};
 
-/// More lines than these are added up: few enough to read the books at once.
+/// Beyond this number, lines of the ledger are added up, so that reading the books stays fast.
 const LEDGER_LINES_MAX: usize = 100;
 
 impl World {
@@ -46,7 +46,7 @@ impl World {
         old.take(limit).count() as u64
     }
 
-    /// Adds the first lines up into one.
+    /// Adds up the oldest lines into one.
     fn fold_ledger(&mut self, limit: usize) -> u64 {
         if self.ledger.len() <= LEDGER_LINES_MAX {
             return 0;

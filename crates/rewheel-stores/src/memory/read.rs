@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Reads jobs, attempts, counts and the audit log.
 
 use super::world::{Row, World};
 use crate::pages::{Tallies, cut};

@@ -1,4 +1,4 @@
-//! Job counts that one engine takes for all.
+//! Caches job counts that one engine takes for all.
 
 use super::MemoryStore;
 use super::world::World;
@@ -26,7 +26,7 @@ impl SampleStore for MemoryStore {
     async fn take_sample(&self) -> Answer<bool> {
         self.run(|world, now| {
             let begun = world.sample.as_ref().map(|sample| sample.taken);
-            // A count under a lock is never seen half done.
+            // The count happens under the lock, so no caller sees one in progress.
             let turn = SampleTurn { begun, counting: false, cost: Duration::ZERO };
             let is_due = turn.is_due(now);
             if is_due {

@@ -1,4 +1,4 @@
-//! Takes back what became of jobs.
+//! Settles jobs: writes the decision after each attempt.
 
 use super::Weakness;
 use super::world::{LetGo, Row, SettledBy, World};
@@ -20,7 +20,7 @@ impl World {
         };
         let mut to = settlement.decision.state(wanted);
         if to == State::Leased && !self.is_alive(holder) {
-            // A lease write requires a live holder.
+            // A dead holder must not keep a lease.
             to = State::Scheduled;
         }
         self.write(lease.job, |row| {
@@ -66,8 +66,9 @@ impl World {
         Settled::Applied(Outcome::LetGo(to))
     }
 
-    /// Lets pass who holds the job, with what a person wants of it; tells the others what became
-    /// of it. A result that comes after the job was given back is lost.
+    /// Checks that the holder still has the job, and returns what an operator wants of it. Other
+    /// callers get the current outcome of the job. A result that arrives after the job was given
+    /// back is discarded.
     fn guard(
         &self,
         holder: HolderId,
@@ -85,7 +86,7 @@ impl World {
         let counts = |by: &SettledBy| asked == LetGo::GivenBack || by.how != LetGo::GivenBack;
         let is_his = |by: &SettledBy| by.holder == holder && by.fence == lease.fence && counts(by);
         let Some(by) = row.settled.filter(is_his) else { return Err(Settled::Lost) };
-        // One that was let go of, and that the same holder claimed again, is another lease.
+        // If the same holder let the job go and claimed it again, that is a different lease.
         let is_kept = by.how == LetGo::Kept && row.is_leased_as(holder, lease.fence.next());
         let outcome = if is_kept { kept(row, now) } else { Outcome::LetGo(row.job.state()) };
         Err(Settled::AlreadyApplied(outcome))
@@ -97,7 +98,7 @@ fn kept(row: &Row, now: Timestamp) -> Outcome {
 }
 
 impl Row {
-    /// Writes what an attempt did to the job, apart from its state.
+    /// Writes the results of an attempt to the job, except for its state.
     fn record(&mut self, holder: HolderId, settlement: &Settlement, now: Timestamp) {
         let decision = &settlement.decision;
         let attempt = self.job.attempt + 1;
@@ -129,7 +130,7 @@ impl Row {
 }
 
 impl Row {
-    /// Drops records in the middle of a long history, and counts them.
+    /// Drops records from the middle of a long history, and counts the dropped ones.
     fn trim_attempts(&mut self) {
         let (first, last) = (Limits::ATTEMPTS_FIRST_KEPT, Limits::ATTEMPTS_LAST_KEPT);
         let until = self.attempts.len().saturating_sub(last);

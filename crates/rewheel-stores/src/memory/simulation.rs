@@ -1,4 +1,4 @@
-//! What a simulation needs of a store: its own time, a look inside, a promise taken away.
+//! Extras for simulations: a simulated clock, invariant checks and deliberate defects.
 
 use super::world::World;
 use super::{MemoryStore, Shared};
@@ -6,22 +6,22 @@ use rewheel_core::Timestamp;
 use rewheel_core::store::ClockOffset;
 use std::sync::{Arc, PoisonError};
 
-/// Where the time comes from.
+/// The source of the time.
 pub(super) type Time = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// A promise that the store does not keep, so that a test can show that it would notice.
+/// A guarantee that the store breaks on purpose, so that a test can show that it detects this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
-    /// A settle is applied whatever fence it names.
+    /// A settle is applied with any fence.
     NoFence,
-    /// The dead may claim.
+    /// Dead holders may claim jobs.
     NoLiveHolder,
-    /// A job that its holder forgot is left to it.
+    /// An overdue job stays with its holder.
     NoOverdue,
 }
 
 impl MemoryStore {
-    /// Opens an empty store whose time is whatever `time` says, moved by `clock`.
+    /// Opens an empty store that takes its time from `time`, moved by `clock`.
     pub fn with_time(
         time: impl Fn() -> Timestamp + Send + Sync + 'static,
         clock: ClockOffset,
@@ -30,12 +30,12 @@ impl MemoryStore {
         MemoryStore { shared: Arc::new(shared) }
     }
 
-    /// Takes a promise away.
+    /// Makes the store break a guarantee.
     pub fn weaken(&self, weakness: Weakness) {
         self.world().weakness = Some(weakness);
     }
 
-    /// Returns what is so in the tables that must never be.
+    /// Returns violated invariants of the tables.
     pub fn violations(&self) -> Vec<String> {
         let world = self.world();
         let leased = world.jobs.values().filter_map(|row| Some((row, row.holder()?)));
@@ -53,7 +53,8 @@ impl MemoryStore {
 }
 
 impl World {
-    /// Remembers the order of deaths and leases: their times may lie, since clocks go back.
+    /// Records the order of holder deaths and leases. Timestamps cannot tell it, since clocks may
+    /// go back.
     pub(super) fn note_deaths(&mut self) {
         let dead = self.holders.values().filter(|holder| holder.died.is_some());
         for holder in dead {

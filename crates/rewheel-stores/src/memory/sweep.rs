@@ -1,4 +1,4 @@
-//! Passes on the jobs of holders that died or forgot them.
+//! Frees jobs of dead holders, and overdue jobs.
 
 use super::Weakness;
 use super::world::{Row, World};
@@ -7,7 +7,7 @@ use rewheel_core::{
     Cause, Failure, Fate, HolderId, JobEvent, JobId, Keep, State, Status, Timestamp, Wanted,
 };
 
-/// A lease that is taken away.
+/// A lease that is taken away from its holder.
 struct Taken {
     job: JobId,
     holder: HolderId,
@@ -23,7 +23,7 @@ impl World {
         Ok(taken.into_iter().map(|taken| self.take_over(&taken, by, keep, now)).collect())
     }
 
-    /// Whether nobody acts on the job any more, though it is leased.
+    /// Returns the lease to take away: the job is leased, but its holder is dead or it is overdue.
     fn taken(&self, row: &Row, watched: Watched, now: Timestamp) -> Option<Taken> {
         let Status::Leased { holder, overdue, wanted } = row.job.status else { return None };
         let is_overdue = overdue <= now
@@ -41,7 +41,7 @@ impl World {
             let counts = row.started == Some(row.job.fence);
             row.job.takeovers += 1;
             row.job.takeovers_counted += u32::from(counts);
-            // Whoever had it may still come back and name the old one.
+            // The previous holder may come back and settle under the old fence.
             row.job.fence = row.job.fence.next();
             let counted = row.job.takeovers_counted;
             let to = match taken.wanted {

@@ -1,4 +1,4 @@
-//! Random histories, after each step of which the tables must agree.
+//! Runs random histories and checks the invariants of the tables after each step.
 
 use super::MemoryStore;
 use super::world::{Place, World};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 const STEPS: usize = 400;
 
-/// A store, and what a clumsy user of it remembers.
+/// A store, and the ids that a careless client of it remembers.
 struct History {
     store: MemoryStore,
     clock: ClockOffset,
@@ -54,7 +54,7 @@ impl History {
         Lane { kind: kind(), tenant: None, priority, shard: Shard::NONE }
     }
 
-    /// Does anything; whether it was of use does not matter.
+    /// Performs a random action, whether it has an effect or not.
     async fn step(&mut self) {
         match self.below(12) {
             0 => self.join().await,

@@ -1,4 +1,4 @@
-//! Knows who may do what over the wire.
+//! Stores access tokens.
 
 use super::MemoryStore;
 use super::world::{Note, World};

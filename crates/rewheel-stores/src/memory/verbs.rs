@@ -1,4 +1,4 @@
-//! Answers the verbs of the store traits, each with the part of the world that does it.
+//! Implements the store traits for the memory store.
 
 use super::MemoryStore;
 use super::world::Row;
@@ -18,7 +18,7 @@ use rewheel_core::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// As much as SQLite is given; a payload names work, it does not carry it.
+/// The same limit as SQLite's. A payload should refer to data rather than contain it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[async_trait]

@@ -7,25 +7,25 @@ use rewheel_core::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Everything that a store knows.
+/// All tables of the store.
 #[derive(Default)]
 pub(super) struct World {
-    /// Every job, whatever its state.
+    /// Every job, in any state.
     pub(super) jobs: BTreeMap<JobId, Row>,
-    /// The scheduled jobs of each lane, the one to be claimed first at the front. No lane is empty.
+    /// The scheduled jobs of each lane, the next one to claim first. No lane is empty.
     pub(super) lanes: BTreeMap<Lane, BTreeSet<Place>>,
     pub(super) keys: HashMap<KeyName, KeyRow>,
-    /// Room that holders have set aside for jobs of a tenant.
+    /// Room under a tenant's job cap that holders have reserved.
     pub(super) reserved: BTreeMap<(Tenant, HolderId), u64>,
-    /// The live jobs of each tenant that has any.
+    /// The number of live jobs of each tenant that has any.
     pub(super) live: HashMap<Tenant, u64>,
     pub(super) holders: BTreeMap<HolderId, Holder>,
     pub(super) kinds: BTreeMap<KindName, KindRow>,
-    /// The numbers of the latest change of any kind, and of the latest that deleted one.
+    /// The number of the latest change of any kind, and of the latest change that deleted one.
     pub(super) kind_changes: (u64, u64),
-    /// The retries that each kind has earned.
+    /// The retry budget of each kind.
     pub(super) budgets: BTreeMap<KindName, RetryPool>,
-    /// When a job was last leased under each limit over the fleet.
+    /// When a job was last leased under each fleet-wide limit.
     pub(super) starts: BTreeMap<LimitOf, Timestamp>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
     /// The latest job counts.
@@ -34,81 +34,81 @@ pub(super) struct World {
     /// The number of the latest audit entry.
     pub(super) audit_seq: u64,
     pub(super) ledger: Vec<Line>,
-    /// What the verb that runs adds to the ledger.
+    /// What the running verb adds to the ledger.
     pub(super) line: Line,
-    /// Counts the jobs that were ever stored.
+    /// The number of jobs ever stored.
     pub(super) inserted: u64,
-    /// Whether the verb that runs did what watchers wait for.
+    /// Whether the running verb did something that watchers wait for.
     pub(super) is_reason_to_look: bool,
-    /// Counts the verbs.
+    /// The number of verbs run.
     pub(super) verbs: u64,
-    /// By which verb each of the dead died.
+    /// The number of the verb that ended each dead holder.
     pub(super) deaths: BTreeMap<HolderId, u64>,
     pub(super) closed: bool,
     pub(super) weakness: Option<super::Weakness>,
 }
 
-/// A job, and what only the store knows of it.
+/// A job, with the fields that only the store needs.
 pub(super) struct Row {
     /// The job, without its payload.
     pub(super) job: Job,
     pub(super) payload: Vec<u8>,
-    /// Tells which of two jobs that are due at once was stored first.
+    /// The insertion order, which breaks ties between jobs that are due at the same time.
     pub(super) inserted: u64,
     /// When it was last leased.
     pub(super) leased: Timestamp,
-    /// By which verb, counted: clocks may go back.
+    /// The number of the verb that leased it: clocks may go back.
     pub(super) leased_by: u64,
-    /// Under which fence a start was last recorded.
+    /// The fence under which a start was last recorded.
     pub(super) started: Option<Fence>,
-    /// By whom it was last settled or given back.
+    /// The holder that last settled it or gave it back.
     pub(super) settled: Option<SettledBy>,
-    /// When it need not be kept any longer.
+    /// When its retention ends.
     pub(super) expires: Option<Timestamp>,
-    /// When somebody was told of its death.
+    /// When its death was announced.
     pub(super) announced: Option<Timestamp>,
     /// Its failed attempts.
     pub(super) attempts: Vec<AttemptRecord>,
 }
 
-/// Who settled a job, so that a repetition is known as one.
+/// The latest settle of a job, to recognize a repeated one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct SettledBy {
     pub(super) holder: HolderId,
-    /// What the holder named, not what it got.
+    /// The fence that the holder named, not the one that followed.
     pub(super) fence: Fence,
     pub(super) how: LetGo,
 }
 
-/// How a holder let go of a job.
+/// How a holder released a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LetGo {
-    /// It settled the job, which stayed with it.
+    /// It settled the job and kept the lease.
     Kept,
     /// It settled the job.
     Settled,
-    /// It gave the job back: a result that comes later does not count.
+    /// It gave the job back: a result that arrives later does not count.
     GivenBack,
 }
 
-/// Where a scheduled job stands in its lane: by due, then in the order they were stored.
+/// The position of a scheduled job in its lane: by due time, then by insertion order.
 pub(super) type Place = (Timestamp, u64, JobId);
 
-/// What a key is unique within.
+/// The scope in which a key is unique.
 pub(super) type KeyName = (Option<Tenant>, KindName, Key);
 
-/// What a key remembers.
+/// The stored state of a key.
 pub(super) struct KeyRow {
     pub(super) job: JobId,
-    /// Of the payload as it was submitted.
+    /// The hash of the payload as it was submitted.
     pub(super) payload_hash: [u8; 32],
-    /// What the job was at its end, and when that need not be known any longer.
+    /// The final state of the job, and when the key expires.
     pub(super) ended: Option<(State, Timestamp)>,
 }
 
 pub(super) struct KindRow {
     pub(super) kind: Kind,
-    /// The job that the prober got for its right to probe.
+    /// The job that the prober claimed as its probe.
     pub(super) probe: Option<JobId>,
     /// The number of its latest change.
     pub(super) changed: u64,
@@ -121,7 +121,7 @@ pub(super) struct Line {
     pub(super) pruned: u64,
 }
 
-/// What somebody did, for the audit log.
+/// An action for the audit log.
 pub(super) struct Note<'a> {
     pub(super) who: &'a Actor,
     pub(super) what: &'a str,
@@ -137,31 +137,31 @@ impl Row {
         Job { payload: Some(self.payload.clone()), ..self.job.clone() }
     }
 
-    /// The guard of every write by a holder.
+    /// Returns whether a holder has the job under this fence. Guards every write by a holder.
     pub(super) fn is_leased_as(&self, by: HolderId, fence: Fence) -> bool {
         self.holder() == Some(by) && self.job.fence == fence
     }
 
-    /// Hands the job to a holder, under a new fence.
+    /// Leases the job to a holder, under a new fence.
     pub(super) fn lease(&mut self, holder: HolderId, overdue: Timestamp, now: Timestamp) {
         self.job.status = Status::Leased { holder, overdue, wanted: None };
         self.job.fence = self.job.fence.next();
         self.leased = now;
     }
 
-    /// Who holds the job.
+    /// Returns the holder of the job, if it is leased.
     pub(super) fn holder(&self) -> Option<HolderId> {
         let Status::Leased { holder, .. } = self.job.status else { return None };
         Some(holder)
     }
 
-    /// What a person wants of the job, while somebody holds it.
+    /// Returns what an operator wants of the job while it is leased.
     pub(super) fn wanted(&self) -> Option<Wanted> {
         let Status::Leased { wanted, .. } = self.job.status else { return None };
         wanted
     }
 
-    /// What the engine is about to make of the job.
+    /// Describes what the engine is about to do to the job.
     pub(super) fn fate(&self, to: State, cause: Cause) -> Fate<'static> {
         Fate {
             cause,
@@ -187,7 +187,7 @@ impl Row {
 }
 
 impl World {
-    /// Stores a row that is new.
+    /// Stores a new row.
     pub(super) fn add(&mut self, mut row: Row) {
         let id = row.job.id;
         row.leased_by = self.verbs;
@@ -196,7 +196,7 @@ impl World {
         debug_assert!(old.is_none(), "job {id} was stored twice");
     }
 
-    /// Lets `change` write a row that exists, and keeps the lanes in step with it.
+    /// Lets `change` modify an existing row, and keeps the lanes consistent with it.
     pub(super) fn write<T>(&mut self, id: JobId, change: impl FnOnce(&mut Row) -> T) -> T {
         let mut row = self.jobs.remove(&id).expect("only rows that were found are written");
         self.leave_lane(&row);
@@ -236,7 +236,7 @@ impl World {
         }
     }
 
-    /// Leaves a job in a state in which nobody holds it.
+    /// Moves a job into a state without a holder.
     pub(super) fn let_go(&mut self, id: JobId, to: State, keep: Keep, now: Timestamp) {
         let status = match to {
             State::Scheduled => Status::Scheduled,
@@ -257,7 +257,7 @@ impl World {
         }
     }
 
-    /// Decides how long to keep what is left of a job.
+    /// Sets the retention of an ended job and of its key.
     fn finish(&mut self, id: JobId, state: State, keep: Keep, now: Timestamp) {
         let key = self.write(id, |row| {
             row.expires = Some(now.plus(keep.job));
@@ -278,7 +278,7 @@ impl World {
         self.holders.get(&holder).is_some_and(|holder| holder.died.is_none())
     }
 
-    /// Refuses what only a live holder may do.
+    /// Returns an error unless the holder is alive.
     pub(super) fn must_be_alive(&self, holder: HolderId) -> Result<(), StoreError> {
         if self.is_alive(holder) { Ok(()) } else { Err(StoreError::HolderDead(holder)) }
     }
@@ -297,7 +297,7 @@ impl World {
         });
     }
 
-    /// Notes what became of a job that is still there, by a holder or by whichever of the engine's.
+    /// Adds an audit entry for a stored job, by a holder or by the engine.
     pub(super) fn note_fate(
         &mut self,
         job: JobId,
@@ -320,7 +320,7 @@ impl World {
         }
     }
 
-    /// Writes down what the verb that ran did to the books.
+    /// Appends the changes of the last verb to the ledger.
     pub(super) fn append_to_ledger(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line != Line::default() {

@@ -1,4 +1,4 @@
-//! The store's traits: each verb gets the session that it needs.
+//! Implements the store traits for PostgreSQL: runs each verb in the session it needs.
 
 use super::PostgresStore;
 use super::verbs::insert::PAYLOAD_BYTES_MAX;
@@ -135,7 +135,8 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn bury(&self, by: HolderId, other: HolderId, renewals: u64) -> Answer<Burial> {
-        // Not on the heartbeat's connection: a lease does not wait for somebody else's.
+        // Not on the heartbeat's connection: our own lease must not wait behind another holder's
+        // expiry.
         let session = self.hasty().await?;
         match lease::bury(&session, by, other, renewals).await {
             Err(trouble) if trouble.is_lock() => session.undo(Burial::Alive).await,
@@ -186,7 +187,8 @@ impl KindStore for PostgresStore {
     }
 
     async fn grant(&self, asks: &[RetryAsk]) -> Answer<Vec<u32>> {
-        // Not on the heartbeat's connection: a lease does not wait for somebody else's grant.
+        // Not on the heartbeat's connection: our own lease must not wait behind the locks of a
+        // grant.
         let session = self.write().await?;
         let granted = budgets::grant(&session, asks).await;
         session.end(granted).await

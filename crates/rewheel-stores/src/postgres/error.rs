@@ -1,4 +1,4 @@
-//! Says what an error of PostgreSQL means to the caller.
+//! Translates PostgreSQL errors into store errors.
 
 use deadpool_postgres::PoolError;
 use rewheel_core::store::StoreError;
@@ -8,14 +8,14 @@ use std::io;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-/// What can go wrong inside a verb.
+/// An error inside a verb.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The server, or the way to it, says so.
+    /// An error of the server or of the connection.
     Sql(Error),
-    /// The verb says so.
+    /// An error that the verb itself returns.
     Said(StoreError),
-    /// A row says what no Rewheel of this version writes: what of it.
+    /// A row contains a value that this version never writes; the text says which.
     Unreadable(String),
 }
 
@@ -32,7 +32,7 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
-    /// Returns whether it waited for somebody else's lock for as long as it could.
+    /// Returns whether the error is a lock timeout: another transaction kept a lock for too long.
     pub(super) fn is_lock(&self) -> bool {
         match self {
             Trouble::Sql(error) => error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
@@ -42,10 +42,10 @@ impl Trouble {
 }
 
 impl Trouble {
-    /// Returns what of a row cannot be read, if it is that: the same statement may read other rows.
+    /// Returns which part of a row cannot be read, if that is the error: the statement may still read other rows.
     ///
     /// # Errors
-    /// Returns any other trouble as it is.
+    /// Returns any other error unchanged.
     pub(super) fn of_row(self) -> Result<String, Trouble> {
         match self {
             Trouble::Unreadable(what) => Ok(what),
@@ -55,26 +55,26 @@ impl Trouble {
     }
 }
 
-/// Whether a value came over a connection that works, and is not what it should be.
+/// Returns whether the connection works but a value has an unexpected type or form.
 fn is_conversion(error: &Error) -> bool {
     error.code().is_none() && error.source().is_some_and(|source| !source.is::<io::Error>())
 }
 
-/// How far a transaction had come.
+/// The progress of a transaction when an error occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Nothing of it can have been written.
+    /// Nothing can have been committed.
     Open,
-    /// Its end was asked for: what is lost from here on may have been written.
+    /// The commit was sent: after an error the writes may or may not have been committed.
     Committing,
 }
 
-/// A row that says what no Rewheel wrote.
+/// Returns the error for a row that this version cannot read.
 pub(super) fn unreadable(what: &str) -> Trouble {
     Trouble::Unreadable(what.to_owned())
 }
 
-/// Judges what went wrong in a verb.
+/// Converts an error of a verb into a store error.
 pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
     let error = match trouble {
         Trouble::Said(error) => return error,
@@ -88,7 +88,7 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
     };
     let Some(state) = error.code() else {
         if is_conversion(&error) {
-            // It will come again.
+            // A repeated call would fail in the same way.
             return broken(
                 "unexpected response from PostgreSQL: check that nothing else changed the tables of Rewheel",
                 Some(error),
@@ -105,20 +105,20 @@ pub(super) fn judge(trouble: Trouble, stage: Stage) -> StoreError {
     }
     match state.code().get(..2).unwrap_or_default() {
         _ if *state == SqlState::DISK_FULL => StoreError::Full(error.into()),
-        // The server ends the session; with a synchronous standby the commit may be on this disk. Or a pooler lost the
-        // server, and does not know either.
+        // The server ends the session. With a synchronous standby the commit may be on this server's disk. Or a pooler lost the server
+        // and does not know the outcome either.
         "57" | "08" if stage == Stage::Committing && *state != SqlState::QUERY_CANCELED => {
             StoreError::Ambiguous(error.into())
         }
-        // What was given breaks a rule, cannot be a value, or is too much for one statement.
+        // An input violates a constraint, is not a valid value, or is too large for one statement.
         "22" | "23" | "21" | "54" => StoreError::Rejected(error.into()),
-        // Conflicts, resources, timeouts, shutdowns, a standby: all of them pass.
+        // Temporary errors: conflicts, resources, timeouts, shutdowns, a read-only standby.
         "08" | "25" | "40" | "53" | "55" | "57" | "58" => StoreError::Unavailable(error.into()),
         _ => broken("unexpected error from PostgreSQL", Some(error)),
     }
 }
 
-/// There is no connection, and waiting may help.
+/// A connection could not be opened; a later attempt may succeed.
 #[derive(Debug)]
 struct Unreachable(Error);
 
@@ -141,7 +141,7 @@ impl std::error::Error for Unreachable {
     }
 }
 
-/// Judges why there is no connection.
+/// Converts an error of the connection pool into a store error.
 pub(super) fn judge_pool(error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) => match error.code().and_then(a_person_must_look) {
@@ -160,7 +160,7 @@ pub(super) fn judge_pool(error: PoolError) -> StoreError {
     }
 }
 
-/// What no waiting cures, and what to do.
+/// Returns what an operator must do about an error that retrying does not solve.
 fn a_person_must_look(state: &SqlState) -> Option<&'static str> {
     let what = match *state {
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {

@@ -1,4 +1,4 @@
-//! Tells other processes that they should look, and hears it from them.
+//! Wakes other nodes, and is woken by them, with LISTEN and NOTIFY.
 
 use super::CONNECT_TIMEOUT;
 use crate::wakeup::Wakeup;
@@ -13,18 +13,18 @@ use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Shortest time between two words to the fleet. PostgreSQL lets one transaction at a time tell something, and everybody who
-/// hears it looks into the store: under load that is often enough.
+/// Minimum time between two notifications. PostgreSQL commits transactions with a notification one at a time, and every node that
+/// receives one polls the store. Under load this is often enough.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits before the next try to connect: the first, and the longest.
+/// Wait before reconnecting: initial and maximum.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// A connection that listens, and tells.
+/// A connection that sends and receives notifications.
 pub(super) struct Fleet {
     told: Arc<Notify>,
     stop: AbortHandle,
-    /// Ends with this.
+    /// The background task; it ends when this value is dropped.
     _listens: JoinSet<()>,
 }
 
@@ -36,7 +36,7 @@ impl Fleet {
         woken: Wakeup,
     ) -> Fleet {
         let told = Arc::new(Notify::new());
-        // So that nobody is woken by their own word.
+        // A sender id, so that a node ignores its own notifications.
         let me =
             uuid::Uuid::from_u128(rewheel::Random::thread().next().into()).simple().to_string();
         let line = Line {
@@ -54,12 +54,12 @@ impl Fleet {
         Fleet { told, stop, _listens: listens }
     }
 
-    /// Lets go of the connection, for good.
+    /// Closes the connection permanently.
     pub(super) fn close(&self) {
         self.stop.abort();
     }
 
-    /// Tells everybody, soon. What is told meanwhile is told with it.
+    /// Notifies all nodes soon. Several calls in the meantime become one notification.
     pub(super) fn tell(&self) {
         self.told.notify_one();
     }
@@ -72,13 +72,13 @@ struct Line {
     notify: String,
     me: String,
     told: Arc<Notify>,
-    /// Something is on its way to the others.
+    /// A notification is waiting to be sent.
     untold: AtomicBool,
     woken: Wakeup,
 }
 
 impl Line {
-    /// Listens for ever. Nothing depends on it: everybody polls as well.
+    /// Listens until the task is stopped. Nothing depends on it, because all nodes also poll.
     async fn run(self) {
         let mut wait = RECONNECT.0;
         loop {
@@ -94,9 +94,9 @@ impl Line {
         }
     }
 
-    /// Listens until the connection breaks. Returns whether there was one.
+    /// Listens until the connection breaks. Returns whether a connection was made.
     async fn once(&self) -> Result<bool, tokio_postgres::Error> {
-        // Whoever takes the connection may never answer.
+        // A server may accept the connection and never answer.
         let connecting = timeout(CONNECT_TIMEOUT, self.server.connect(self.tls.clone()));
         let Ok(connected) = connecting.await else { return Ok(false) };
         let (client, mut connection) = connected?;
@@ -123,7 +123,7 @@ impl Line {
                 Err(_) => return Ok(false),
             },
         }
-        // What happened meanwhile was not heard, nor told if the connection broke at that moment.
+        // While disconnected, notifications were missed; one may also have been lost if the connection broke while it was sent.
         self.woken.wake();
         if self.untold.load(Ordering::Relaxed) {
             self.told.notify_one();

@@ -1,4 +1,4 @@
-//! Submits and settles within a transaction of the user's own.
+//! Submits and settles jobs inside the user's own transaction.
 
 use super::PostgresStore;
 use super::row::millis;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio_postgres::Transaction;
 
 impl PostgresStore {
-    /// Stores new jobs with the caller's transaction: they exist if and when it commits. Meant for the outbox that is none:
-    /// the order and the job that charges for it are stored together, or neither is.
+    /// Stores new jobs inside the caller's transaction: they exist if and when it commits. This replaces an outbox table: an order and
+    /// the job that charges for it are stored together, or neither is stored.
     ///
-    /// It wakes nobody, since nobody can see the jobs yet: they are found by the next poll, or at once if
-    /// [`wake_in`](PostgresStore::wake_in) is called in the same transaction. [`Insert::direct`] is ignored for the same reason.
+    /// It wakes no other node, because the jobs are not visible yet. The next poll finds them; call [`wake_in`](PostgresStore::wake_in)
+    /// in the same transaction to run them at once after the commit. [`Insert::direct`] is ignored for the same reason.
     ///
     /// ```no_run
     /// use rewheel::Random;
@@ -37,17 +37,17 @@ impl PostgresStore {
     /// ```
     ///
     /// # Errors
-    /// As [`SubmitStore::insert`](rewheel_core::store::SubmitStore::insert). PostgreSQL then refuses whatever follows in the
-    /// transaction: roll it back.
+    /// As [`SubmitStore::insert`](rewheel_core::store::SubmitStore::insert). After an error PostgreSQL rejects all further statements of
+    /// the transaction: roll it back.
     pub async fn insert_in(
         &self,
         transaction: &Transaction<'_>,
         insert: &Insert<'_>,
     ) -> Answer<Vec<Inserted>> {
         let insert = Insert { direct: None, ..insert.clone() };
-        // Twice: if what is remembered of lanes is out of date, it is looked up.
+        // Try twice: if the cached lanes are out of date, they are looked up again.
         for _ in 0..2 {
-            // Lanes are numbered outside: what is remembered of them must not be undone.
+            // Lanes are numbered outside of the transaction, because a rollback would make the cached numbers wrong.
             let lanes = self.prepare_insert(&insert).await?;
             let mut insertion = Insertion::new(&insert, lanes);
             if let Some(answers) = self.try_insert_in(transaction, &insert, &mut insertion).await? {
@@ -65,7 +65,7 @@ impl PostgresStore {
         insertion: &mut Insertion<'_>,
     ) -> Answer<Option<Vec<Inserted>>> {
         let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        // Without keys nothing is written before it is known that the jobs can be.
+        // Without keys, nothing is written until it is certain that all jobs can be stored.
         let guarded = insert.if_refused == IfRefused::StoreNothing
             || insert.jobs.iter().any(|job| job.key.is_some());
         if guarded {
@@ -94,11 +94,11 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// Settles with the caller's transaction: what the attempt did to this database and that it is done are one.
+    /// Settles jobs inside the caller's transaction: the database changes of the attempt and its result commit together.
     ///
     /// # Errors
-    /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle). PostgreSQL then refuses whatever follows in the
-    /// transaction: roll it back, as where the answer is [`Settled::Lost`].
+    /// As [`WorkStore::settle`](rewheel_core::store::WorkStore::settle). After an error PostgreSQL rejects all further statements of the
+    /// transaction: roll it back. Also roll back if the result is [`Settled::Lost`].
     pub async fn settle_in(
         &self,
         transaction: &Transaction<'_>,
@@ -110,22 +110,22 @@ impl PostgresStore {
         session.end(answers).await.map(|(answers, _)| answers)
     }
 
-    /// Lets holders look at once, when the caller's transaction commits. PostgreSQL lets one transaction at a time commit
-    /// with such a word: leave it out where thousands do in a second.
+    /// Wakes all nodes when the caller's transaction commits. PostgreSQL commits transactions with a notification one at a time: leave it
+    /// out at thousands of commits per second.
     ///
     /// # Errors
-    /// Says why the server could not be asked.
+    /// Returns an error if the statement fails.
     pub async fn wake_in(&self, transaction: &Transaction<'_>) -> Answer<()> {
         let text = format!("SELECT {}.rewheel_wake()", self.shared.schema);
         let told = transaction.batch_execute(&text).await;
         told.map_err(|error| StoreError::Unavailable(error.into()))
     }
 
-    /// Returns the statement that stores a job, for a transaction of any other driver: a call of `rewheel_submit` with every
-    /// value written out. It returns the job's id, or that of the job which has its key.
+    /// Returns an SQL statement that stores a job, for a transaction of any other driver: a call of `rewheel_submit` with all values as
+    /// literals. The statement returns the job's id, or the id of the job that already has its key.
     ///
     /// # Errors
-    /// A payload must be text, and a job cannot bring a backoff of its own: set that of its kind.
+    /// The payload must be text, and the job must not have its own backoff: set the backoff of its kind.
     ///
     /// ```no_run
     /// # async fn show(store: &rewheel_stores::PostgresStore, job: rewheel_core::NewJob) -> Result<(), rewheel_core::store::StoreError> {
@@ -182,23 +182,23 @@ fn insert_sql(schema: &str, job: &NewJob) -> Answer<String> {
     Ok(sql)
 }
 
-/// A text as SQL says it, whatever the server is told about backslashes.
+/// Formats a text as an SQL literal that is valid with any server setting for backslashes.
 fn quoted(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// A length of time as SQL says it.
+/// Formats a duration as SQL.
 fn interval(duration: Duration) -> String {
     milliseconds(millis(duration))
 }
 
-/// An instant as SQL says it. Not `to_timestamp`, which counts in fractions and may miss the millisecond.
+/// Formats a timestamp as SQL. Not `to_timestamp`: it takes fractions of seconds and may miss the millisecond.
 fn timestamp(at: Timestamp) -> String {
     format!("timestamptz 'epoch' + {}", milliseconds(at.as_millis()))
 }
 
-/// So many milliseconds. Multiplied, since older servers read no large numbers of them; hours apart, since the product is
-/// exact for small numbers only.
+/// Formats a number of milliseconds as an SQL interval. It multiplies, because older servers cannot parse large numbers of milliseconds.
+/// It keeps hours apart, because the product is exact for small numbers only.
 fn milliseconds(millis: i64) -> String {
     const HOUR: i64 = 3_600_000;
     let (hours, rest) = (millis.div_euclid(HOUR), millis.rem_euclid(HOUR));

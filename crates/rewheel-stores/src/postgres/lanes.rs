@@ -1,4 +1,4 @@
-//! Knows the numbers of lanes.
+//! Caches the numbers of lanes.
 
 use super::error::{Trouble, unreadable};
 use super::row::{read_tenant, tenant_text};
@@ -11,18 +11,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_postgres::Row;
 
-/// Lanes that are remembered. They are short; forgetting them costs a lookup each.
+/// Maximum number of cached lanes. They are short; a lane that is not cached costs a lookup.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// Lanes whose floor is remembered: as many as one claim visits.
+/// Maximum number of cached floors: as many lanes as one claim visits.
 const FLOORS_MAX: usize = rewheel_core::Limits::LANES_MAX;
 
-/// How long a floor holds. A transaction that commits late may bring a job that is due below it.
+/// How long a floor is valid. A transaction that commits late may add a job that is due below it.
 const FLOOR_HOLDS: Duration = Duration::from_secs(1);
 
-/// The numbers of lanes. A store that was restored from a backup, or a standby that lagged and took over, may give a number to
-/// another lane. So a number that is remembered is a guess: a statement that takes one takes the lane's name too, and does
-/// nothing unless both still belong together. What a number stands for is not remembered at all.
+/// A cache of lane numbers. After a restore from a backup, or a failover to a lagging standby, a number may belong to another lane. A
+/// cached number is therefore only a hint: each statement that takes a number also takes the lane's name, and does nothing unless both
+/// still match. The reverse mapping is not cached.
 #[derive(Debug)]
 pub(super) struct Lanes {
     known: Mutex<Known>,
@@ -35,8 +35,8 @@ struct Known {
     floors: HashMap<i32, Floor>,
 }
 
-/// From which due on to look into a lane. What was claimed below it is gone, but PostgreSQL steps over the
-/// remains of each until they are cleared away, which an old transaction anywhere prevents.
+/// The due time from which to read a lane. Jobs below it have been claimed, but PostgreSQL still scans their dead rows until vacuum
+/// removes them, and an old transaction anywhere prevents that.
 #[derive(Clone, Copy, Debug)]
 struct Floor {
     due: Timestamp,
@@ -49,7 +49,7 @@ impl Lanes {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Nothing that can panic happens under this lock.
+        // Nothing that can panic runs under this lock.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,30 +68,30 @@ impl Lanes {
         missing.into_iter().cloned().collect()
     }
 
-    /// Returns the number of a lane, if it is remembered.
+    /// Returns the number of a lane, if it is cached.
     pub(super) fn number(&self, lane: &Lane) -> Option<i32> {
         self.known().numbers.get(lane).copied()
     }
 
-    /// Forgets the numbers of lanes whose kind is not among these: it was deleted, and takes no more jobs.
+    /// Forgets the numbers of lanes whose kind is not in this list: the kind was deleted and accepts no more jobs.
     pub(super) fn keep_kinds(&self, kinds: &[Kind]) {
         let kinds: HashSet<&KindName> = kinds.iter().map(|kind| &kind.name).collect();
         self.known().numbers.retain(|lane, _| kinds.contains(&lane.kind));
     }
 
-    /// Forgets everything: a number turned out to be wrong, so that the others may be, too.
+    /// Clears the cache: one number turned out to be wrong, so others may be wrong too.
     pub(super) fn forget(&self) {
         *self.known() = Known::default();
     }
 
-    /// Compares what is remembered of a lane with its number in the store, and forgets everything if that is another.
+    /// Compares the cached number of a lane with its number in the store, and clears the cache if they differ.
     pub(super) fn check(&self, lane: &Lane, number: i32) {
         if self.number(lane).is_some_and(|known| known != number) {
             self.forget();
         }
     }
 
-    /// Learns the numbers of lanes that have one and whose kind exists.
+    /// Reads the numbers of lanes that exist and whose kind exists.
     pub(super) async fn find(
         &self,
         session: &Session<'_>,
@@ -109,8 +109,8 @@ impl Lanes {
         Ok(())
     }
 
-    /// Learns the numbers of lanes, which begin to exist where their kind does. Returns whether some began: they are
-    /// not remembered before the session has ended well and they are looked for once more.
+    /// Reads the numbers of lanes, and creates missing lanes whose kind exists. Returns whether lanes were created. Those are not cached
+    /// until the session has committed and they are read again.
     pub(super) async fn find_or_make(
         &self,
         session: &Session<'_>,
@@ -134,7 +134,8 @@ impl Lanes {
         Ok(true)
     }
 
-    /// Returns the number of a lane that may begin to exist, in a transaction that may be undone. It is not remembered.
+    /// Returns the number of a lane, and creates the lane if necessary, in a transaction that may be rolled back. The number is not
+    /// cached.
     pub(super) async fn number_in(
         &self,
         session: &Session<'_>,
@@ -148,7 +149,7 @@ impl Lanes {
         Ok(row.try_get(0)?)
     }
 
-    /// Returns from which due on to look into a lane.
+    /// Returns the due time from which to read a lane.
     pub(super) fn floor(&self, lane: i32) -> i64 {
         let now = self.clock.now();
         let mut known = self.known();
@@ -162,7 +163,7 @@ impl Lanes {
         }
     }
 
-    /// Returns every floor: lanes, and the due of each.
+    /// Returns all floors: the lanes, and the due time of each.
     pub(super) fn floors(&self) -> (Vec<i32>, Vec<i64>) {
         let now = self.clock.now();
         let mut known = self.known();
@@ -170,10 +171,9 @@ impl Lanes {
         known.floors.iter().map(|(lane, floor)| (*lane, floor.due.as_millis())).unzip()
     }
 
-    /// Notes what a claim found: if it got all that it asked for, there is nothing below the last of it. One
-    /// that is not due yet says nothing, since others may still be submitted before it.
-    /// Where it looked from a floor itself, which has gone meanwhile, it does not lay another: nobody has looked below
-    /// that since.
+    /// Records the result of a claim: if it got as many jobs as it asked for, no job is left below the last one. A job that is not due
+    /// yet proves nothing, since others may still be submitted before it. A claim that itself started at a floor which has expired
+    /// meanwhile sets no new floor: no claim has looked below that floor since.
     pub(super) fn claimed(
         &self,
         (lane, from): (i32, i64),
@@ -193,17 +193,17 @@ impl Lanes {
             known.floors.clear();
         }
         let floor = Floor { due: last_due, since: self.clock.now() };
-        // The time at which the floor was first laid counts: it must not hold for ever.
+        // Keep the time at which the floor was first set, so that it expires.
         known.floors.entry(lane).and_modify(|known| known.due = floor.due).or_insert(floor);
     }
 
-    /// Forgets a floor: something came back below it.
+    /// Clears all floors: a job came back below one of them.
     pub(super) fn lower(&self) {
         self.known().floors.clear();
     }
 }
 
-/// Returns what the numbers of lanes stand for.
+/// Returns the lanes with these numbers.
 pub(super) async fn names(
     session: &Session<'_>,
     numbers: impl Iterator<Item = i32>,
@@ -215,7 +215,7 @@ pub(super) async fn names(
         return Ok(HashMap::new());
     }
     let rows = session.query(&NAME_LANES, &[&numbers]).await?;
-    // A lane that cannot be read is as one that does not exist.
+    // An unreadable lane counts as missing.
     let read = |row| match read_lane(row) {
         Ok(lane) => Some(Ok(lane)),
         Err(trouble) => trouble.of_row().err().map(Err),
@@ -223,7 +223,7 @@ pub(super) async fn names(
     rows.iter().filter_map(read).collect()
 }
 
-/// Lanes as arrays, one for each column.
+/// Lanes as one array per column.
 pub(super) struct Names<'l> {
     kinds: Vec<&'l str>,
     tenants: Vec<&'l str>,
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(lanes.floor(1), 50);
         lanes.claimed((1, 50), true, at(60), at(100));
         assert_eq!(lanes.floor(1), 60);
-        // Something came back while a claim was on its way that did not look for it.
+        // A job came back while a claim was running that did not see it.
         lanes.lower();
         lanes.claimed((1, 60), true, at(70), at(100));
         assert_eq!(lanes.floor(1), i64::MIN);

@@ -1,4 +1,4 @@
-//! Brings the tables of a schema up to date.
+//! Migrates the tables of a schema to the current version.
 
 use super::error::{Stage, Trouble, broken, judge, judge_pool};
 use super::for_schema;
@@ -7,7 +7,7 @@ use rewheel_core::store::Answer;
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// What each version of the tables adds to the one before it. Never edited once released.
+/// The SQL of each version of the tables, on top of the version before it. Never edited once released.
 const MIGRATIONS: &[(&str, &str)] = &[
     ("jobs", include_str!("migrations/0001_jobs.sql")),
     ("submit", include_str!("migrations/0002_submit.sql")),
@@ -24,14 +24,13 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("scale", include_str!("migrations/0013_scale.sql")),
 ];
 
-/// The migrations that this process knows.
+/// The migrations of this release.
 #[cfg(not(feature = "test-next-release"))]
 fn migrations() -> Vec<(&'static str, &'static str)> {
     MIGRATIONS.to_vec()
 }
 
-/// The migrations that this process knows. A test may let it play the next release, whose migration needs the locks of the tables that
-/// every node works with.
+/// The migrations of this release. A test can add one of a fictional next release, which locks tables that every node uses.
 #[cfg(feature = "test-next-release")]
 fn migrations() -> Vec<(&'static str, &'static str)> {
     let mut known = MIGRATIONS.to_vec();
@@ -43,17 +42,17 @@ fn migrations() -> Vec<(&'static str, &'static str)> {
     known
 }
 
-/// How long a migration waits for the lock of a table. Everything that needs the table after it, heartbeats included, waits
-/// behind it: this must be a small part of a lease.
+/// How long a migration waits for a table lock. Every later statement on that table, heartbeats included, waits behind it, so this must
+/// be a small part of a lease.
 const LOCK_TIMEOUT: &str = "1s";
 
-/// How often a migration is tried whose lock somebody else has, such as a backup.
+/// Maximum number of tries while another client, such as a backup, holds a lock.
 const TRIES_MAX: u32 = 200;
 
-/// How long the work goes on between two tries.
+/// Pause between two tries, in which normal work continues.
 const REST: Duration = Duration::from_secs(3);
 
-/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find it done.
+/// Applies the missing migrations in one transaction. Processes that start at the same time wait and then find it done.
 pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
     let connection = pool.get().await.map_err(judge_pool)?;
     let done = async {
@@ -72,7 +71,7 @@ pub(super) async fn migrate(pool: &Pool, schema: &str) -> Answer<()> {
     done.map_err(|trouble| judge(trouble, Stage::Open))
 }
 
-/// Tries again while others have a lock that a migration needs, and lets the work go on in between.
+/// Retries while other clients hold a lock that a migration needs, and lets normal work continue in between.
 async fn apply_patiently(client: &Client, schema: &str) -> Result<(), Trouble> {
     for tries in 1.. {
         match apply(client, schema).await {
@@ -88,8 +87,7 @@ async fn apply_patiently(client: &Client, schema: &str) -> Result<(), Trouble> {
 }
 
 async fn apply(client: &Client, schema: &str) -> Result<(), Trouble> {
-    // The lock ends with the transaction: behind a pooler another kind would stay with a stranger. Waiting for it holds up
-    // only those who migrate, too.
+    // This lock ends with the transaction. A session lock could stay behind on a pooled connection. Only other migrations wait for it.
     let lock = format!(
         "BEGIN; SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '1min'; \
          SELECT pg_advisory_xact_lock(hashtext('rewheel {schema}')); SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
@@ -139,7 +137,7 @@ async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
             None,
         )));
     }
-    // `IF NOT EXISTS` would ask for the right to create one even where there is one.
+    // `IF NOT EXISTS` would require the CREATE privilege even if the schema exists.
     if !exists {
         client.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
     }
@@ -152,7 +150,7 @@ async fn begin(client: &Client, schema: &str) -> Result<(), Trouble> {
 }
 
 async fn version(client: &Client, schema: &str) -> Result<usize, Trouble> {
-    // Not `to_regclass`, which may still answer what it did before this session waited for another that migrated.
+    // Not `to_regclass`: it may still return a result from before this session waited for another migration.
     let exists = format!(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \
          WHERE nspname = '{schema}' AND relname = 'migrations')"

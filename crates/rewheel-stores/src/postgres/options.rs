@@ -1,4 +1,4 @@
-//! Reads the URL of a PostgreSQL store.
+//! Parses the URL of a PostgreSQL store.
 
 use rewheel::duration;
 use rewheel_core::store::ClockOffset;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-/// How to use a PostgreSQL server.
+/// Options for a PostgreSQL store.
 ///
 /// ```
 /// use rewheel_stores::PostgresOptions;
@@ -23,69 +23,66 @@ use tokio_postgres::config::SslMode;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PostgresOptions {
-    /// Where the server is, and as whom to go there.
+    /// The address of the server, and the user.
     pub server: Config,
-    /// The schema that has Rewheel's tables. Several may share a database.
+    /// The schema that contains Rewheel's tables. A database can have several such schemas.
     pub schema: String,
-    /// Connections for the work, besides one for the heartbeat and one that listens.
+    /// Maximum number of connections for work, in addition to one for heartbeats and one that listens.
     pub pool_max: usize,
-    /// How long a statement may take.
+    /// Maximum time for one statement.
     pub statement_timeout: Duration,
-    /// What is between this process and the server.
+    /// The connection pooler between this process and the server, if any.
     pub pooler: Pooler,
-    /// Whether the server must prove who it is.
+    /// Whether and how the server's certificate is checked.
     pub verify: Verify,
-    /// From so many jobs on a claim is written as a list. Which way is taken makes a difference to nothing but speed;
-    /// tests take each.
+    /// The number of jobs from which a claim is written as a list. It affects only the speed; tests use both ways.
     pub listed_min: usize,
     /// Moves the store's clock, in tests.
     pub clock: ClockOffset,
 }
 
-/// A URL cannot be that of a PostgreSQL store.
+/// The URL of a PostgreSQL store is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid store URL: {0}")]
 pub struct OptionsError(String);
 
-/// What is between a process and its server.
+/// The connection pooler between a process and its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pooler {
-    /// Nothing, or something that gives each client a connection of its own.
+    /// No pooler, or one that gives each client its own connection.
     #[default]
     None,
-    /// Something that gives a connection for a transaction only, as pgbouncer's transaction mode. Nothing
-    /// is prepared or set beyond a transaction, and changes by others are found by polling only.
+    /// A pooler that assigns a connection per transaction, such as pgbouncer in transaction mode. No prepared statements and no session
+    /// settings outlast a transaction, and changes by other nodes are found by polling only.
     Transaction,
 }
 
-/// Whether a server must prove who it is, where the connection is encrypted.
+/// Whether and how the server's certificate is checked, if the connection is encrypted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// No, as with libpq's `require` and `prefer`.
+    /// Not checked, as with libpq's `require` and `prefer`.
     #[default]
     No,
-    /// By a certificate that this system trusts, for the host that the URL names.
+    /// Must be trusted by this system and be valid for the URL's host.
     System,
-    /// By a certificate signed by one of those in a file, for the host that the URL names.
+    /// Must be signed by a certificate in this file and be valid for the URL's host.
     File(PathBuf),
 }
 
 impl PostgresOptions {
-    /// Connections for the work unless the URL says otherwise: one claims, one settles, the others
-    /// submit and answer questions.
+    /// Default number of connections for work: one claims, one settles, the others submit and read.
     pub const POOL_MAX_DEFAULT: usize = 8;
 
-    /// As the engine's own: nothing waits longer for an answer.
+    /// The default statement timeout, the same as the engine's own timeout for store calls.
     pub const STATEMENT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
-    /// Fewer cost less by themselves than with a list of them.
+    /// The default of `listed_min`. For fewer jobs, single writes cost less than a list.
     pub const LISTED_MIN_DEFAULT: usize = 32;
 
-    /// Reads a URL as libpq does, with settings of its own: `schema`, `pool_max`, `statement_timeout`,
-    /// `pooler=transaction`.
+    /// Parses a URL as libpq does, with additional settings: `schema`, `pool_max`, `statement_timeout`, `pooler=transaction`.
     ///
     /// # Errors
-    /// Says which part of it is wrong.
+    /// Says which part of the URL is wrong.
     pub fn parse(url: &str) -> Result<PostgresOptions, OptionsError> {
         let (base, settings) = url.split_once('?').unwrap_or((url, ""));
         let mut options = PostgresOptions {
@@ -98,7 +95,7 @@ impl PostgresOptions {
             listed_min: PostgresOptions::LISTED_MIN_DEFAULT,
             clock: ClockOffset::default(),
         };
-        // What is the server's own is read by its client.
+        // The other settings belong to the server and are parsed by the driver.
         let mut theirs = Vec::new();
         let mut must_encrypt = false;
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
@@ -140,7 +137,7 @@ impl PostgresOptions {
     }
 }
 
-/// A name that needs no quotes is safe to write into a statement.
+/// Accepts only names that need no quotes, so that they are safe in a statement.
 fn schema(value: &str) -> Result<String, OptionsError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let good = value.len() <= 63

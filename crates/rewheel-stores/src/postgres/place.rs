@@ -1,4 +1,4 @@
-//! Remembers where in the table claimed jobs are, and which list names them.
+//! Remembers the row position (`ctid`) of claimed jobs, and the claim list that names them.
 
 use rewheel_core::{Fence, JobId, Lease};
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// Jobs that are remembered: more than a process holds. Forgetting one costs a lookup.
+/// Maximum number of remembered jobs: more than a process holds. A job that is not remembered costs a lookup.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// Block and number of a row: the `ctid`. It spares a settle the way through the index.
+/// The `ctid` of a row: block and position. With it a settle needs no index lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place([u8; 6]);
 
@@ -37,19 +37,19 @@ impl ToSql for Place {
     to_sql_checked!();
 }
 
-/// The number of a claim's list, and when it was made. After a restore from a backup another list may get the number.
+/// The number of a claim's list, and when it was created. After a restore from a backup another list may get the same number.
 pub(super) type List = (i64, i64);
 
-/// Where jobs were when this process claimed them. A hint: whoever uses it checks what is there.
+/// The row positions of jobs when this process claimed them. They are hints: statements check the row they find.
 #[derive(Debug, Default)]
 pub(super) struct Places(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     jobs: HashMap<JobId, Spot>,
-    /// How many of each list's jobs are not settled yet.
+    /// The number of unsettled jobs of each list.
     unsettled: HashMap<List, usize>,
-    /// Lists of which everything is settled.
+    /// Lists whose jobs are all settled.
     done: Vec<List>,
 }
 
@@ -60,7 +60,7 @@ struct Spot {
     list: Option<List>,
 }
 
-/// Where jobs are that are about to be settled.
+/// The row positions of jobs that are about to be settled.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) places: Vec<Option<Place>>,
@@ -69,7 +69,7 @@ pub(super) struct Taken {
 
 impl Places {
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Nothing that can panic happens under this lock.
+        // Nothing that can panic runs under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl Places {
     pub(super) fn remember(&self, jobs: &[(Lease, Place)], list: Option<List>) {
         let mut known = self.known();
         if known.jobs.len() + jobs.len() > REMEMBERED_MAX {
-            // Lists that are forgotten are taken away by whoever looks for old ones.
+            // The sweep removes lists that are forgotten here.
             *known = Known::default();
         }
         for (lease, place) in jobs {
@@ -89,7 +89,7 @@ impl Places {
         }
     }
 
-    /// Returns where jobs were, and forgets it: they are about to be elsewhere.
+    /// Returns the row positions of jobs, and forgets them: settling moves the rows.
     pub(super) fn take(&self, leases: impl Iterator<Item = Lease>) -> Taken {
         let mut known = self.known();
         let (places, lists) = leases
@@ -101,7 +101,7 @@ impl Places {
         Taken { places, lists }
     }
 
-    /// Counts jobs that have left their lists.
+    /// Counts down the unsettled jobs of their lists.
     pub(super) fn settled(&self, taken: &Taken) {
         let mut known = self.known();
         for list in taken.lists.iter().flatten() {
@@ -114,8 +114,7 @@ impl Places {
         }
     }
 
-    /// Forgets lists of which some jobs were not settled as they were taken: nobody counts those any more. Whoever looks for old
-    /// lists takes them away.
+    /// Forgets lists whose jobs were only partly settled: their count is no longer correct. The sweep removes such lists.
     pub(super) fn forget_lists(&self, taken: &Taken) {
         let mut known = self.known();
         for list in taken.lists.iter().flatten() {
@@ -123,7 +122,7 @@ impl Places {
         }
     }
 
-    /// Returns the lists that are of no use any more, once.
+    /// Returns the lists that are no longer needed, each only once.
     pub(super) fn done(&self) -> (Vec<i64>, Vec<i64>) {
         std::mem::take(&mut self.known().done).into_iter().unzip()
     }
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(one.places, [Some(Place([1; 6]))]);
         places.settled(&one);
         assert!(places.done().0.is_empty());
-        // What was not settled leaves nothing behind but the list.
+        // A job that was not settled leaves only its list behind.
         places.settled(&places.take([lease(2, 9)].into_iter()));
         assert!(places.done().0.is_empty());
         places.remember(&[(lease(3, 1), Place([3; 6]))], Some((8, 1)));

@@ -18,8 +18,7 @@ pub(super) enum Payload {
     LeaveOut,
 }
 
-/// Reads a job of any table by the places of its columns, which are the same in every statement that reads whole
-/// jobs.
+/// Reads a job of any table by column position. All statements that read whole jobs have the same columns.
 pub(super) fn read_job(row: &Row, lane: Lane, payload: Payload) -> Result<Job, Trouble> {
     let state: State = row.try_get::<_, &str>(2)?.parse().map_err(|_| unreadable("a state"))?;
     let ended = || Ok::<_, Trouble>(instant(row.try_get(25)?));
@@ -27,7 +26,7 @@ pub(super) fn read_job(row: &Row, lane: Lane, payload: Payload) -> Result<Job, T
         State::Scheduled => Status::Scheduled,
         State::Paused => Status::Paused,
         State::Leased => Status::Leased {
-            // A holder is remembered for as long as it has jobs; nil is one that never was.
+            // A holder's row is kept while it has jobs. The nil id means that there was no such holder.
             holder: holder_id(row.try_get::<_, Option<Uuid>>(11)?.unwrap_or_default()),
             overdue: instant(row.try_get(12)?),
             wanted: wanted(row.try_get(13)?)?,
@@ -102,7 +101,7 @@ pub(super) fn failure(
     Ok(Some(Failure::new(category, code, message.unwrap_or_default())))
 }
 
-/// Category, code and message, as they are stored.
+/// Returns category, code and message as they are stored.
 pub(super) fn texts(failure: Option<&Failure>) -> (Option<&str>, Option<&str>, Option<&str>) {
     match failure {
         Some(failure) => {
@@ -125,7 +124,7 @@ fn because(text: &str) -> Result<Because, Trouble> {
     Because::named(text).ok_or_else(|| unreadable("why a job is due"))
 }
 
-/// Reads a text that our own types wrote.
+/// Parses a text that one of our own types wrote.
 fn parsed<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Trouble> {
     text.map(|text| text.parse().map_err(|_| unreadable(what))).transpose()
 }
@@ -154,7 +153,7 @@ pub(super) fn version(version: i64) -> Version {
     Version::new(unsigned(version))
 }
 
-/// Reads a number that is never negative.
+/// Converts a number that is never negative.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -167,12 +166,12 @@ pub(super) fn small(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
 
-/// Says a count as the server knows numbers.
+/// Converts a count to the server's number type.
 pub(super) fn count(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Says a counter of a job as the server knows numbers.
+/// Converts a job's counter to the server's number type.
 pub(super) fn counter(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
@@ -185,12 +184,12 @@ pub(super) fn duration(millis: i64) -> Duration {
     Duration::from_millis(unsigned(millis))
 }
 
-/// Says a length of time in whole milliseconds, the next if it is between two.
+/// Converts a duration to whole milliseconds, rounded up.
 pub(super) fn millis(duration: Duration) -> i64 {
     Timestamp::from_millis(0).plus(duration).as_millis()
 }
 
-/// How a tenant is stored: no tenant is the empty text, which no tenant is.
+/// Returns the stored form of a tenant: the empty text stands for no tenant.
 pub(super) fn tenant_text(tenant: Option<&Tenant>) -> &str {
     tenant.map_or("", Tenant::as_str)
 }

@@ -1,4 +1,4 @@
-//! What a verb has while it runs: a connection, in a transaction or not.
+//! A connection for one verb, with or without a transaction.
 
 use super::Shared;
 use super::error::{Stage, Trouble, judge};
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row, Transaction};
 
-/// What a statement takes.
+/// A parameter of a statement.
 pub(super) type Param<'p> = &'p (dyn ToSql + Sync);
 
-/// A connection for as long as a verb takes.
+/// A connection for the duration of one verb.
 pub(super) struct Session<'s> {
     pub(super) shared: &'s Shared,
-    /// A connection of ours, until it is given up.
+    /// Our own connection, until it is closed or returned.
     ours: Option<Object>,
-    /// The transaction of somebody else, who ends it.
+    /// The caller's transaction, which the caller ends.
     theirs: Option<&'s Transaction<'s>>,
-    /// What begins a transaction; without it each statement commits itself.
+    /// The SQL that begins a transaction; without it each statement commits on its own.
     begin: Option<&'s str>,
     begun: AtomicBool,
-    /// A statement was sent, and its answer has not come.
+    /// A statement was sent and its response has not arrived.
     asked: AtomicBool,
-    /// What is lost without an answer, where statements commit themselves.
+    /// How to judge a lost response when each statement commits on its own.
     stage: Stage,
 }
 
@@ -60,7 +60,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Returns what moves the server's clock: zero but in tests.
+    /// Returns the clock offset: zero except in tests.
     pub(super) fn offset(&self) -> i64 {
         self.shared.clock.as_millis()
     }
@@ -71,7 +71,7 @@ impl<'s> Session<'s> {
         Ok(Timestamp::from_millis(row.try_get(0)?))
     }
 
-    /// Runs a statement, and returns its rows.
+    /// Runs a statement and returns its rows.
     pub(super) async fn query(
         &self,
         sql: &'static Sql,
@@ -94,7 +94,7 @@ impl<'s> Session<'s> {
         answer
     }
 
-    /// Runs a statement, and returns how many rows it changed.
+    /// Runs a statement and returns how many rows it changed.
     pub(super) async fn execute(
         &self,
         sql: &'static Sql,
@@ -121,7 +121,7 @@ impl<'s> Session<'s> {
         self.ours.as_ref().ok_or(Trouble::Said(StoreError::Closed))
     }
 
-    /// Sends what begins the transaction just before its first statement: one round trip for both.
+    /// Sends `BEGIN` together with the first statement, in one round trip.
     async fn after_begin<T>(
         &self,
         connection: &Object,
@@ -138,7 +138,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Runs a statement that has exactly one row.
+    /// Runs a statement that returns exactly one row.
     pub(super) async fn one(
         &self,
         sql: &'static Sql,
@@ -148,7 +148,7 @@ impl<'s> Session<'s> {
         rows.pop().ok_or_else(|| super::error::unreadable("a statement without an answer"))
     }
 
-    /// Runs a statement that has one row or none.
+    /// Runs a statement that returns one row or none.
     pub(super) async fn find(
         &self,
         sql: &'static Sql,
@@ -157,7 +157,7 @@ impl<'s> Session<'s> {
         Ok(self.query(sql, params).await?.pop())
     }
 
-    /// Ends the verb: what was written stays if it went well, and does not if not.
+    /// Ends the verb: commits if it succeeded, rolls back otherwise.
     pub(super) async fn end<T>(mut self, result: Result<T, Trouble>) -> Answer<T> {
         if !self.begun.load(Ordering::Relaxed) {
             return result.map_err(|trouble| judge(trouble, self.stage));
@@ -168,14 +168,14 @@ impl<'s> Session<'s> {
                 Err(trouble) => Err(judge(trouble, Stage::Committing)),
             },
             Err(trouble) => {
-                // If that fails, too, the connection is given up.
+                // If the rollback fails too, the connection is closed.
                 let _ = self.finish("ROLLBACK").await;
                 Err(judge(trouble, Stage::Open))
             }
         }
     }
 
-    /// Ends the verb, and leaves nothing of what it wrote.
+    /// Ends the verb and rolls back everything that it wrote.
     pub(super) async fn undo<T>(mut self, answer: T) -> Answer<T> {
         let _ = self.finish("ROLLBACK").await;
         Ok(answer)
@@ -189,9 +189,9 @@ impl<'s> Session<'s> {
 }
 
 impl Drop for Session<'_> {
-    /// A connection in the middle of a transaction is of no use to the next one: whoever asked stopped waiting, or its
-    /// end failed. Closing it also ends the transaction. Nor is one of use that did not answer in time: the next one would
-    /// wait behind that answer, which never comes if the way to the server is broken.
+    /// Closes a connection that another verb must not use. It may be in the middle of a transaction, because the caller stopped waiting
+    /// or the commit failed; closing it ends the transaction. Or it did not answer in time: the next verb would wait behind that
+    /// response, which never arrives if the network is broken.
     fn drop(&mut self) {
         if (*self.begun.get_mut() || *self.asked.get_mut())
             && let Some(connection) = self.ours.take()

@@ -1,11 +1,11 @@
-//! Every statement, with the types of what it takes.
+//! Lists every SQL statement with its parameter types.
 //!
-//! Saying the types spares the server a question, and lets a statement be sent without being prepared, as a
-//! pooler between demands.
+//! Declared types save a round trip for each statement. They also allow sending a statement without preparing it, which a pooler in
+//! transaction mode requires.
 
 use tokio_postgres::types::Type;
 
-/// A statement: one file.
+/// A statement: the content of one SQL file.
 #[derive(Debug)]
 pub(super) struct Sql {
     pub(super) text: &'static str,

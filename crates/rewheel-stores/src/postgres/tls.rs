@@ -1,4 +1,4 @@
-//! Encrypts connections.
+//! Sets up TLS for connections.
 
 use super::broken;
 use super::options::Verify;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Returns what encrypts connections where server and URL want that.
+/// Returns the TLS connector, used where server and URL ask for encryption.
 pub(super) fn connector(verify: &Verify) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -48,8 +48,7 @@ fn trouble(error: &Error) -> StoreError {
     broken(format!("encryption is not available: {error}"), None)
 }
 
-/// Takes any server for the right one, as `sslmode=require` does: what is sent cannot be read on its way, but
-/// who reads it at the end is not known.
+/// Accepts any server certificate, as `sslmode=require` does: the traffic is encrypted, but the identity of the server is not checked.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! What each verb does to the database.
+//! Implements each verb on PostgreSQL.
 
 mod audit;
 pub(super) mod budgets;

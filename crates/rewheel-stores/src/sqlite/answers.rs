@@ -1,4 +1,4 @@
-//! The store's traits: each verb goes to the thread that can do it.
+//! Implements the store traits for SQLite: sends each verb to the writer or a reader thread.
 
 use super::row::Payload;
 use super::verbs::insert::{Batch, PAYLOAD_BYTES_MAX};
@@ -23,7 +23,8 @@ use rewheel_core::{
 use std::time::Duration;
 
 impl SqliteStore {
-    /// Says how long is left of what was claimed: since it was read, the commit has taken its time.
+    /// Recomputes the remaining times of claimed jobs: the commit has taken time since they were
+    /// read.
     fn refresh(&self, leased: &mut [Leased]) {
         let left = |until| crate::clock::left(&self.shared.clock, until);
         for leased in leased {
@@ -322,7 +323,7 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) -> Answer<()> {
-        // Joining threads blocks; they end within the statement they are at.
+        // Joining threads blocks, but each thread ends after its current statement.
         self.close_and_wait();
         Ok(())
     }

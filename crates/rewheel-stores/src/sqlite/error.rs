@@ -1,24 +1,25 @@
-//! Says what an error of SQLite means to the caller.
+//! Translates SQLite errors into store errors.
 
 use rewheel_core::store::StoreError;
 use rusqlite::ErrorCode;
 
-/// What can go wrong inside a verb.
+/// An error inside a verb.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// SQLite says so.
+    /// An error of SQLite.
     Sql(rusqlite::Error),
-    /// The verb says so.
+    /// An error that the verb itself returns.
     Said(StoreError),
-    /// A row says what no Rewheel of this version writes: what of it.
+    /// A row contains a value that this version never writes; the text says which.
     Unreadable(String),
 }
 
 impl Trouble {
-    /// Returns what of a row cannot be read, if it is that: the same statement may read other rows.
+    /// Returns which part of a row cannot be read, if that is the error: the statement may still
+    /// read other rows.
     ///
     /// # Errors
-    /// Returns any other trouble as it is.
+    /// Returns any other error unchanged.
     pub(super) fn of_row(self) -> Result<String, Trouble> {
         use rusqlite::Error as Sql;
         match self {
@@ -61,12 +62,12 @@ impl From<Trouble> for StoreError {
     }
 }
 
-/// A row that says what no Rewheel wrote.
+/// Returns the error for a row that this version cannot read.
 pub(super) fn unreadable(what: &str) -> Trouble {
     Trouble::Unreadable(what.to_owned())
 }
 
-/// Judges an error of a statement, after which its transaction is rolled back.
+/// Converts an error of a statement, after which its transaction is rolled back.
 pub(super) fn judge(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(error.into()),
@@ -104,7 +105,7 @@ pub(super) fn judge(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Judges an error of a commit. Bytes may have reached the disk before it.
+/// Converts an error of a commit. Data may have reached the disk before it.
 pub(super) fn judge_commit(error: rusqlite::Error) -> StoreError {
     if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
         StoreError::Ambiguous(error.into())
@@ -117,14 +118,14 @@ pub(super) fn broken(what: impl Into<String>, source: Option<rusqlite::Error>) -
     StoreError::Broken { what: what.into(), source: source.map(Into::into) }
 }
 
-/// Says the same to another caller of the same group.
+/// Returns the same error for another caller of the same group.
 pub(super) fn echo(error: &StoreError) -> StoreError {
     let cause = |source: &dyn std::error::Error| source.to_string().into();
     match error {
         StoreError::Unavailable(source) => StoreError::Unavailable(cause(&**source)),
         StoreError::Ambiguous(source) => StoreError::Ambiguous(cause(&**source)),
         StoreError::Full(source) => StoreError::Full(cause(&**source)),
-        // What one caller gave is not what another did: they only met.
+        // The invalid input came from one caller; the other callers were only in the same group.
         StoreError::Rejected(source) => StoreError::Unavailable(cause(&**source)),
         StoreError::HolderDead(holder) => StoreError::HolderDead(*holder),
         StoreError::Broken { what, source } => StoreError::Broken {

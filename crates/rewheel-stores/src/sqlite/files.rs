@@ -8,23 +8,23 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long to wait for another process that writes the same file.
+/// How long to wait for another process that is writing to the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often to ask, where SQLite does not wait itself.
+/// Number of retries in cases where SQLite itself does not wait.
 const BUSY_TRIES: u32 = 500;
 
-/// The pages of a busy store fit; more memory did not make it faster.
+/// The cache size. The pages of a busy store fit; more memory did not make it faster.
 const CACHE_KIB: i64 = 64 * 1024;
 
-/// Twice SQLite's default: rows of a few hundred bytes fill a page, and the trees are flatter.
+/// The page size, twice SQLite's default: a row has a few hundred bytes, and larger pages make flatter trees.
 const PAGE_BYTES: i64 = 8 * 1024;
 
-/// Links that are followed to a database file.
+/// Maximum number of symbolic links to follow to a database file.
 #[cfg(unix)]
 const LINKS_MAX: usize = 8;
 
-/// Only the owner reads and writes.
+/// Only the owner can read and write.
 #[cfg(unix)]
 const PRIVATE_MODE: u32 = 0o600;
 
@@ -39,7 +39,7 @@ impl Files {
         Files { path, synchronous: options.synchronous }
     }
 
-    /// Opens the file to write, makes it if it is not there, and brings its tables up to date.
+    /// Opens the file for writing, creates it if it does not exist, and migrates its tables.
     pub(super) fn open_writer(&self) -> Answer<Connection> {
         self.create_private();
         self.open_writer_with(OpenFlags::SQLITE_OPEN_CREATE)
@@ -48,16 +48,16 @@ impl Files {
     /// Creates the file so that only its owner can read it: SQLite would create it with the mode 0644. SQLite gives the
     /// `-wal`, `-shm` and `-journal` files the mode of the database file. An existing file keeps its mode.
     ///
-    /// An error is ignored here: SQLite meets the same one when it opens the file, and explains it.
+    /// Errors are ignored here: SQLite gets the same error when it opens the file, and reports it.
     #[cfg(unix)]
     fn create_private(&self) {
         use std::os::unix::fs::OpenOptionsExt as _;
         if self.path.as_os_str().as_encoded_bytes().starts_with(b":") {
-            // `:memory:` is no file.
+            // `:memory:` is not a file.
             return;
         }
         let mut path = self.path.clone();
-        // A link that leads to no file yet is followed: SQLite would create that file for everybody.
+        // Follow a link to a file that does not exist yet: SQLite would create that file readable for all users.
         for _ in 0..LINKS_MAX {
             let Ok(target) = std::fs::read_link(&path) else { break };
             path = path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target));
@@ -70,7 +70,7 @@ impl Files {
     #[cfg(not(unix))]
     fn create_private(&self) {}
 
-    /// Names the files that other users of this machine can read or write.
+    /// Reports the files that other users of this machine can read or write.
     #[cfg(unix)]
     pub(super) fn risks(&self) -> Option<Risk> {
         use std::os::unix::fs::PermissionsExt as _;
@@ -97,7 +97,7 @@ impl Files {
         None
     }
 
-    /// Opens the file again. One that is gone is not made: what was acknowledged is in the old one.
+    /// Opens the file again. It does not create a missing file, because the acknowledged data is in the old one.
     pub(super) fn reopen_writer(&self) -> Answer<Connection> {
         self.open_writer_with(OpenFlags::empty())
     }
@@ -110,7 +110,7 @@ impl Files {
             tries += 1;
             match self.prepare(&connection) {
                 Ok(()) => return Ok(connection),
-                // SQLite waits for a lock, but not for those of a file that is just being made.
+                // SQLite waits for a lock, but not for the locks of a file that is being created.
                 Err(Trouble::Sql(error)) if is_busy(&error) && tries < BUSY_TRIES => {
                     std::thread::park_timeout(BUSY_TIMEOUT / BUSY_TRIES);
                 }
@@ -119,7 +119,7 @@ impl Files {
         }
     }
 
-    /// Opens the file to read.
+    /// Opens the file for reading.
     pub(super) fn open_reader(&self) -> Answer<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = self.open(flags)?;
@@ -131,11 +131,11 @@ impl Files {
         Connection::open_with_flags(&self.path, flags).map_err(|error| self.explain(error.into()))
     }
 
-    /// Makes it ready to write, and brings its tables up to date.
+    /// Prepares the connection for writing, and migrates the tables.
     fn prepare(&self, connection: &Connection) -> Result<(), Trouble> {
-        // The caller waits: both together would wait so long each time that it tries.
+        // The caller retries; with a busy timeout, each retry would wait as well.
         connection.busy_timeout(Duration::ZERO)?;
-        // Only a file that is still empty takes it.
+        // Takes effect only on an empty file.
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         let mode: String =
             connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -153,7 +153,7 @@ impl Files {
         tune(connection)
     }
 
-    /// Names the file in what is said about it.
+    /// Adds the file name to an error.
     fn explain(&self, trouble: Trouble) -> StoreError {
         match StoreError::from(trouble) {
             StoreError::Broken { what, source } => {
@@ -211,7 +211,7 @@ mod tests {
         };
         assert_eq!(["", "-wal", "-shm"].map(mode), [0o600; 3]);
         assert!(files.risks().is_none());
-        // An existing file keeps its mode, and is named.
+        // An existing file keeps its mode, and is reported.
         drop(connection);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let _connection = files.open_writer().unwrap();

@@ -1,12 +1,13 @@
-//! Brings the tables of a file up to date.
+//! Migrates the tables of a file to the current version.
 
 use super::error::{Trouble, broken};
 use rusqlite::Connection;
 
-/// Marks a file as ours: "Rwhl".
+/// Marks a file as a Rewheel store: "Rwhl".
 const APPLICATION_ID: i32 = 0x5277_686c;
 
-/// What each version of the tables adds to the one before it. Never edited once released.
+/// The SQL of each version of the tables, on top of the version before it. Never edited once
+/// released.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_jobs.sql"),
     include_str!("migrations/0002_parking.sql"),
@@ -23,8 +24,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_scale.sql"),
 ];
 
-/// Applies what is missing, all of it or nothing. Those who start at the same time wait, and find
-/// it done.
+/// Applies the missing migrations in one transaction. Processes that start at the same time wait
+/// and then find it done.
 pub(super) fn migrate(connection: &Connection) -> Result<(), Trouble> {
     if version(connection)? == MIGRATIONS.len() {
         return check_owner(connection);
@@ -56,7 +57,7 @@ fn apply(connection: &Connection) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Refuses a database that something else made.
+/// Rejects a database of another program.
 fn check_owner(connection: &Connection) -> Result<(), Trouble> {
     let owner: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 =

@@ -1,4 +1,4 @@
-//! Where verbs wait for the thread that has the connection.
+//! The queue of verbs for a thread that owns a connection.
 
 use super::error::Trouble;
 use super::transaction::Transaction;
@@ -8,27 +8,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Verbs that wait. More would only wait longer; their callers wait in line instead.
+/// Maximum length of the queue. Further callers wait until there is room.
 const WAITING_MAX: usize = 1_024;
 
-/// How soon a verb is served.
+/// The priority of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// In turn.
+    /// Served in order.
     Work,
-    /// Before all others: a holder's life or work depends on it.
+    /// Served first: a holder's lease or work depends on it.
     Life,
 }
 
-/// A verb that waits.
+/// A verb in the queue.
 pub(super) trait Request: Send {
-    /// Does it, inside a transaction. Does it again if that is rolled back for another's sake.
+    /// Runs the verb inside a transaction. It runs again if the transaction is rolled back because
+    /// of another verb.
     fn run(&mut self, tx: &mut Transaction<'_, '_>) -> Result<(), Trouble>;
 
-    /// Answers, once the transaction is durable or has failed.
+    /// Sends the result, once the transaction is durable or has failed.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 
-    /// How many rows it touches, roughly.
+    /// Returns the approximate number of rows it touches.
     fn weight(&self) -> usize;
 }
 
@@ -60,7 +61,7 @@ where
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
         let result = self.result;
         let answer = outcome.and_then(|()| result.ok_or(StoreError::Closed));
-        // Whoever does not wait any more knows as much as after a lost answer.
+        // The receiver may be gone: for that caller it is the same as a lost response.
         let _ = self.reply.send(answer);
     }
 
@@ -94,7 +95,7 @@ impl Queue {
         }))
     }
 
-    /// Asks for a verb, and waits for its answer.
+    /// Queues a verb and waits for its result.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         urgency: Urgency,
@@ -130,8 +131,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes what waits, up to a weight, and blocks until there is something. `None` once it is
-    /// closed and empty.
+    /// Takes waiting verbs up to a total weight, and blocks until there is one. Returns `None` once
+    /// the queue is closed and empty.
     pub(super) fn take(&self, weight_max: usize) -> Option<Vec<Box<dyn Request>>> {
         let mut waiting = self.lock();
         while waiting.life.is_empty() && waiting.work.is_empty() {
@@ -144,8 +145,8 @@ impl Queue {
         let mut weight: usize = 0;
         while let Some(next) = waiting.work.front() {
             let heavier = weight.saturating_add(next.weight());
-            // One is served whatever it weighs: behind those of `life`, which never end in a large
-            // fleet, it would wait for ever, and all others behind it.
+            // Take at least one ordinary verb, whatever its weight. In a large fleet urgent verbs
+            // never run out, and it would wait behind them for ever, and all others behind it.
             if heavier > weight_max && weight > 0 {
                 break;
             }
@@ -155,7 +156,7 @@ impl Queue {
         Some(group)
     }
 
-    /// Takes no more. What waits is still served.
+    /// Accepts no more verbs. Waiting ones are still served.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.0.places.close();
@@ -163,7 +164,7 @@ impl Queue {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        // Nothing that can panic happens under the lock.
+        // Nothing that can panic runs under this lock.
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,7 +179,7 @@ mod tests {
         Ok(())
     }
 
-    /// Lets a verb wait in the queue, whose answer nobody waits for.
+    /// Queues a verb whose result is not awaited.
     fn push(queue: &Queue, urgency: Urgency, weight: usize) {
         let ask: Pin<&mut _> = pin!(queue.ask(urgency, weight, nothing));
         assert!(ask.poll(&mut Context::from_waker(Waker::noop())).is_pending());

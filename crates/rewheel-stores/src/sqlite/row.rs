@@ -19,7 +19,7 @@ pub(super) enum Payload {
     LeaveOut,
 }
 
-/// Reads a job of any of the three tables, by the names of its columns.
+/// Reads a job of any of the three tables by column name.
 pub(super) fn read_job(
     tx: &mut Transaction<'_, '_>,
     row: &Row<'_>,
@@ -65,7 +65,8 @@ fn status(row: &Row<'_>, state: State) -> Result<Status, Trouble> {
         State::Scheduled => Status::Scheduled,
         State::Paused => Status::Paused,
         State::Leased => Status::Leased {
-            // A holder is remembered for as long as it has jobs; nil is one that never was.
+            // A holder's row is kept while it has jobs. The nil id means that there was no such
+            // holder.
             holder: HolderId::from_bytes(
                 row.get::<_, Option<[u8; 16]>>("holder_id")?.unwrap_or_default(),
             ),
@@ -79,7 +80,7 @@ fn status(row: &Row<'_>, state: State) -> Result<Status, Trouble> {
     })
 }
 
-/// Reads a scheduled job by the places of its columns: there are many of them.
+/// Reads a scheduled job by column position, which is faster.
 pub(super) fn read_found(row: &Row<'_>, lane: &Lane) -> Result<Job, Trouble> {
     let texts = |at| row.get::<_, Option<String>>(at);
     Ok(Job {
@@ -130,7 +131,7 @@ pub(super) fn because(text: &str) -> Result<Because, Trouble> {
     Because::named(text).ok_or_else(|| unreadable("why a job is due"))
 }
 
-/// Reads a text that our own types wrote.
+/// Parses a text that one of our own types wrote.
 pub(super) fn parse<T: FromStr>(row: &Row<'_>, column: &str) -> Result<T, Trouble> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| unreadable(column))
@@ -148,7 +149,7 @@ fn number(row: &Row<'_>, column: &str) -> Result<u64, Trouble> {
     Ok(unsigned(row.get(column)?))
 }
 
-/// Reads a number that is never negative.
+/// Converts a number that is never negative.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -165,12 +166,12 @@ pub(super) fn duration(millis: i64) -> Duration {
     Duration::from_millis(unsigned(millis))
 }
 
-/// Says a length of time in whole milliseconds, the next if it is between two.
+/// Converts a duration to whole milliseconds, rounded up.
 pub(super) fn millis(duration: Duration) -> i64 {
     Timestamp::from_millis(0).plus(duration).as_millis()
 }
 
-/// Reads one column, for queries that have no more.
+/// Reads the only column of a row.
 pub(super) fn column<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<T> {
     row.get(0)
 }

@@ -1,4 +1,4 @@
-//! What only the inside of the store can show.
+//! Tests internals of the SQLite store.
 
 use super::files::Files;
 use super::transaction::{Lanes, Statements, Transaction};
@@ -49,7 +49,7 @@ fn a_renewal_writes_one_row_however_many_jobs_are_held() {
     assert_eq!(connection.total_changes() - before, 1);
 }
 
-/// Statements that begin at the first row: those that count, and those that stop after a few.
+/// Statements that scan a table from its first row: those that count, and those that stop after a few rows.
 const SCANS: &[&str] = &["books", "tally", "prune_audit", "ledger_sum", "sample_now"];
 
 #[test]
@@ -63,7 +63,7 @@ fn no_statement_scans_a_table_or_sorts_one() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
-        // What the parameters are does not matter to a plan.
+        // The values of parameters do not affect a plan.
         let mut rows = explain.raw_query();
         let mut steps: Vec<String> = Vec::new();
         while let Some(row) = rows.next().unwrap() {
@@ -72,7 +72,7 @@ fn no_statement_scans_a_table_or_sorts_one() {
         let large = ["jobs", "dead", "finished", "attempts", "keys", "audit", "ledger"];
         for step in steps {
             let scans = large.iter().any(|table| step == format!("SCAN {table}"));
-            // `held` sorts what one holder has, by id, which is bounded by its places; `tokens` have a bound of their own.
+            // `held` sorts the jobs of one holder by id, which its concurrency limits; the number of `tokens` is limited, too.
             let is_short = ["held", "tokens"].contains(&name.as_str());
             let sorts = step.contains("TEMP B-TREE") && !is_short;
             assert!(!(scans || sorts) || SCANS.contains(&name.as_str()), "{name}: {step}");
@@ -98,7 +98,7 @@ fn a_damaged_file_is_a_risk() {
     assert_eq!(risks(&connection), 0);
     drop(connection);
     let mut bytes = std::fs::read(&path).unwrap();
-    // The newest pages: those that many lanes are in.
+    // Damage the newest pages, which contain many lanes.
     let damaged = bytes.len() - 40_000;
     bytes[damaged..].fill(0x5a);
     std::fs::write(&path, bytes).unwrap();

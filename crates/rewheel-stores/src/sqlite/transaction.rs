@@ -1,4 +1,4 @@
-//! What a verb has while it runs: a connection in a transaction, the time, the lanes.
+//! The context of one verb: an open transaction, the time and the lanes.
 
 use super::error::{Trouble, unreadable};
 use rewheel_core::{HolderId, KindName, Lane, Priority, Shard, Tenant, Timestamp};
@@ -7,19 +7,19 @@ use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Lanes that a connection remembers. They are short; forgetting them costs a lookup each.
+/// Maximum number of cached lanes. They are short; a lane that is not cached costs a lookup.
 const LANES_REMEMBERED_MAX: usize = 100_000;
 
-/// A transaction of one verb.
+/// The transaction of one verb.
 pub(super) struct Transaction<'a, 'c> {
     pub(super) statements: &'a Statements<'c>,
     /// The store's time: the same for the whole verb.
     pub(super) now: Timestamp,
     pub(super) lanes: &'a mut Lanes,
-    /// What the verb took in and let go of, for the ledger.
+    /// The jobs that the verb added and removed, for the ledger.
     pub(super) submitted: u64,
     pub(super) pruned: u64,
-    /// Whether watchers should look.
+    /// Whether to wake watchers.
     pub(super) woke: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
         Transaction { statements, now, lanes, submitted: 0, pruned: 0, woke: false }
     }
 
-    /// Returns a statement, compiled once for the connection.
+    /// Returns a statement, compiled once per connection.
     pub(super) fn sql(&self, sql: &'static str) -> Result<Compiled<'c>, Trouble> {
         Ok(self.statements.compiled(sql)?)
     }
@@ -74,7 +74,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
         Ok(number)
     }
 
-    /// Returns the number of a lane, which begins to exist.
+    /// Returns the number of a lane, and creates the lane if necessary.
     pub(super) fn lane_or_new(&mut self, lane: &Lane) -> Result<i64, Trouble> {
         if let Some(number) = self.lane(lane)? {
             return Ok(number);
@@ -85,7 +85,7 @@ impl<'a, 'c> Transaction<'a, 'c> {
         Ok(number)
     }
 
-    /// Returns the lane of a number.
+    /// Returns the lane with a number.
     pub(super) fn lane_of(&mut self, number: i64) -> Result<Lane, Trouble> {
         if let Some(lane) = self.lanes.names.get(&number) {
             return Ok(lane.clone());
@@ -108,14 +108,14 @@ impl<'a, 'c> Transaction<'a, 'c> {
     }
 }
 
-/// The statements of one connection, each compiled at its first use. They are found by where their
-/// text is in this program, which is faster than by what it says.
+/// The statements of one connection, each compiled at its first use. They are looked up by the
+/// address of their text in this program, which is faster than by content.
 pub(super) struct Statements<'c> {
     pub(super) connection: &'c Connection,
     compiled: RefCell<HashMap<*const u8, Compiled<'c>>>,
 }
 
-/// A statement that is used by one at a time.
+/// A compiled statement for one user at a time.
 #[derive(Clone)]
 pub(super) struct Compiled<'c>(Rc<RefCell<Statement<'c>>>);
 
@@ -139,20 +139,20 @@ impl<'c> Statements<'c> {
         Ok(fresh)
     }
 
-    /// Runs a statement that neither takes nor returns anything.
+    /// Runs a statement without parameters and results.
     pub(super) fn run(&self, sql: &'static str) -> rusqlite::Result<()> {
         self.compiled(sql)?.get().execute([]).map(drop)
     }
 }
 
-/// What a lane is found by.
+/// Returns the key that a lane is looked up by.
 fn name_of(lane: &Lane) -> (&str, &str, u8, u8) {
     let tenant = tenant_text(lane.tenant.as_ref());
     (lane.kind.as_str(), tenant, lane.priority.get(), lane.shard.get())
 }
 
-/// Lanes by number, numbers by lane. A lane is never renumbered, so that remembering is safe until
-/// the transaction that made one is rolled back.
+/// Lanes by number and numbers by lane. A lane's number never changes, so the cache stays valid
+/// unless the transaction that created a lane is rolled back.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     numbers: HashMap<Lane, i64>,
@@ -174,7 +174,7 @@ impl Lanes {
     }
 }
 
-/// How a tenant is stored: no tenant is the empty text, which no tenant is.
+/// Returns the stored form of a tenant: the empty text stands for no tenant.
 pub(super) fn tenant_text(tenant: Option<&Tenant>) -> &str {
     tenant.map_or("", Tenant::as_str)
 }

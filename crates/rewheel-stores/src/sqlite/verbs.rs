@@ -1,4 +1,4 @@
-//! The verbs of the store, each in its transaction.
+//! Implements each verb on SQLite, in its own transaction.
 
 pub(super) mod insert;
 pub(super) mod reserve;

@@ -1,4 +1,4 @@
-//! The one thread that writes: verbs that wait together are committed together.
+//! The single writer thread: commits waiting verbs together in one transaction.
 
 use super::error::{echo, judge, judge_commit};
 use super::files::is_busy;
@@ -11,8 +11,8 @@ use rewheel_core::store::{ClockOffset, StoreError};
 use rusqlite::Connection;
 use std::time::Duration;
 
-/// Rows that one commit carries. A commit costs one write to the disk however many it carries; at
-/// this size that is a few percent of it, and those who come later wait some ten milliseconds.
+/// Maximum number of rows in one commit. A commit costs one disk write however many rows it has; at
+/// this size that is a few percent of the time, and later callers wait about ten milliseconds.
 const GROUP_ROWS_MAX: usize = 2_000;
 
 pub(super) struct Writer {
@@ -24,9 +24,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Serves until the queue is closed and empty.
+    /// Serves verbs until the queue is closed and empty.
     pub(super) fn run(mut self) {
-        // Whatever ends this thread, nobody may wait for it.
+        // However this thread ends, no caller may keep waiting for it.
         let _closing = Closing(self.queue.clone());
         let mut lanes = Lanes::default();
         loop {
@@ -35,19 +35,19 @@ impl Writer {
                 break;
             }
             lanes.forget();
-            // A connection whose write to the disk failed may remember pages that never got there.
+            // After a failed disk write a connection may cache pages that never reached the disk.
             if let Ok(fresh) = self.files.reopen_writer() {
                 drop(statements);
                 self.connection = fresh;
             }
         }
-        // Leaves one plain file behind. Nothing depends on it, so it does not wait for others that
-        // read: the next one to open the file would do it.
+        // Leave one plain file behind. Nothing depends on it, so do not wait for readers: the next
+        // process that opens the file would do it.
         let _ = self.connection.busy_timeout(Duration::ZERO);
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 
-    /// Returns whether it is done; otherwise the connection is not to be trusted.
+    /// Returns whether the queue is done; otherwise the connection must not be used any more.
     fn serve_until_failure(&self, statements: &Statements<'_>, lanes: &mut Lanes) -> bool {
         let flush = Flush { statements, clock: &self.clock, woken: &self.woken };
         while let Some(group) = self.queue.take(GROUP_ROWS_MAX) {
@@ -59,13 +59,13 @@ impl Writer {
     }
 }
 
-/// A commit failed, or no transaction could begin.
+/// A commit failed, or a transaction could not begin.
 struct ConnectionFailed;
 
 enum Flushed {
-    /// All have their answers.
+    /// All callers have their results.
     Done,
-    /// Nothing was written: the verb in this place failed half-way.
+    /// Nothing was written: the verb at this position failed half-way.
     Undone { place: usize },
 }
 
@@ -76,7 +76,7 @@ enum Failed {
     HalfWay(StoreError),
 }
 
-/// One transaction for all that waited together.
+/// One transaction for all waiting verbs.
 struct Flush<'a, 'c> {
     statements: &'a Statements<'c>,
     clock: &'a ClockOffset,
@@ -84,13 +84,13 @@ struct Flush<'a, 'c> {
 }
 
 impl Flush<'_, '_> {
-    /// Commits all of them together.
+    /// Commits all verbs of a group together.
     ///
-    /// A verb that fails half-way is rare, and undoing it alone would need every page that others
-    /// write to be copied first: all are rolled back instead. Those before it are then done again
-    /// together, it alone, and those behind it together.
+    /// A verb rarely fails half-way, and undoing it alone would require a copy of every page that
+    /// the others write. So the whole group is rolled back. Then the verbs before it run again
+    /// together, the failed one alone, and the verbs after it together.
     fn run(&self, group: Vec<Box<dyn Request>>, lanes: &mut Lanes) -> Result<(), ConnectionFailed> {
-        // What is still to be served, the next one last.
+        // The parts still to be served, the next one last.
         let mut parts = vec![group];
         while let Some(mut part) = parts.pop() {
             match self.together(&mut part, lanes) {
@@ -112,8 +112,8 @@ impl Flush<'_, '_> {
         Ok(())
     }
 
-    /// Answers all, or leaves all in the group. Nobody is answered before the commit, not even with
-    /// an error: it may be due to what another of the group wrote.
+    /// Answers all callers, or leaves all of them in the group. No caller gets a result before the
+    /// commit, not even an error: its cause may be something that another verb of the group wrote.
     fn together(
         &self,
         group: &mut Vec<Box<dyn Request>>,
@@ -124,7 +124,7 @@ impl Flush<'_, '_> {
             answer_all(std::mem::take(group), &judge(error));
             return if busy { Ok(Flushed::Done) } else { Err(ConnectionFailed) };
         }
-        // Not before: it may have waited for another process.
+        // Read the time here: BEGIN may have waited for another process.
         let now = crate::clock::now(self.clock);
         let mut ledger = Ledger::default();
         let mut outcomes = Vec::with_capacity(group.len());
@@ -197,7 +197,7 @@ impl Flush<'_, '_> {
         committed
     }
 
-    /// Writes what the flush did to the books.
+    /// Appends the changes of the flush to the ledger.
     fn append(&self, ledger: &Ledger, now: Timestamp) -> rusqlite::Result<()> {
         if ledger.submitted + ledger.pruned == 0 {
             return Ok(());
@@ -207,7 +207,7 @@ impl Flush<'_, '_> {
         self.statements.compiled(sql)?.get().execute(line).map(drop)
     }
 
-    /// Whether SQLite has ended the transaction.
+    /// Returns whether SQLite has ended the transaction.
     fn is_over(&self) -> bool {
         self.statements.connection.is_autocommit()
     }
@@ -237,7 +237,7 @@ impl Drop for Closing {
     }
 }
 
-/// Serves reads on a connection of its own, each in one snapshot.
+/// Serves reads on its own connection, each in one snapshot.
 pub(super) fn read(connection: &Connection, queue: &Queue, clock: &ClockOffset) {
     let statements = Statements::new(connection);
     let mut lanes = Lanes::default();
@@ -256,7 +256,7 @@ pub(super) fn read(connection: &Connection, queue: &Queue, clock: &ClockOffset) 
     }
 }
 
-/// A number as SQLite keeps it. None of ours comes near the end of it.
+/// Converts a number for SQLite. None of ours comes near the largest one.
 pub(super) fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Goes on when the way to the server is broken.
+//! Tests broken networks: the store recovers when the path to the server fails.
 
 use crate::proxy::Proxy;
 use crate::support::{Node, address, soon, url_by};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// What pgbouncer says when it loses the server.
+/// The error that pgbouncer sends when it loses the server.
 const LOST_SERVER: &[u8] =
     b"E\x00\x00\x00\x2fSFATAL\x00VFATAL\x00C08P01\x00Mserver conn crashed\x00\x00";
 
@@ -37,8 +37,8 @@ async fn a_connection_that_never_answers_is_not_asked_again() {
     timeout(seconds(60), store.books()).await.expect("by another connection").expect("books");
 }
 
-/// Without a limit the server would wait for a process that was stopped in the middle of a large answer, with all the
-/// locks of that statement: nobody could take over what that process has.
+/// Without a limit the server would wait for a process that was paused in the middle of a large response, and keep the locks of that
+/// statement: no other node could take over its jobs.
 #[tokio::test]
 async fn a_node_that_takes_no_answer_can_be_buried() {
     let schema = Schema::fresh();
@@ -47,7 +47,7 @@ async fn a_node_that_takes_no_answer_can_be_buried() {
     let stopped = Node::open(&url).await;
     let node = Node::open(&format!("{}&statement_timeout=1s", schema.url())).await;
     let (victim, by) = (stopped.holder().await, node.holder().await);
-    // What it will send is prepared: it hears of that.
+    // Prepare its statements first, while it still receives responses.
     node.submit("a").await;
     stopped.claim_only(victim, "a").await;
     let mut jobs = node.jobs("a", 40);
@@ -76,7 +76,7 @@ async fn a_node_that_takes_no_answer_can_be_buried() {
     let burial = soon("the burial", async {
         loop {
             match node.subject.store.bury(by, victim, 0).await {
-                // Until the server has given up on it.
+                // Until the server has closed its connection.
                 Ok(Burial::Alive) => tokio::task::yield_now().await,
                 Ok(burial) => return burial,
                 Err(error) => assert!(error.is_transient(), "{error:?}"),
@@ -86,7 +86,7 @@ async fn a_node_that_takes_no_answer_can_be_buried() {
     assert_eq!(burial.await, Burial::Buried);
 }
 
-/// A lane that was numbered in a transaction which did not commit does not exist: jobs in it would never be found.
+/// A lane that was numbered in a transaction that did not commit does not exist: its jobs would never be found.
 #[tokio::test]
 async fn a_lane_whose_commit_was_lost_is_numbered_again() {
     let schema = Schema::fresh();

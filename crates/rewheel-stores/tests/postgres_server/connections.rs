@@ -1,4 +1,4 @@
-//! Goes on when connections break, or when nobody waits for an answer any more.
+//! Tests broken connections and cancelled calls.
 
 use crate::support::{Node, counted, named, soon, until};
 use rewheel_core::store::{Burial, Change, OperateStore, Prune, ReadStore, Settled, Store, What};
@@ -7,7 +7,7 @@ use rewheel_testkit::{Schema, seconds};
 use std::future::Future;
 use tokio_postgres::Client;
 
-/// Calls a verb until it works, which must be before every connection was tried.
+/// Calls a verb until it succeeds, which must happen before every connection was tried.
 async fn before_long<T, F>(what: &str, tries: usize, verb: impl Fn() -> F) -> T
 where
     F: Future<Output = rewheel_core::store::Answer<T>>,
@@ -28,7 +28,7 @@ async fn a_store_whose_connections_were_ended_goes_on() {
     let holder = node.holder().await;
     let first = node.submit("a").await;
     let store = &node.subject.store;
-    // So that there are several connections to end.
+    // Open several connections.
     let (one, two, three) = tokio::join!(store.books(), store.kinds(), store.holders());
     assert!(one.is_ok() && two.is_ok() && three.is_ok());
 
@@ -58,7 +58,7 @@ async fn a_store_whose_connections_were_ended_goes_on() {
     node.balance().await;
 }
 
-/// How many of the store's connections are in a transaction.
+/// Returns how many of the store's connections are in a transaction.
 async fn busy(client: &Client, schema: &Schema) -> i64 {
     let sql = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}' AND xact_start IS NOT NULL",
@@ -70,7 +70,7 @@ async fn busy(client: &Client, schema: &Schema) -> i64 {
 #[tokio::test]
 async fn a_verb_that_is_given_up_leaves_no_transaction_behind() {
     let schema = Schema::fresh();
-    // The server would end an idle transaction as well, after this.
+    // The statement timeout is long, because the server would also end an idle transaction after it.
     let node = Node::open(&named(&schema, "pool_max=2&statement_timeout=600s")).await;
     let job = node.submit("a").await;
     let mut user = schema.connect().await;
@@ -102,7 +102,8 @@ async fn a_verb_that_is_given_up_leaves_no_transaction_behind() {
     assert_eq!(held.version.get(), 1, "what was given up was written after all");
 }
 
-/// Whoever leases to the dead ends first. Nobody waits for them, since the heartbeat that buries has a lease of its own to renew.
+/// A transaction that leases jobs to the dead holder finishes first. The node that expires it does not wait for long, because it must
+/// renew its own lease.
 #[tokio::test]
 async fn a_burial_does_not_wait_long_for_who_leases_to_the_dead() {
     let schema = Schema::fresh();

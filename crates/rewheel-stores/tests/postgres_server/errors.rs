@@ -1,4 +1,4 @@
-//! Says what to do when a store cannot be opened.
+//! Tests the errors when a store cannot be opened.
 
 use crate::support::{address, told, url_by};
 use rewheel_core::store::StoreError;
@@ -38,7 +38,7 @@ async fn nobody_who_listens() {
 #[tokio::test]
 async fn a_host_that_does_not_answer() {
     let schema = Schema::fresh();
-    // It takes connections, and says nothing.
+    // This server accepts connections and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let error = refused(&url_by(&schema, "127.0.0.1", port, "")).await;

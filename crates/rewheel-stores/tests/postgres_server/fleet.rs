@@ -1,18 +1,18 @@
-//! Hears at once of what other nodes did.
+//! Tests that nodes learn at once about changes by other nodes.
 
 use crate::support::{Node, named, soon, until};
 use rewheel_core::store::{Store, Watch};
 use rewheel_testkit::{Schema, millis};
 use tokio_postgres::Client;
 
-/// Waits until so many nodes listen, and one of them has heard all that was said so far.
+/// Waits until so many nodes listen, and one of them has received all notifications so far.
 pub(crate) async fn listening(
     schema: &Schema,
     node: &Node,
     visitor: &Client,
     nodes: i64,
 ) -> Box<dyn Watch> {
-    // The last that such a connection said.
+    // The last statement of such a connection.
     let listens = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE (query = 'LISTEN \"{0}\"' OR query LIKE 'NOTIFY \"{0}\"%') \
          AND state = 'idle'",

@@ -1,11 +1,11 @@
-//! Writes the statement that submits a job, for drivers that are not ours.
+//! Tests the generated SQL that submits a job through other drivers.
 
 use crate::support::Node;
 use rewheel_core::{Job, Key, NewJob, Priority, ShardKey, Tenant, Timestamp, When};
 use rewheel_testkit::{Schema, seconds};
 use std::time::Duration;
 
-/// Jobs whose texts and times are hard to write down.
+/// Jobs whose texts and times are hard to write as SQL.
 fn jobs(node: &Node) -> Vec<NewJob> {
     let nasty = r#"it's "quoted" \' \\ $1 ? ; -- /* 日本 é 🦀 \u0041"#;
     let at = |millis| When::At(Timestamp::from_millis(millis));
@@ -38,7 +38,7 @@ fn jobs(node: &Node) -> Vec<NewJob> {
     ]
 }
 
-/// What must be the same of both.
+/// Makes the fields equal that may differ.
 fn alike(mut job: Job, like: &Job) -> Job {
     (job.id, job.created) = (like.id, like.created);
     job.key.clone_from(&like.key);

@@ -1,4 +1,4 @@
-//! Submits and settles within a transaction of the user's own.
+//! Tests submitting and settling inside the user's own transaction.
 
 use crate::support::{Node, counted, soon};
 use rewheel_core::store::{
@@ -7,7 +7,7 @@ use rewheel_core::store::{
 use rewheel_core::{Key, NewJob, State};
 use rewheel_testkit::{Schema, seconds};
 
-/// A node with a kind, and a table of the user's.
+/// A node with a kind, and a table of the user.
 async fn shop(schema: &Schema) -> Node {
     let node = Node::of(schema).await;
     node.kinds(&["charge"]).await;
@@ -45,7 +45,7 @@ async fn jobs_of_a_transaction_that_is_rolled_back_never_were() {
 
     assert!(node.subject.store.get(job.id).await.expect("an answer").is_none());
     assert_eq!(node.subject.store.books().await.expect("books").submitted, 0);
-    // The key is free again, for whoever comes with another payload.
+    // The key is free again, also for another payload.
     node.insert(&[NewJob { payload: b"{}".to_vec(), ..keyed(&node, "order-17") }]).await;
     node.balance().await;
 }

@@ -1,4 +1,4 @@
-//! What limits over the fleet leave in the tables.
+//! Tests the rows that fleet-wide limits leave in the tables.
 
 use crate::support::{Node, counted};
 use rewheel_core::KindName;
@@ -6,7 +6,7 @@ use rewheel_core::store::{FleetLimit, LimitOf, LimitedClaim, WorkStore};
 use rewheel_stores::PostgresOptions;
 use rewheel_testkit::{Schema, lane, seconds};
 
-/// Claims up to ten jobs of the kind `charge`, of which five may be leased.
+/// Claims up to ten jobs of the kind `charge`, of which five may be leased at once.
 async fn claim(node: &Node, interval: Option<u64>) -> usize {
     let of = LimitOf::Kind(KindName::parse("charge").expect("a kind"));
     let limits = [FleetLimit { of, concurrency_max: Some(5), interval: interval.map(seconds) }];
@@ -16,7 +16,7 @@ async fn claim(node: &Node, interval: Option<u64>) -> usize {
     node.store.claim_limited(&claim).await.expect("a claim").leased.len()
 }
 
-/// Listed jobs stay on the shelf of those that are due, where a count finds them, too.
+/// Listed jobs stay on the shelf `due`, where a count must find them, too.
 #[tokio::test]
 async fn a_limited_claim_is_never_listed() {
     let schema = Schema::fresh();
@@ -40,7 +40,7 @@ async fn limits_that_nobody_uses_are_pruned() {
     node.kinds(&["charge"]).await;
     let visitor = schema.connect().await;
     let rows = format!("SELECT count(*) FROM {}.limits", schema.name());
-    // One that never had a start is kept for a while as well: a claim must find the row that it has made.
+    // A row without a start is also kept for a while: a claim must find the row that it has created.
     assert_eq!(claim(&node, None).await, 0);
     node.prune(100).await;
     assert_eq!(counted(&visitor, &rows).await, 1);
@@ -54,7 +54,7 @@ async fn limits_that_nobody_uses_are_pruned() {
     assert_eq!(counted(&visitor, &rows).await, 0);
 }
 
-/// Others wait for the lock of a limit until its transaction has ended, which takes longer if it ends on the disk.
+/// Other claims wait for the lock of a limit until its transaction ends, which takes longer if it writes to the disk.
 #[tokio::test]
 async fn a_claim_without_a_job_commits_nothing() {
     let schema = Schema::fresh();
@@ -63,7 +63,7 @@ async fn a_claim_without_a_job_commits_nothing() {
     node.insert(&node.jobs("charge", 9)).await;
     assert_eq!(claim(&node, Some(600)).await, 1);
     assert_eq!(claim(&node, Some(600)).await, 0);
-    // Who locked the row last.
+    // The transaction that locked the row last.
     let undone = format!(
         "SELECT count(*) FROM {}.limits WHERE pg_xact_status(nullif(xmax::text, '0')::xid8) = 'aborted'",
         schema.name()

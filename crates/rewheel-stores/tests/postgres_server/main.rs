@@ -1,4 +1,4 @@
-//! What only a real PostgreSQL server shows: connections that break, others who are faster, SQL by hand.
+//! Tests that need a real PostgreSQL server: broken connections, races, SQL by hand.
 
 mod support;
 mod proxy;

@@ -1,4 +1,4 @@
-//! Opens a store in a schema that has no tables yet, or other ones.
+//! Tests opening a store in an empty schema, and in one with other or newer tables.
 
 use crate::support::{Database, Node, Stranger, counted, soon, told};
 use rewheel_core::store::{ReadStore, Store, StoreError};
@@ -45,7 +45,7 @@ async fn tables_of_a_newer_rewheel_are_refused() {
     assert!(told(&error).contains("1000"), "{}", told(&error));
 }
 
-/// A user who owns nothing, and may not create anything.
+/// Creates a user that owns nothing and may create nothing.
 async fn poor_user(schema: &Schema) -> (String, String) {
     let user = format!("{}_user", schema.name());
     let sql = format!("CREATE ROLE {user} LOGIN PASSWORD 'secret'");
@@ -106,7 +106,7 @@ async fn a_database_that_cannot_keep_every_text_is_refused() {
     assert_eq!(left, 0, "something was created");
 }
 
-/// The doctor names an index that somebody dropped, and knows of all there are.
+/// The doctor reports a missing index, and knows all indexes.
 #[tokio::test]
 async fn an_index_that_is_gone_is_a_risk() {
     let schema = Schema::fresh();
@@ -129,14 +129,14 @@ async fn an_index_that_is_gone_is_a_risk() {
     assert!(message.starts_with(&format!("{}: missing", all.join(", "))), "{message}\n{all:?}");
 }
 
-/// A backup holds locks for as long as it takes. A migration that waits for them must not make everybody else wait.
+/// A backup holds locks for its whole duration. A migration that waits for them must not block other nodes.
 #[tokio::test]
 async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
     let schema = Schema::fresh();
     Node::of(&schema).await;
     let (backup, worker) = (schema.connect().await, schema.connect().await);
     let name = schema.name();
-    // As it was before the last migration that changes a table that is in use.
+    // The state before the last migration that changes a table in use.
     let before = format!(
         "DROP TABLE {name}.limits; DROP TABLE {name}.unreadable; ALTER TABLE {name}.kinds DROP COLUMN version; \
          DROP TABLE {name}.samples, {name}.kind_changes; \
@@ -158,7 +158,7 @@ async fn a_migration_that_waits_for_a_lock_holds_up_nobody() {
         }
     };
     soon("the migration waits", is_waiting).await;
-    // Half of what it would have waited for.
+    // Half of the time that it would have waited.
     worker.batch_execute("SET lock_timeout = '30s'").await.expect("a limit");
     let write = format!("UPDATE {name}.kinds SET paused = paused");
     worker.batch_execute(&write).await.expect("the work goes on while the backup reads");

@@ -1,4 +1,4 @@
-//! Works through a pooler that gives a connection for a transaction only.
+//! Tests the store behind a connection pooler in transaction mode.
 
 use crate::support::{Node, Stranger, address, server, soon, url_by};
 use rewheel_core::store::{
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_postgres::SimpleQueryMessage;
 
-/// Tasks that work at once, over two connections to the server.
+/// Concurrent tasks, over two connections to the server.
 const TASKS: usize = 8;
 
 struct Bouncer {
@@ -33,7 +33,7 @@ impl Drop for Bouncer {
 }
 
 impl Bouncer {
-    /// Starts one, if there is one.
+    /// Starts pgbouncer, if it is installed.
     async fn start() -> Option<Bouncer> {
         let places = std::env::var_os("PATH").unwrap_or_default();
         let program = std::env::split_paths(&places)
@@ -48,7 +48,7 @@ impl Bouncer {
         std::fs::write(&file, config(port)).expect("a file");
         let mut command = Command::new(program);
         if is_root(folder.path()) {
-            // It does not run as root, and must be able to read its file as somebody else.
+            // It does not run as root, and must be able to read its file as another user.
             readable(folder.path());
             command.args(["-u", "nobody"]);
         }
@@ -86,7 +86,7 @@ fn readable(folder: &Path) {
     std::fs::set_permissions(folder, everybody).expect("rights");
 }
 
-/// The settings that a user needs, and few connections.
+/// The settings that a user needs, with few connections.
 fn config(port: u16) -> String {
     let (host, server_port) = address();
     let config = server();
@@ -101,7 +101,7 @@ fn config(port: u16) -> String {
     )
 }
 
-/// A small life of jobs, as one task of a node leads it. Returns how many jobs it brought.
+/// Runs the life cycle of some jobs, as one task of a node. Returns how many jobs it submitted.
 async fn life(node: Arc<Node>, task: usize, holder: HolderId) -> usize {
     let store = &node.subject.store;
     let mut brought = 0;
@@ -176,7 +176,7 @@ async fn a_store_works_behind_a_transaction_pooler() {
     assert_eq!((books.submitted, books.missing()), (brought as u64, 0));
     assert_eq!(node.lanes(&["a"]).await.first().map(|head| head.lane.clone()), Some(lane("a")));
 
-    // Nothing of what a transaction is told stays with the connections that others get.
+    // Settings of a transaction must not stay on connections that others get.
     let (mut one, mut two) =
         (Stranger::at(&bouncer.url()).await, Stranger::at(&bouncer.url()).await);
     let first = one.client.transaction().await.expect("a transaction");

@@ -1,4 +1,4 @@
-//! Looks at what is asked for, whatever the statistics say.
+//! Tests that query plans read only the rows they need, whatever the table statistics say.
 
 use crate::support::{Node, counted, named, until};
 use rewheel_core::store::{
@@ -10,10 +10,10 @@ use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// Rows that are in the way of whoever looks at all of them.
+/// Number of rows that a full scan would read.
 const MANY: i64 = 20_000;
 
-/// Fills the tables with what is not asked for, under statistics that say that there is nothing.
+/// Fills the tables with unrelated rows, with statistics that say that the tables are empty.
 async fn fill(client: &Client, schema: &str) {
     let sql = "
         SET synchronous_commit = off;
@@ -41,14 +41,14 @@ async fn fill(client: &Client, schema: &str) {
         DELETE FROM s.jobs; DELETE FROM s.finished; DELETE FROM s.keys; DELETE FROM s.attempts; DELETE FROM s.ledger";
     client.batch_execute(&sql.replace("s.", &format!("{schema}."))).await.expect("rows");
     for table in ["jobs", "finished", "keys", "attempts"] {
-        // Pages, but no rows: what is left of a queue that was drained.
+        // Pages without rows: what a drained queue leaves behind.
         let vacuum = format!("VACUUM (TRUNCATE off, ANALYZE) {schema}.{table}");
         client.batch_execute(&vacuum).await.expect("statistics");
     }
     client.batch_execute(&format!("CALL {schema}.fill()")).await.expect("rows");
 }
 
-/// Rows that were looked at so far: by an index, or one after the other.
+/// Returns the number of rows read so far, by index or by scan.
 async fn looked_at(client: &Client, schema: &str) -> i64 {
     let sql = format!(
         "SELECT (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE schemaname = '{schema}')::bigint
@@ -57,7 +57,7 @@ async fn looked_at(client: &Client, schema: &str) -> i64 {
     counted(client, &sql).await
 }
 
-/// Does what a node does all day to a few jobs.
+/// Does what a node usually does, with a few jobs.
 async fn live(node: &Node) {
     let store = &node.subject.store;
     let holder = node.holder().await;
@@ -104,7 +104,7 @@ async fn live(node: &Node) {
     assert_eq!(node.sweep(heir).await.len(), 0);
 }
 
-/// Counts what is leased, beside all that waits.
+/// Counts leased jobs beside many scheduled ones.
 async fn limited(node: &Node, holder: rewheel_core::HolderId) {
     let limit = |of| FleetLimit { of, concurrency_max: Some(3), interval: Some(seconds(1)) };
     let limits = [
@@ -113,7 +113,7 @@ async fn limited(node: &Node, holder: rewheel_core::HolderId) {
     ];
     let visits = [node.visit(lane("a"), 10)];
     let claim = LimitedClaim { holder, visits: &visits, limit: 10, limits: &limits };
-    // Three are leased: two new ones, and one that is tried again where it is.
+    // Three are leased: two new ones, and a sticky retry.
     let claimed = node.store.claim_limited(&claim).await.expect("a claim");
     assert_eq!(
         (claimed.leased.len(), claimed.waits),
@@ -128,7 +128,7 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
     let schema = Schema::fresh();
     let node = Node::of(&schema).await;
     node.kinds(&["a"]).await;
-    // The lane begins to exist.
+    // Create the lane.
     let due = When::At(Timestamp::from_millis(100_000_000_000_000));
     node.insert(&[NewJob { due, ..node.job("a") }]).await;
     node.store.close().await.expect("it closes");
@@ -138,7 +138,7 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
         fill(&filler, schema.name()).await;
         let pid = counted(&filler, "SELECT pg_backend_pid()::bigint").await;
         drop(filler);
-        // A connection tells what it did when it ends.
+        // A connection reports its statistics when it ends.
         let connection = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
         until(&visitor, &connection, 0).await;
     }
@@ -158,7 +158,7 @@ async fn rows_that_nobody_asks_for_are_not_looked_at() {
     Node::of(&schema).await.balance().await;
 }
 
-/// What a claim has seen of a job is not looked for again when it is settled.
+/// The row position from a claim is used when the job is settled.
 #[tokio::test]
 async fn a_settle_in_any_order_goes_straight_to_its_jobs() {
     let schema = Schema::fresh();
@@ -209,7 +209,7 @@ async fn lanes_are_visited_in_the_order_of_the_claim() {
     assert_eq!(got, ["z", "z", "a"]);
 }
 
-/// Rows that the server has read for a schema, by an index or not. A connection tells what it did when it ends.
+/// Returns the number of rows that the server has read in a schema, by index or not. A connection reports its statistics when it ends.
 async fn rows_read(visitor: &Client, schema: &Schema) -> i64 {
     let name = schema.name();
     let connections =
@@ -222,8 +222,8 @@ async fn rows_read(visitor: &Client, schema: &Schema) -> i64 {
     counted(visitor, &read).await
 }
 
-/// What idle nodes and monitoring read again and again costs the same, however many lanes have jobs that are due later and however
-/// many kinds there are.
+/// Frequent reads of idle nodes and monitoring cost the same, however many kinds there are and however many lanes have jobs that are due
+/// later.
 #[tokio::test]
 async fn what_is_due_later_is_not_looked_at() {
     let schema = Schema::fresh();
@@ -243,7 +243,7 @@ async fn what_is_due_later_is_not_looked_at() {
         INSERT INTO s.ledger (at_ms, submitted, pruned) VALUES (1, 20000, 0)";
     let fill = fill.replace("'s'", &format!("'{}'", schema.name()));
     let fill = fill.replace(" s.", &format!(" {}.", schema.name()));
-    // A connection of its own: what it reads is told before what is measured.
+    // Use a separate connection: its reads are reported before the measurement.
     schema.connect().await.batch_execute(&fill).await.expect("rows");
     let visitor = schema.connect().await;
     let before = rows_read(&visitor, &schema).await;

@@ -1,4 +1,4 @@
-//! A way to the server that can be broken in several ways.
+//! A TCP proxy to the server that tests can break in several ways.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Passes bytes on, until it is told otherwise.
+/// Forwards bytes, until a test tells it otherwise.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     ways: Arc<Ways>,
@@ -16,14 +16,14 @@ pub(crate) struct Proxy {
 
 #[derive(Default)]
 struct Ways {
-    /// Connections with a smaller number pass nothing on, and stay open.
+    /// Connections with a smaller number forward nothing, and stay open.
     silent_below: AtomicUsize,
-    /// Answers of the server are not taken.
+    /// Responses of the server are not read.
     deaf: AtomicBool,
-    /// A connection that says this ends, with this answer.
+    /// A connection that sends this text is closed, with this response.
     cut: Mutex<Option<(Vec<u8>, Vec<u8>)>>,
     made: AtomicUsize,
-    /// How often a client said something: each waits for an answer.
+    /// How often clients sent something: each time they wait for a response.
     asked: AtomicUsize,
 }
 
@@ -55,28 +55,28 @@ impl Proxy {
         Proxy { port: here, ways, _task: task }
     }
 
-    /// The connections of now pass nothing on from here on. New ones do.
+    /// Stops forwarding on the current connections. New ones work.
     pub(crate) fn silence(&self) {
         self.ways.silent_below.store(self.ways.made.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// Nobody takes what the server answers, as if the process had been stopped.
+    /// Stops reading the server's responses, as if the process were paused.
     pub(crate) fn go_deaf(&self) {
         self.ways.deaf.store(true, Ordering::SeqCst);
     }
 
-    /// The next connection that says this ends before the server hears it.
+    /// Closes the next connection that sends this text, before the server receives it.
     pub(crate) fn cut_at(&self, said: &str, answer: &[u8]) {
         let cut = (said.as_bytes().to_vec(), answer.to_vec());
         *self.ways.cut.lock().expect("a lock") = Some(cut);
     }
 
-    /// Returns how often clients have said something so far.
+    /// Returns how often clients have sent something so far.
     pub(crate) fn asked(&self) -> usize {
         self.ways.asked.load(Ordering::SeqCst)
     }
 
-    /// Returns whether what was waited for was said.
+    /// Returns whether the awaited text was sent.
     pub(crate) fn has_cut(&self) -> bool {
         self.ways.cut.lock().expect("a lock").is_none()
     }

@@ -1,4 +1,4 @@
-//! Several who do the same thing at once.
+//! Tests several clients that do the same thing at once.
 
 use crate::support::{Node, soon};
 use rewheel_core::store::{
@@ -18,7 +18,7 @@ fn edit(priority: Option<u8>, attempts_max: Option<u32>) -> What {
     What::Edit(Box::new(Edit { priority, attempts_max, ..Edit::default() }))
 }
 
-/// A lane that began to exist in a transaction which was undone does not exist.
+/// A lane that was created in a transaction that was rolled back does not exist.
 #[tokio::test]
 async fn a_lane_of_a_change_that_was_undone_is_numbered_again() {
     let schema = Schema::fresh();
@@ -46,7 +46,7 @@ async fn a_lane_of_a_change_that_was_undone_is_numbered_again() {
     assert_eq!(other.get(job).await.lane, Lane { priority, ..lane("a") });
 }
 
-/// A duplicate of a job that ends at that moment, and is not kept, is a duplicate all the same.
+/// A duplicate of a job that ends at that moment without retention is still reported as a duplicate.
 #[tokio::test]
 async fn a_duplicate_of_a_job_that_ends_just_now_is_told_how_it_ended() {
     let schema = Schema::fresh();
@@ -77,7 +77,7 @@ async fn a_duplicate_of_a_job_that_ends_just_now_is_told_how_it_ended() {
     node.balance().await;
 }
 
-/// Two nodes submit the same keys: each job is stored once, and both are told the same.
+/// Two nodes submit the same keys: each job is stored once, and both nodes get the same result.
 #[tokio::test]
 async fn a_key_that_two_nodes_bring_at_once_is_taken_once() {
     let schema = Schema::fresh();
@@ -107,7 +107,7 @@ async fn a_key_that_two_nodes_bring_at_once_is_taken_once() {
     one.balance().await;
 }
 
-/// Work spreads over nodes, and each job is done once.
+/// Nodes share the work, and each job runs once.
 #[tokio::test]
 async fn nodes_that_claim_at_once_share_the_jobs() {
     let schema = Schema::fresh();
@@ -127,7 +127,7 @@ async fn nodes_that_claim_at_once_share_the_jobs() {
                     limit: 7,
                 };
                 let mut done = 0;
-                // Another's lock may hide a job for a moment: several empty hands are the end.
+                // A lock of another node may hide a job for a moment: stop only after several empty claims.
                 let mut empty = 0;
                 while empty < 20 {
                     let leased = store.claim(&claim).await.expect("a claim");
@@ -154,8 +154,7 @@ async fn delete(node: &Node, kind: &str) -> KindEdited {
     node.store.edit_kind(&edit, &Actor::new("test")).await.expect("it answers")
 }
 
-/// A node that remembers the lane of a kind does not store jobs of it after another node deleted the kind: nobody would run
-/// them.
+/// A node that caches the lane of a kind does not store jobs of it after another node deleted the kind: no node would run them.
 #[tokio::test]
 async fn a_job_of_a_kind_that_was_deleted_elsewhere_is_refused() {
     let schema = Schema::fresh();
@@ -178,7 +177,7 @@ async fn a_job_of_a_kind_that_was_deleted_elsewhere_is_refused() {
     assert!(matches!(delete(&node, "a").await, KindEdited::HasJobs(_)));
 }
 
-/// The same for a job with a key: the key is not left behind.
+/// The same for a job with a key: the key does not stay behind.
 #[tokio::test]
 async fn the_key_of_a_job_whose_kind_was_deleted_stays_free() {
     let schema = Schema::fresh();
@@ -195,7 +194,7 @@ async fn the_key_of_a_job_whose_kind_was_deleted_stays_free() {
     other.insert(&[NewJob { key: Key::parse("order-17").ok(), ..other.job("a") }]).await;
 }
 
-/// A job that somebody else changes while it gets more time still is its holder's.
+/// A job that another client changes while its time is extended stays with its holder.
 #[tokio::test]
 async fn an_extension_beside_another_change_counts() {
     let schema = Schema::fresh();
@@ -235,7 +234,7 @@ async fn an_extension_beside_another_change_counts() {
     assert!(extended.is_some(), "the lease is the same");
 }
 
-/// A list of claims goes only when all of its jobs are on their shelf: one that is neither listed nor there is never found.
+/// A list of claims is deleted only when all of its jobs are on their shelf: a job that is neither listed nor there is never found.
 #[tokio::test]
 async fn a_list_stays_while_one_of_its_jobs_is_not_on_its_shelf() {
     let schema = Schema::fresh();
@@ -247,7 +246,7 @@ async fn a_list_stays_while_one_of_its_jobs_is_not_on_its_shelf() {
     node.claim_only(holder, "a").await;
     let visitor = schema.connect().await;
     let name = schema.name();
-    // What locks a row and does not change it: nothing of ours, but triggers of others do.
+    // Locks a row without changing it. Rewheel never does that, but triggers of others may.
     let keep = format!(
         "CREATE FUNCTION {name}.keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
          CREATE TRIGGER keep BEFORE UPDATE ON {name}.jobs FOR EACH ROW EXECUTE FUNCTION {name}.keep()"

@@ -1,4 +1,4 @@
-//! A node that goes on while the database behind it is replaced by an older one: a restore, or a standby that lagged.
+//! Tests a node that keeps running while its database is replaced by an older copy: a restore, or a lagging standby.
 
 use crate::support::{Node, counted};
 use rewheel_core::store::{
@@ -10,7 +10,7 @@ use rewheel_testkit::{Schema, lane, seconds};
 use std::time::Duration;
 use tokio_postgres::Client;
 
-/// Gives each of two lanes the number of the other.
+/// Swaps the numbers of two lanes.
 async fn swap_lanes(client: &Client, schema: &Schema) {
     let sql = "UPDATE s.lanes SET lane = -lane;
                UPDATE s.lanes SET lane = CASE kind WHEN 'a' THEN (SELECT -lane FROM s.lanes WHERE kind = 'b')
@@ -23,7 +23,7 @@ async fn change(client: &Client, schema: &Schema, sql: &str) {
     client.batch_execute(&sql).await.expect("a change");
 }
 
-/// A node that has stored and run a job of `a` and of `b`, and remembers their lanes.
+/// Returns a node that has stored and run a job of `a` and of `b`, and caches their lanes.
 async fn node_with_lanes(schema: &Schema) -> Node {
     let node = Node::of(schema).await;
     node.kinds(&["a", "b"]).await;
@@ -36,7 +36,7 @@ async fn node_with_lanes(schema: &Schema) -> Node {
     node
 }
 
-/// Another node, which remembers nothing, gets each job under its own kind.
+/// Checks with another node, which has no cache, that each job has its own kind.
 async fn assert_kinds(schema: &Schema, jobs: &[NewJob]) {
     let other = Node::of(schema).await;
     let holder = other.holder().await;
@@ -94,7 +94,7 @@ async fn jobs_are_found_after_lanes_were_lost() {
     assert_kinds(&schema, &jobs).await;
 }
 
-/// One lane was learned before the restore and one after it, under the same number.
+/// One lane was cached before the restore and one after it, with the same number.
 #[tokio::test]
 async fn two_lanes_that_are_remembered_under_one_number_are_told_apart() {
     let schema = Schema::fresh();
@@ -117,7 +117,7 @@ async fn two_lanes_that_are_remembered_under_one_number_are_told_apart() {
     assert_kinds(&schema, &all).await;
 }
 
-/// A node that only claims does not run the jobs of one kind as those of another.
+/// A node that only claims does not run the jobs of one kind as jobs of another.
 #[tokio::test]
 async fn a_claim_gets_only_jobs_of_the_lane_that_it_names() {
     let schema = Schema::fresh();
@@ -130,7 +130,7 @@ async fn a_claim_gets_only_jobs_of_the_lane_that_it_names() {
     let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 10 };
     let leased = node.subject.store.claim(&claim).await.expect("a claim");
     assert_eq!(leased.len(), 0, "{leased:?}");
-    // A node asks for lanes before it claims, and learns the numbers from that.
+    // A node reads the lanes before it claims, and caches their numbers from that.
     assert_eq!(node.lanes(&["a", "b"]).await.len(), 1);
     let leased = node.claim_only(holder, "b").await;
     assert_eq!((leased.job.id, leased.job.lane.clone()), (job, lane("b")));
@@ -151,7 +151,7 @@ async fn an_edit_moves_a_job_to_its_own_lane_after_lanes_were_renumbered() {
     assert_eq!(node.get(job).await.lane, lane("a"));
 }
 
-/// The key of a job ends under the job's own kind, by a node that remembers another.
+/// The key of a job ends under the job's own kind, on a node that cached another lane number.
 #[tokio::test]
 async fn a_key_ends_after_lanes_were_renumbered() {
     let schema = Schema::fresh();
@@ -171,7 +171,7 @@ async fn a_key_ends_after_lanes_were_renumbered() {
     assert_eq!(counted(&visitor, &ended).await, 1);
 }
 
-/// A list of claims whose number another list got after a restore is not taken away: its jobs could not be found any more.
+/// A list of claims that got an old list's number after a restore is not deleted: its jobs could not be found any more.
 #[tokio::test]
 async fn a_list_of_claims_that_another_made_stays() {
     let schema = Schema::fresh();
@@ -182,11 +182,11 @@ async fn a_list_of_claims_that_another_made_stays() {
     let (mine, theirs) = (node.holder().await, other.holder().await);
     node.submit("a").await;
     let lease = node.claim_only(mine, "a").await.lease();
-    // All of it is settled: the next claim takes the list away.
+    // All jobs are settled: the next claim deletes the list.
     node.settle(mine, &Settlement::succeed(lease)).await;
     let visitor = schema.connect().await;
     change(&visitor, &schema, "DELETE FROM s.claims; ALTER TABLE s.claims ALTER seq RESTART").await;
-    // So that it is another millisecond.
+    // Make it a different millisecond.
     other.subject.clock.advance(seconds(1));
     other.submit("a").await;
     other.claim_only(theirs, "a").await;

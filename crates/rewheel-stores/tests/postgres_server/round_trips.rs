@@ -1,4 +1,4 @@
-//! Batches take a few round trips, however many jobs or kinds they have.
+//! Tests that batches take a constant number of round trips, however many jobs or kinds they have.
 
 use crate::proxy::Proxy;
 use crate::support::{Node, address, url_by};
@@ -6,7 +6,7 @@ use rewheel_core::store::{Change, Changed, Settlement, What};
 use rewheel_core::{Actor, JobId, Keep, KindName, NewKind, State};
 use rewheel_testkit::Schema;
 
-/// Jobs of a batch of an operation.
+/// Number of jobs in a batch of a bulk operation.
 const JOBS: usize = 500;
 
 async fn node(schema: &Schema) -> (Proxy, Node) {
@@ -25,7 +25,7 @@ async fn dead_letters(node: &Node) -> Vec<JobId> {
     leased.iter().map(|leased| leased.job.id).collect()
 }
 
-/// Every verb of an operation takes a few round trips for a batch: at 5 ms each a redrive moves thousands of jobs in a second.
+/// Every verb of a bulk operation takes a few round trips per batch: at 5 ms each, a redrive moves thousands of jobs per second.
 #[tokio::test]
 async fn a_batch_of_changes_takes_a_few_round_trips() {
     let schema = Schema::fresh();
@@ -57,7 +57,7 @@ async fn a_batch_of_changes_takes_a_few_round_trips() {
     node.balance().await;
 }
 
-/// A node that starts with thousands of kinds writes them with a few statements, and reads them with one where nothing changed.
+/// A node that starts with thousands of kinds writes them with a few statements, and reads them with one if nothing changed.
 #[tokio::test]
 async fn a_batch_of_kinds_takes_a_few_round_trips() {
     let schema = Schema::fresh();
@@ -79,7 +79,7 @@ async fn a_batch_of_kinds_takes_a_few_round_trips() {
     assert_eq!(node.subject.store.audit(None, None, 1_000).await.expect("entries").len(), 1_000);
 }
 
-/// A change of a kind whose transaction commits after a later one was read is not missed.
+/// A change of a kind is not missed if its transaction commits after a later change was read.
 #[tokio::test]
 async fn a_kind_that_changes_late_is_read() {
     let schema = Schema::fresh();

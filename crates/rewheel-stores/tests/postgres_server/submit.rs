@@ -1,4 +1,4 @@
-//! Submits by SQL alone.
+//! Tests submitting with plain SQL.
 
 use crate::support::{Database, Node, counted};
 use rewheel_core::store::SubmitStore;
@@ -85,7 +85,7 @@ async fn the_same_key_is_the_same_job() {
     assert_ne!(Ok(&first), other.as_ref());
     let error = submit(&visitor, schema.name(), "'a', '[]', key => 'k'").await.expect_err("reused");
     assert!(error.contains("key k") && error.contains(&first), "{error}");
-    // Rust knows it as well, and SQL what Rust has submitted.
+    // Rust finds the key that SQL submitted, and the other way round.
     let jobs = [NewJob { key: Key::parse("k").ok(), payload: b"{}".to_vec(), ..node.job("a") }];
     let answers = node.store.insert(&Insert::new(&jobs)).await.expect("an answer");
     let [Inserted::Duplicate { job, state: State::Scheduled }] = answers[..] else {
@@ -160,7 +160,7 @@ async fn an_id_is_used_once() {
     node.balance().await;
 }
 
-/// Who may do nothing but submit must not get anything done with the rights of the schema's owner.
+/// A role that may only submit must not be able to act with the rights of the schema's owner.
 #[tokio::test]
 async fn a_role_that_may_only_submit_cannot_do_more() {
     let schema = Schema::fresh();

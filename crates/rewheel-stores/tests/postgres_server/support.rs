@@ -1,4 +1,4 @@
-//! Nodes, strangers, and waiting for what must come.
+//! Helpers for these tests: nodes, other clients, and waiting for a condition.
 
 use rewheel::Random;
 use rewheel_core::store::{ClockOffset, StoreError};
@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
-/// Longer than anything here takes, short of where people stop waiting.
+/// Timeout for anything in these tests; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A store as one node has it, with the moves of the conformance suite.
+/// The store of one node, with the steps of the conformance suite.
 pub(crate) struct Node {
     pub(crate) store: PostgresStore,
     pub(crate) subject: Subject,
@@ -35,7 +35,7 @@ impl Node {
         options.clock = clock.clone();
         let store = PostgresStore::open_with(options).await.expect("the store opens");
         let mut subject = Subject::new(Arc::new(store.clone()), clock);
-        // Several nodes of one test must not make the same ids.
+        // Several nodes of one test must not create the same ids.
         subject.random = Random::thread();
         Node { store, subject }
     }
@@ -49,7 +49,7 @@ impl Deref for Node {
     }
 }
 
-/// A database of its own, for what is not within one schema.
+/// A separate database, for tests that need more than a schema.
 pub(crate) struct Database {
     schema: Schema,
     name: String,
@@ -74,14 +74,14 @@ impl Database {
         Stranger::at(&self.url()).await
     }
 
-    /// Deletes it, which a failed test leaves to whoever ends the server.
+    /// Deletes the database. A failed test leaves it to the shutdown of the server.
     pub(crate) async fn drop(self) {
         let sql = format!("DROP DATABASE {} WITH (FORCE)", self.name);
         self.schema.connect().await.batch_execute(&sql).await.expect("nothing keeps it");
     }
 }
 
-/// A connection of somebody else, to anywhere.
+/// A connection of another client, to any address.
 pub(crate) struct Stranger {
     pub(crate) client: Client,
     _connection: JoinSet<()>,
@@ -115,14 +115,14 @@ pub(crate) fn server() -> Config {
     Schema::fresh().server().parse().expect("a URL of a server")
 }
 
-/// The server's host and port, as TCP knows them.
+/// Returns the server's host and port for TCP.
 pub(crate) fn address() -> (String, u16) {
     let config = server();
     let Some(Host::Tcp(host)) = config.get_hosts().first() else { panic!("a server by TCP") };
     (host.clone(), config.get_ports().first().copied().unwrap_or(5432))
 }
 
-/// The URL of the same server's database with another way to it.
+/// Returns the URL of the same database with another host and port.
 pub(crate) fn url_by(schema: &Schema, host: &str, port: u16, more: &str) -> String {
     let config = server();
     let mut other = Config::new();
@@ -145,12 +145,12 @@ fn url_of(config: &Config, settings: &str) -> String {
     format!("postgres://{user}{password}@{host}:{port}/{database}?{settings}")
 }
 
-/// The URL of a schema, whose connections bear its name.
+/// Returns the URL of a schema whose connections have the schema's name.
 pub(crate) fn named(schema: &Schema, more: &str) -> String {
     format!("{}&application_name={}&{more}", schema.url(), schema.name())
 }
 
-/// Waits for what must come.
+/// Waits for a future, with a timeout.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(answer) => answer,
@@ -158,7 +158,7 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Asks the server until a count is what it must become.
+/// Polls the server until a count has the expected value.
 pub(crate) async fn until(client: &Client, sql: &str, count: i64) {
     let look = async {
         while counted(client, sql).await != count {
@@ -168,12 +168,12 @@ pub(crate) async fn until(client: &Client, sql: &str, count: i64) {
     soon(sql, look).await;
 }
 
-/// Asks the server for one number.
+/// Reads one number from the server.
 pub(crate) async fn counted(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.expect("a count").get(0)
 }
 
-/// The whole chain of an error, as people get to see it.
+/// Returns an error with all its sources, as it is printed.
 pub(crate) fn told(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);

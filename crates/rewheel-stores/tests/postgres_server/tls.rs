@@ -1,4 +1,4 @@
-//! Encrypts the way to the server, and knows who it is.
+//! Tests encrypted connections and the check of the server's certificate.
 
 use crate::support::{address, told, url_by};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -16,10 +16,10 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// What a client says that wants to be encrypted.
+/// The first message of a client that asks for encryption.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// A server that encrypts, before one that does not.
+/// A TLS server in front of a server without TLS.
 struct TlsServer {
     port: u16,
     folder: TempDir,
@@ -50,7 +50,7 @@ fn acceptor(issuer: &Issuer) -> TlsAcceptor {
 }
 
 impl TlsServer {
-    /// Starts one for `localhost`.
+    /// Starts a server for `localhost`.
     async fn start() -> TlsServer {
         let (ours, other) = (issuer(), issuer());
         let folder = TempDir::new().expect("a folder");
@@ -76,7 +76,7 @@ impl TlsServer {
 
 async fn serve(mut client: TcpStream, acceptor: TlsAcceptor) {
     let mut first = [0; 8];
-    // Whoever does not ask for encryption is not served.
+    // Reject clients that do not ask for encryption.
     if client.read_exact(&mut first).await.is_err() || first != SSL_REQUEST {
         return;
     }
@@ -96,7 +96,7 @@ async fn open(schema: &Schema, host: &str, port: u16, settings: &str) -> Result<
 async fn a_server_is_encrypted_to_if_that_is_required() {
     let (schema, server) = (Schema::fresh(), TlsServer::start().await);
     open(&schema, "localhost", server.port, "sslmode=require").await.expect("encrypted");
-    // It need not prove who it is.
+    // The certificate is not checked.
     open(&schema, "127.0.0.1", server.port, "sslmode=require").await.expect("encrypted");
     open(&schema, "localhost", server.port, "sslmode=prefer").await.expect("encrypted");
 }
@@ -113,7 +113,7 @@ async fn a_server_proves_who_it_is() {
         let text = told(&error);
         assert!(text.contains("sslrootcert") && text.contains("certificate"), "{text}");
     }
-    // What this system trusts does not include it.
+    // This system does not trust the certificate.
     let error = open(&schema, "localhost", server.port, "sslmode=verify-full").await;
     assert!(told(&error.expect_err("unknown")).contains("certificate"));
     let error = open(&schema, "localhost", server.port, &settings("none.pem")).await;
@@ -125,7 +125,7 @@ async fn nothing_goes_unencrypted_where_it_must_not() {
     let (schema, server) = (Schema::fresh(), TlsServer::start().await);
     let error = open(&schema, "localhost", server.port, "sslmode=disable").await;
     assert!(error.expect_err("it serves nobody else").is_transient());
-    // The server behind it does not encrypt.
+    // The server itself does not support encryption.
     let (host, port) = address();
     for sslmode in ["sslmode=require", "sslmode=verify-full", "sslmode=verify-ca"] {
         let error = open(&schema, &host, port, sslmode).await.expect_err("no encryption");

@@ -1,4 +1,4 @@
-//! Rows that cannot be read, on PostgreSQL.
+//! Runs the tests of unreadable rows on PostgreSQL.
 
 use crate::support::Node;
 use rewheel_stores::PostgresOptions;
@@ -72,7 +72,7 @@ async fn a_dead_letter_is_announced_without_it() {
         .await;
 }
 
-/// A claim of many is listed: what could not be read is not left on the list, where nothing finds it.
+/// A large claim writes a list: an unreadable job must not stay on it, where nothing finds it.
 #[tokio::test]
 async fn a_claim_of_many_passes_over_it() {
     let schema = Schema::fresh();

@@ -1,4 +1,6 @@
-//! A row that cannot be read blocks no other, and waits for a person. `sql` runs a statement by hand, with `s.` before each table.
+//! Tests that an unreadable row blocks no other row and waits for an operator.
+//!
+//! `sql` runs a statement by hand, with `s.` before each table.
 
 use rewheel_core::store::{Filter, PageRequest, Settled, What};
 use rewheel_core::{
@@ -10,7 +12,7 @@ use std::time::Duration;
 /// Marks the job whose row is damaged.
 const MARK: u32 = 77;
 
-/// Stores three jobs, and returns the ids of the one in the middle, which is marked, and of the others.
+/// Stores three jobs. Returns the id of the middle one, which is marked, and the ids of the others.
 async fn three(subject: &Subject, deadline: Option<When>) -> (JobId, [JobId; 2]) {
     subject.kinds(&["a"]).await;
     let mut jobs = subject.jobs("a", 3);
@@ -22,7 +24,7 @@ async fn three(subject: &Subject, deadline: Option<When>) -> (JobId, [JobId; 2])
     (jobs[1].id, [jobs[0].id, jobs[2].id])
 }
 
-/// Jobs, whatever their order.
+/// Sorts jobs for comparison.
 fn sorted(jobs: impl IntoIterator<Item = JobId>) -> Vec<JobId> {
     let mut jobs: Vec<JobId> = jobs.into_iter().collect();
     jobs.sort_unstable();
@@ -42,7 +44,7 @@ async fn is_risk(subject: &Subject) -> bool {
     found.is_some()
 }
 
-/// What a person does: the row is mended, or an upgrade can read it.
+/// Does what an operator does after the row is repaired, or after an upgrade that can read it.
 async fn resume(subject: &Subject, job: JobId, holder: HolderId) {
     assert!(is_risk(subject).await);
     assert_eq!(subject.get(job).await.state(), State::Paused);
@@ -86,7 +88,7 @@ pub(crate) async fn a_sweep_passes_over_it(subject: &Subject, sql: impl AsyncFn(
     resume(subject, bad, heir).await;
 }
 
-/// The lane of a job is gone: nothing can tell its kind.
+/// The lane of a job is missing: its kind is unknown.
 pub(crate) async fn a_sweep_passes_over_a_job_without_a_lane(
     subject: &Subject,
     sql: impl AsyncFn(&str),

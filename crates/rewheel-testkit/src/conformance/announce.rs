@@ -1,4 +1,4 @@
-//! Dead letters that somebody should hear of.
+//! Tests dead letters that are waiting to be announced.
 
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{DeadLetter, Edit, What};

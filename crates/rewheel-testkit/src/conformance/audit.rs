@@ -1,4 +1,4 @@
-//! The log of what became of jobs without a person.
+//! Tests audit log entries for changes that no operator made.
 
 use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};

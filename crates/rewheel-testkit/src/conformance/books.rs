@@ -1,4 +1,4 @@
-//! Accounts for every job, deletes what need not be kept.
+//! Tests that the books account for every job, and that pruning deletes what has expired.
 
 use crate::people::{AGES, KEEP_NOTHING};
 use crate::subject::LEASE_TTL;

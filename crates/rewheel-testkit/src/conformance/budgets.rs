@@ -1,4 +1,4 @@
-//! Retries that holders earn together.
+//! Tests the retry budget that all holders share.
 
 use crate::race::both;
 use crate::{Subject, seconds};

@@ -1,4 +1,4 @@
-//! Lists every case, by the verb that it is about.
+//! Lists every case by its verb.
 
 /// Expands into one named test for each case: `insert::answers_with_the_job_that_has_the_key`.
 ///

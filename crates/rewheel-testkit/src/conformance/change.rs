@@ -1,4 +1,4 @@
-//! What people do to jobs.
+//! Tests what operators do to jobs.
 
 mod edit;
 mod redrive;

@@ -1,4 +1,4 @@
-//! What an attempt leaves to the next one.
+//! Tests checkpoints, which one attempt leaves to the next.
 
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};
 use rewheel_core::store::{Insert, Inserted, Outcome, Settled, StoreError};

@@ -1,4 +1,4 @@
-//! Jobs that go to a holder.
+//! Tests claiming jobs.
 
 mod limits;
 mod kinds;

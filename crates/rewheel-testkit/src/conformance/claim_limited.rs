@@ -1,4 +1,4 @@
-//! Limits that hold for the whole fleet.
+//! Tests fleet-wide limits.
 
 mod slots;
 mod rates;

@@ -1,4 +1,4 @@
-//! Ends what nobody wants any more.
+//! Tests that jobs end when their deadline has passed.
 
 use crate::{Subject, lane, seconds};
 use rewheel::Category;

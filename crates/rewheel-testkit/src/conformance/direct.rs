@@ -1,4 +1,4 @@
-//! New jobs that are leased by the insert itself.
+//! Tests new jobs that the insert leases at once.
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, lane, seconds};

@@ -1,4 +1,4 @@
-//! What holders and people say about the dependency of a kind.
+//! Tests what holders and operators report about the dependency of a kind.
 
 use crate::Subject;
 use crate::subject::LEASE_TTL;

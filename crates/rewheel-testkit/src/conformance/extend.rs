@@ -1,4 +1,4 @@
-//! More time for a running attempt.
+//! Tests extending the time of a running attempt.
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Fault, FaultyStore, Subject, Verb, seconds};

@@ -1,4 +1,4 @@
-//! Numbers, lengths of time, settings at the end of what can be said.
+//! Tests extreme numbers, durations and settings.
 
 use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};

@@ -1,4 +1,4 @@
-//! Calls that fail, whose answers are lost, that never answer.
+//! Tests calls that fail, whose response is lost, or that never return.
 
 use crate::people::KEEP_NOTHING;
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};

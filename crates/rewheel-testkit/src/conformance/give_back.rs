@@ -1,4 +1,4 @@
-//! Jobs that a holder returns unstarted.
+//! Tests jobs that a holder gives back unstarted.
 
 use crate::threads::in_time;
 use crate::{Subject, lane, seconds};

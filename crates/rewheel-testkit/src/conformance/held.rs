@@ -1,4 +1,4 @@
-//! What a holder finds when it audits itself.
+//! Tests what a holder finds when it audits its own jobs.
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};
 use crate::{Subject, seconds};

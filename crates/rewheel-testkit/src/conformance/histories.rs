@@ -1,4 +1,4 @@
-//! Histories that broke retry engines, each with the rule that stops it.
+//! Tests event sequences that broke other retry engines, each with the rule that prevents the failure.
 
 mod leasing;
 mod keeping;

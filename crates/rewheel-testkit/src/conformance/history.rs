@@ -1,4 +1,4 @@
-//! What is remembered of a job.
+//! Tests what is recorded of a job.
 
 use crate::{Subject, seconds};
 use rewheel::Category;

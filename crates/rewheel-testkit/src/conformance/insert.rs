@@ -1,4 +1,4 @@
-//! New jobs.
+//! Tests inserting jobs.
 
 mod again;
 

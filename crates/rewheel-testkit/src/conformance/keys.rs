@@ -1,4 +1,4 @@
-//! Keys, which make submitting a job again harmless.
+//! Tests idempotency keys, which make submitting a job twice harmless.
 
 mod expiry;
 

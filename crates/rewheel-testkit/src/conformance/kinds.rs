@@ -1,4 +1,4 @@
-//! Kinds that are paused, parked, probed.
+//! Tests kinds that are paused, parked or probed.
 
 mod parking;
 mod editing;

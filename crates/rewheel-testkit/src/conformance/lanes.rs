@@ -1,4 +1,4 @@
-//! Lanes that have something to claim.
+//! Tests the list of lanes with scheduled jobs.
 
 use crate::{Subject, lane, millis, seconds};
 use rewheel_core::store::{Edit, LaneHead, Settlement, What};

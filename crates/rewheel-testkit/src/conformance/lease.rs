@@ -1,4 +1,4 @@
-//! Who is alive, who says so, who dies.
+//! Tests registering, renewing and expiring holders.
 
 use crate::race::both;
 use crate::subject::LEASE_TTL;

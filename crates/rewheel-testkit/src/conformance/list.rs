@@ -1,4 +1,4 @@
-//! Looks at jobs without disturbing them.
+//! Tests reading jobs without changing them.
 
 mod filter;
 mod found;

@@ -1,4 +1,4 @@
-//! Room among the live jobs that a tenant may have.
+//! Tests reserving room under a tenant's job cap.
 
 use crate::Subject;
 use crate::race::both;

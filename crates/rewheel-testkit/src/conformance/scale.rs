@@ -1,4 +1,4 @@
-//! Reads whose cost must not grow with what they do not touch.
+//! Tests that the cost of reads does not grow with rows that they do not need.
 
 use crate::subject::{Subject, seconds};
 use crate::threads::at_once;

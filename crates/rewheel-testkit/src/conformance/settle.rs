@@ -1,4 +1,4 @@
-//! What becomes of attempts.
+//! Tests settling jobs after attempts.
 
 mod records;
 mod wanted;

@@ -1,4 +1,4 @@
-//! Starts that are recorded for suspects.
+//! Tests recording the start of suspect jobs.
 
 use crate::{Subject, seconds};
 use rewheel_core::store::{Outcome, Settled, StoreError};

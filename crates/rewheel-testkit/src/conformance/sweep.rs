@@ -1,4 +1,4 @@
-//! Takes jobs from those who no longer act on them.
+//! Tests taking jobs from dead or stalled holders.
 
 use crate::people::KEEP_NOTHING;
 use crate::race::both;

@@ -1,4 +1,4 @@
-//! Who may do what over the wire.
+//! Tests storing access tokens.
 
 use crate::race::both;
 use crate::{Subject, seconds};

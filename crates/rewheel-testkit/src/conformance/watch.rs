@@ -1,4 +1,4 @@
-//! Wakes whoever waits for something to do.
+//! Tests waking tasks that wait for jobs.
 
 use crate::race::both;
 use crate::{Subject, seconds};

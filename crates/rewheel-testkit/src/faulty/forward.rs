@@ -1,4 +1,4 @@
-//! Passes each verb on to the store behind.
+//! Forwards each verb to the wrapped store.
 
 use super::{FaultyStore, Verb};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! Fills a store with jobs that wait.
+//! Fills a store with scheduled jobs.
 
 use super::super::subject::now;
 use super::{Size, kind, millis};
@@ -18,18 +18,18 @@ pub(super) const DUE: &str = "due";
 
 const BATCH: usize = 1_000;
 
-/// Inserts that are under way at once.
+/// Concurrent inserts.
 const HANDS: usize = 4;
 
-/// Nothing of this becomes due while it is measured.
+/// The delay of jobs that must not become due during the measurement.
 const LATER: Duration = Duration::from_secs(86_400);
 
-/// What the store has by now.
+/// The filled store.
 pub(super) struct Filled {
-    /// A holder that lives as long as is measured.
+    /// A holder that stays alive during the measurement.
     pub(super) holder: HolderId,
     pub(super) kinds_ms: f64,
-    /// The last inserts, a thousand jobs each.
+    /// The duration of the last inserts, a thousand jobs each.
     pub(super) insert_ms: f64,
 }
 

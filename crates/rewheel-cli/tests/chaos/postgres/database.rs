@@ -1,4 +1,4 @@
-//! A database for one cell.
+//! Creates a database for one cell.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

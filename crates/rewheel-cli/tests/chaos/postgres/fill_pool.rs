@@ -1,4 +1,4 @@
-//! `fill-pool`: somebody else takes every connection that the server has.
+//! `fill-pool`: another client takes every connection of the database server.
 
 use super::database::{Connection, Database};
 use super::server::Server;

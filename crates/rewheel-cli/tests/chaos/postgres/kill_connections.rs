@@ -1,4 +1,4 @@
-//! `kill-connections`: the server ends all connections of the nodes, again and again.
+//! `kill-connections`: the database server closes all connections of the nodes, repeatedly.
 
 use super::database::Database;
 use crate::cell::{Cell, Settings};

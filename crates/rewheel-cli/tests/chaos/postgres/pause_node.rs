@@ -1,4 +1,4 @@
-//! `pause-node`: a node stands still for longer than its lease, and then goes on.
+//! `pause-node`: a node is paused for longer than its lease, and then resumed.
 
 use super::database::Database;
 use crate::cell::{Cell, Settings, name};

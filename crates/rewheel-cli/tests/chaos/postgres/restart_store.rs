@@ -1,4 +1,4 @@
-//! `restart-store`: the server is stopped without a goodbye and started again, repeatedly.
+//! `restart-store`: the database server is stopped without warning and started again, repeatedly.
 
 use super::database::Database;
 use super::server::Server;

@@ -1,4 +1,4 @@
-//! `rolling-restart`: each node in turn is asked to end, and started again.
+//! `rolling-restart`: each node in turn is shut down gracefully and started again.
 
 use super::database::Database;
 use crate::cell::{Cell, Settings};

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a cell's own, which it may stop.
+//! Starts a private PostgreSQL server that a cell may stop.
 
 use crate::postgres::database::wait_until_open;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `skewed-clock`: the clocks of the nodes are an hour apart from each other.
+//! `skewed-clock`: the clocks of the nodes differ by an hour.
 
 use super::database::Database;
 use crate::cell::{Cell, Settings};

@@ -1,4 +1,4 @@
-//! `kill-node`: one server, killed again and again.
+//! `kill-node`: one server is killed repeatedly.
 
 use crate::alone;
 use crate::cell::{Cell, Settings};

@@ -1,4 +1,4 @@
-//! Checks which addresses a callback may reach.
+//! Tests which addresses a callback may reach.
 
 use super::{Allow, of_host};
 use crate::callback::template::UrlTemplate;

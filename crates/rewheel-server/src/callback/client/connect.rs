@@ -1,4 +1,4 @@
-//! Makes connections: to permitted addresses only, encrypted where the URL says so, in time.
+//! Opens connections for callbacks: only to permitted addresses, with TLS where the URL asks for it, within a timeout.
 
 use super::Names;
 use crate::callback::address::{Allow, RefusedAddress};
@@ -19,28 +19,28 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-/// A callee that is there answers a handshake within a second or three; one that is not should not
-/// hold a place for a whole attempt timeout.
+/// Timeout for connecting. A reachable callee completes a handshake within a few seconds; an unreachable one must not keep a slot busy
+/// for the whole attempt timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may be silent until it is asked whether it is alive, and how often it is asked in vain. Shorter than balancers forget
-/// a connection on which nothing is said.
+/// Idle time before a TCP keepalive probe, and the number of unanswered probes. Shorter than the time after which load balancers drop an
+/// idle connection.
 const ALIVE: Duration = Duration::from_secs(15);
 const ALIVE_RETRIES: u32 = 3;
 
 type Coming<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// There was no connection in time.
+/// The connection was not established in time.
 #[derive(Debug, thiserror::Error)]
 #[error("connection timed out")]
 pub(crate) struct ConnectTimeout;
 
-/// Nobody knows an address of a name.
+/// A host name could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unresolved(io::Error);
 
-/// Makes connections. Each call clones it, though most find a connection: clones are cheap.
+/// Opens connections. Each call clones it, although most reuse a connection: clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Connector(Arc<HttpsConnector<HttpConnector<GuardedResolver>>>);
 
@@ -49,14 +49,14 @@ impl Connector {
         let mut http = HttpConnector::new_with_resolver(resolver);
         http.enforce_http(false);
         http.set_nodelay(true);
-        // Who vanished without a word is noticed: without these an HTTP/2 connection that leads nowhere would take every call
-        // to its host for a quarter of an hour, and a call that may take an hour would be waited for.
+        // Detect callees that disappear without closing the connection. Without keepalive, a dead HTTP/2 connection would receive every
+        // call to its host for a quarter of an hour, and a call with a long timeout would wait that long.
         http.set_keepalive(Some(ALIVE));
         http.set_keepalive_interval(Some(ALIVE));
         http.set_keepalive_retries(Some(ALIVE_RETRIES));
         #[cfg(target_os = "linux")]
         http.set_tcp_user_timeout(Some(ALIVE * 2));
-        // Shared among the addresses of a name: one that swallows what it is sent leaves time for the next.
+        // Shared among the addresses of a name: an unresponsive address leaves time for the next one.
         http.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let https = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
@@ -87,8 +87,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Resolves names, and hands on only the addresses that may be reached: the connection is made to
-/// the very addresses that were checked.
+/// Resolves names, and returns only permitted addresses: the connection is made to exactly the addresses that were checked.
 #[derive(Clone, Debug)]
 pub(super) struct GuardedResolver {
     pub(super) allow: Allow,
@@ -107,7 +106,7 @@ impl Service<Name> for GuardedResolver {
     fn call(&mut self, name: Name) -> Self::Future {
         let GuardedResolver { allow, names } = self.clone();
         Box::pin(async move {
-            // The port is filled in by whoever asked.
+            // The caller fills in the port.
             let found: Vec<SocketAddr> = match names {
                 Names::Machine => {
                     let found = tokio::net::lookup_host((name.as_str(), 0)).await;
@@ -123,7 +122,7 @@ impl Service<Name> for GuardedResolver {
     }
 }
 
-/// Keeps the addresses that may be reached; refused if there are only others.
+/// Keeps the permitted addresses; an error if there are none.
 fn permitted(
     allow: &Allow,
     found: impl Iterator<Item = SocketAddr>,

@@ -1,4 +1,4 @@
-//! Sends callbacks to addresses that nobody allowed, where they could do no harm.
+//! Tests that no spelling of a forbidden address gets through, in a network namespace without a network.
 
 use super::{Clients, Names};
 use crate::callback::template::tests::job;
@@ -12,10 +12,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Set inside of the network that has nothing but loopback.
+/// Set inside the network namespace that has only loopback.
 const INSIDE: &str = "REWHEEL_TEST_LOOPBACK_ONLY";
 
-/// What a broken guard would reach: this machine, the neighbours, the metadata of clouds.
+/// Targets that a broken guard would reach: this machine, the private network, cloud metadata services.
 const TARGETS: [Ipv4Addr; 8] = [
     Ipv4Addr::new(127, 0, 0, 1),
     Ipv4Addr::new(127, 9, 8, 7),
@@ -27,7 +27,7 @@ const TARGETS: [Ipv4Addr; 8] = [
     Ipv4Addr::new(100, 64, 0, 9),
 ];
 
-/// Every way to write an address that a URL understands, and some that it should not.
+/// Returns every notation of an address that a URL parser accepts, and some that it should reject.
 fn spellings(target: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = target.octets();
     let number = u32::from(target);
@@ -69,7 +69,7 @@ fn spellings(target: Ipv4Addr) -> Vec<String> {
     ]
 }
 
-/// Names lead where they say; one leads somewhere else each time.
+/// Resolves names to the addresses in them; one name resolves differently each time.
 fn look_up(name: &str) -> Vec<IpAddr> {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     if name == "rebinding.example" {
@@ -83,7 +83,7 @@ fn look_up(name: &str) -> Vec<IpAddr> {
     named.and_then(|text| text.parse().ok()).into_iter().collect()
 }
 
-/// Returns why nothing was sent; nothing where something may have been.
+/// Returns why nothing was sent, or `None` if something may have been sent.
 async fn refusal(url: &str, clients: &Clients) -> Option<String> {
     let callback = match Callback::parse(&json!({ "url": url })) {
         Ok(callback) => callback,
@@ -97,7 +97,7 @@ async fn refusal(url: &str, clients: &Clients) -> Option<String> {
     is_refused.then(|| failure.message().to_owned())
 }
 
-/// Runs this test once more where a broken guard reaches nobody. Returns whether that could be.
+/// Runs this test again where a broken guard reaches no network. Returns whether that was possible.
 fn ran_without_a_network(name: &str) -> bool {
     let this = std::env::current_exe().unwrap();
     let mut inside = Command::new("unshare");
@@ -121,13 +121,13 @@ fn ran_without_a_network(name: &str) -> bool {
 async fn no_spelling_of_an_address_gets_past_the_guard() {
     if std::env::var_os(INSIDE).is_none() {
         let name = "callback::client::guard::no_spelling_of_an_address_gets_past_the_guard";
-        // Where no namespace can be made (`unshare`, `ip`), the tables of `address` are all there is: nothing is
-        // sent that a broken guard could let out.
+        // Without a network namespace (`unshare`, `ip`), only the tables of `address` are tested: nothing is sent that a broken guard
+        // could let through.
         let _ran = ran_without_a_network(name);
         return;
     }
     let clients = Clients { names: Names::Stub(look_up), ..Clients::new() };
-    // Whoever gets past the guard arrives here.
+    // A request that gets past the guard arrives here.
     let doors = ["127.0.0.1:0", "[::1]:0"].map(|address| TcpListener::bind(address).unwrap());
     doors.iter().for_each(|door| door.set_nonblocking(true).unwrap());
     let ports: Vec<u16> = doors.iter().map(|door| door.local_addr().unwrap().port()).collect();
@@ -141,7 +141,7 @@ async fn no_spelling_of_an_address_gets_past_the_guard() {
     for url in &urls {
         assert!(refusal(url, &clients).await.is_some(), "{url} was let through");
     }
-    // The same name leads elsewhere the second time: what is called is what was checked.
+    // The name resolves to another address the second time: the connection must use the checked address.
     let rebinding = format!("http://rebinding.example:{}/hook", ports[0]);
     let tries = [refusal(&rebinding, &clients).await, refusal(&rebinding, &clients).await];
     assert!(tries[0].is_none() && tries[1].is_some(), "{tries:?}");

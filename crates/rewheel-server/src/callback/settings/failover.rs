@@ -1,4 +1,4 @@
-//! Where callbacks go: a URL, with those that stand in for it.
+//! The URLs of a callback: the first one and its failover URLs.
 
 use super::{CallbackError, Fields, typed, unquoted};
 use crate::callback::address::Allow;
@@ -8,10 +8,10 @@ use rewheel_engine::{REGION_RULE, is_region};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One for each region that anybody has.
+/// Maximum number of failover URLs: one for each region.
 const FAILOVER_MAX: usize = 16;
 
-/// The URLs of a callback, those to be preferred first.
+/// The URLs of a callback, the preferred ones first.
 #[derive(Clone, Debug)]
 pub(crate) struct Urls(Vec<Placed>);
 
@@ -30,17 +30,17 @@ struct Entry {
 }
 
 impl Urls {
-    /// Returns whether there is another one to turn to.
+    /// Returns whether there is more than one URL.
     pub(crate) fn has_failover(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// Returns the words of all of them that only the callees may see.
+    /// Returns the secret words of all URLs.
     pub(super) fn secrets(&self) -> Vec<String> {
         self.0.iter().flat_map(|placed| placed.url.secrets()).collect()
     }
 
-    /// Finds a URL that spells out an address that may not be reached.
+    /// Finds a URL with an IP address that is not permitted.
     pub(super) fn refused(&self, allow: &Allow) -> Option<CallbackError> {
         self.0.iter().enumerate().find_map(|(index, placed)| {
             let refused = allow.check(placed.url.address()?).err()?;
@@ -52,14 +52,14 @@ impl Urls {
         })
     }
 
-    /// Puts those of a region first. Otherwise they stay in the order in which they are written.
+    /// Moves the URLs of a region to the front. The others keep the order in which they are written.
     pub(super) fn prefer(&mut self, region: Option<&str>) {
         self.0.sort_by_key(|placed| region.is_none() || placed.region.as_deref() != region);
     }
 
-    /// Returns the URLs in the order in which the next attempt of a job should try them: after each attempt that failed it
-    /// begins with the next one. One that this job lacks a value for is left out; where it lacks one for all of them, it
-    /// hears what from the first.
+    /// Returns the URLs in the order in which the next attempt of a job should try them: each failed attempt moves the start to the next
+    /// URL. A URL that needs a value the job lacks is left out. If that is true for all, the first one stays, so that its error is
+    /// reported.
     pub(crate) fn in_turn(&self, job: &Job) -> Vec<&UrlTemplate> {
         let mut urls: Vec<&UrlTemplate> = self.0.iter().map(|placed| &placed.url).collect();
         if self.has_failover() {
@@ -75,7 +75,7 @@ impl Urls {
         urls
     }
 
-    /// Names whom the next attempt may call. A single URL counts only where jobs fill in its host.
+    /// Returns the targets that the next attempt may call. A single URL counts only if jobs fill in its host.
     pub(crate) fn targets(&self, job: &Job) -> Vec<String> {
         if self.has_failover() {
             let hosts = self.in_turn(job).into_iter().map(|url| url.host(job));
@@ -110,7 +110,7 @@ pub(super) fn parse(
     for (index, entry) in further.into_iter().enumerate() {
         let entry = match entry.as_str() {
             Some(url) => Entry { url: url.to_owned(), region: None },
-            // Not the error: it may quote a URL with a secret.
+            // Do not use the parser's error: it may quote a URL with a secret.
             None => Entry::deserialize(&entry).map_err(|_| {
                 let why = "must be a url, or { url = \"…\", region = \"…\" }";
                 CallbackError::within("failover", index, why)

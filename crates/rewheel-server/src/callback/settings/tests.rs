@@ -1,4 +1,4 @@
-//! Checks what a callback's settings may say.
+//! Tests which callback settings are accepted.
 
 use super::Callback;
 use crate::callback::Ceiling;
@@ -173,7 +173,7 @@ fn variables_are_filled_into_urls_and_not_printed() {
     refuse(json!({"url": "https://x/${PAY_TOKEN"}), "url: has a `${` without its `}`");
 }
 
-/// What is in a variable is no template, and cannot be where jobs lead to.
+/// The value of a variable is not a template, and cannot change the host of a job.
 #[test]
 fn the_value_of_a_variable_is_taken_as_it_is() {
     let value = |text: &'static str| {
@@ -233,7 +233,7 @@ fn a_kind_of_rest_stays_below_the_ceiling() {
     assert_eq!(beyond(metadata.clone(), &ceiling).unwrap().0, "/url");
     let second = json!({"url": "https://a.example", "failover": ["http://169.254.0.1"], "allow": ["0.0.0.0/0"]});
     assert_eq!(beyond(second, &ceiling).unwrap().0, "/failover/0/url");
-    // The config file may say so.
+    // The config file may allow it.
     assert!(parse(&metadata).is_ok());
     let allow = parse(&metadata).unwrap().within(&ceiling).allow().clone();
     assert!(allow.check("10.0.0.1".parse().unwrap()).is_ok());
@@ -255,7 +255,7 @@ fn secrets_are_not_printed() {
     assert!(printed.contains("authorization") && !printed.contains("s3cret"), "{printed}");
 }
 
-/// The hosts that the attempts of a job go to, one after the other.
+/// Returns the hosts that the attempts of a job call, in order.
 fn hosts(callback: &Callback, attempt: u32, attempts_before: u32) -> Vec<String> {
     let mut job = job(None, b"{}");
     (job.attempt, job.attempts_before) = (attempt, attempts_before);

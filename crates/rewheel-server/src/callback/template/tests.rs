@@ -1,4 +1,4 @@
-//! Checks what a template makes of a job.
+//! Tests URL templates.
 
 use super::{NoUrl, UrlTemplate};
 use rewheel_core::{
@@ -163,7 +163,7 @@ fn jobs_that_go_to_different_hosts_are_told_apart() {
     assert_eq!(host("https://pay.example/{tenant}", "acme"), None);
     assert_eq!(host("https://{tenant}.pay.example/hook", "acme"), of("acme.pay.example"));
     assert_eq!(host("https://{payload.host}:8443/{id}", "acme"), of("a.example:8443"));
-    // What makes no URL is refused when it is called.
+    // An invalid URL is refused when it is called.
     assert_eq!(host("https://{payload.none}/", "acme"), None);
 }
 

@@ -1,4 +1,4 @@
-//! What the section `notify` may say.
+//! Tests the section `notify`.
 
 use super::{check, load};
 use crate::notify::To;
@@ -60,7 +60,7 @@ fn a_mistake_in_the_section_is_named_with_its_line() {
     check("[notify]\ntimeout = \"1h\"", &[], "rewheel.toml:2: notify.timeout: must be 5m");
 }
 
-/// The second of two routes, so that the number and the line are not those of the first.
+/// Checks the second of two routes, so that its number and line differ from the first.
 #[track_caller]
 fn check_route(lines: &str, message: &str) {
     let text = format!("[[notify.route]]\nto = \"log\"\n[[notify.route]]\n{lines}");
@@ -105,7 +105,7 @@ fn a_mistake_in_a_route_is_named_with_its_number_and_line() {
     );
 }
 
-/// What people copy must work.
+/// The example that users copy must work.
 #[test]
 fn the_example_of_the_documentation_is_read() {
     let page = include_str!("../../../../../docs/notifications.md");
@@ -122,7 +122,7 @@ fn the_example_of_the_documentation_is_read() {
     assert_eq!(to, [To::Slack, To::Feishu, To::Log]);
 }
 
-/// The page names every event that a route may name, and every place that it may lead to.
+/// The page names every event and every destination of a route.
 #[test]
 fn the_documentation_names_every_event() {
     let page = include_str!("../../../../../docs/notifications.md");

@@ -1,4 +1,4 @@
-//! Settings, as people read of them.
+//! Tests that the config reference and the example file match the code.
 
 use super::super::reference::{DefaultValue, SETTINGS, example, page};
 use super::super::{Config, Sections};
@@ -7,7 +7,7 @@ use crate::callback::Callback;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Returns the names that a section knows: whoever reads it lists them when it is told another.
+/// Returns the keys that a section accepts: the parser lists them in the error for an unknown key.
 fn known(section: &str) -> BTreeSet<String> {
     let message = match section {
         "kinds.*.callback" => {
@@ -39,7 +39,7 @@ fn every_key_is_in_the_reference() {
             .filter(|setting| setting.section == section)
             .map(|setting| setting.name.to_owned())
             .collect();
-        // What has a section of its own, or one elsewhere.
+        // Keys with their own section.
         match section {
             "server" => drop(told.insert("limits".to_owned())),
             "kinds.*" => drop(told.insert("callback".to_owned())),
@@ -68,7 +68,7 @@ fn what_is_said_of_defaults_is_so() {
             ),
             "kinds.*.callback" => {
                 let url = "[kinds.x.callback]\nurl = \"https://a.example\"";
-                // What it reads is not kept: it must at least be readable.
+                // The value is not kept: only check that it can be read.
                 load(&format!("{url}\n{name} = {value}"), &[]).unwrap();
                 continue;
             }
@@ -100,7 +100,8 @@ fn all_that_the_example_could_say_can_be_said() {
         Some(rest) if is_setting(rest) => rest,
         _ => line,
     });
-    // For the environment alone, a file of somebody's machine, too long for a line.
+    // Skip settings that only the environment can set, that name a local file, or that are too long
+    // for a line.
     let is_hinted = |text: &str| text.starts_with("admin_token") || text.starts_with("ca =");
     let lines = lines.filter(|line| !is_hinted(line));
     let all = lines.collect::<Vec<_>>().join("\n");
@@ -112,7 +113,7 @@ fn all_that_the_example_could_say_can_be_said() {
     }
 }
 
-/// `REWHEEL_WRITE=1 cargo test -p rewheel-server` writes them.
+/// `REWHEEL_WRITE=1 cargo test -p rewheel-server` writes the files.
 #[test]
 fn what_people_read_is_what_the_code_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! What the file may say about telemetry.
+//! Tests the section `telemetry`.
 
 use super::{check, load};
 use std::time::Duration;

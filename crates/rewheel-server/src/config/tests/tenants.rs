@@ -1,4 +1,4 @@
-//! What the section `tenants` may say.
+//! Tests the section `tenants`.
 
 use super::{check, load};
 

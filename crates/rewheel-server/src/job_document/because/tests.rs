@@ -1,4 +1,4 @@
-//! The table of reasons, in words.
+//! Tests the wording of each reason.
 
 use super::super::tests::{NOW, holder, job};
 use super::{AttemptRecord, Because, Category, Duration, Failure, Job, Wait, text, went};
@@ -23,7 +23,7 @@ fn after(record: AttemptRecord, delay: Duration) -> AttemptRecord {
     AttemptRecord { delay: Some(delay), ..record }
 }
 
-/// A job that is due for some reason, after what its records say happened.
+/// A job that is due for a reason, after the given attempts.
 fn due(because: Because, records: &[AttemptRecord]) -> Job {
     let last = records.last();
     let due = last

@@ -1,4 +1,4 @@
-//! What is sent to whom, and what proves that it is ours.
+//! Tests which notices are sent to which receiver, and their signatures.
 
 use super::{Target, message_id};
 use crate::callback::{CalleeUrl, Path};

@@ -1,4 +1,4 @@
-//! Every role on every route, as the documentation says.
+//! Tests every role on every route against the documentation.
 
 use super::{Needs, TABLE};
 use crate::app::App;
@@ -18,7 +18,8 @@ use tower::ServiceExt;
 
 const DOCUMENTATION: &str = include_str!("../../../../../docs/auth.md");
 
-/// A line of the documentation's table: method, path, role, what a bound token gets.
+/// Returns the rows of the documentation's table: method, path, role, and the scope of a bound
+/// token.
 fn documented() -> Vec<[&'static str; 4]> {
     let lines = DOCUMENTATION.lines().filter_map(|line| line.strip_prefix("| `"));
     let routes = lines.filter_map(|line| {
@@ -57,7 +58,7 @@ impl Guarded {
         text.reveal().to_owned()
     }
 
-    /// Asks, and returns the status with what is wrong.
+    /// Sends a request, and returns the status and the problem.
     async fn ask(&self, method: &str, path: &str, token: Option<&str>) -> (u16, Value) {
         self.send(method, path, token, "{}").await
     }
@@ -127,7 +128,7 @@ async fn the_table_has_every_method_of_every_route() {
     }
 }
 
-/// What a role may do, said another way than in the code.
+/// Defines the permissions of a role independently of the code.
 fn may(own: TokenRole, role: &str) -> bool {
     match own {
         TokenRole::Submit => role == "submit",
@@ -176,7 +177,7 @@ async fn a_bound_token_gets_its_tenants_jobs_on_every_route() {
         let is_let_in = status != 401 && status != 403;
         let wanted = what == "its jobs" || what == "open";
         assert_eq!(is_let_in, wanted, "{method} {path} answered {status}");
-        // A token that is bound cannot have these two roles.
+        // A bound token cannot have these two roles.
         if !["admin", "work"].contains(&role) && !is_let_in {
             let detail = problem["detail"].as_str().unwrap();
             assert!(detail.contains("this token is limited to tenant `shop`"), "{detail}");

@@ -1,4 +1,4 @@
-//! Handlers that panic, on a real connection.
+//! Tests handlers that panic, on a real connection.
 
 use super::super::body::{self, Body};
 use super::super::{layered, routes};
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// Keeps every log line of this thread.
+/// Collects every log line of this thread.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
@@ -54,7 +54,7 @@ fn with_panics(app: &Arc<App>) -> Router {
     layered(routes, Arc::clone(app))
 }
 
-/// Sends a request on an open connection, and returns the head and the document of its answer.
+/// Sends a request on an open connection, and returns the head and the document of the response.
 async fn ask(client: &mut TcpStream, request: &str, body: &[u8]) -> (String, Value) {
     let length = body.len();
     let head = format!("{request} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {length}\r\n\r\n");

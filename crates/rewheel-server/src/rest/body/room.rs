@@ -1,17 +1,17 @@
-//! Counts the memory that request bodies take, and keeps a part of it free for small ones.
+//! Counts the memory that request bodies use, and reserves a part of it for small bodies.
 
 use super::SMALL_BYTES_MAX;
 use crate::problem::{Code, Problem};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A small body together with the copy that is parsed from it.
+/// The memory of a small body together with the copy that is parsed from it.
 const SMALL_HELD_MAX: usize = 2 * SMALL_BYTES_MAX;
 
-/// One part in so many is for small bodies only. With the default of 256 MiB it has room for 256 bodies of 64 KiB with their
-/// copies, and for many thousands of ordinary submits; large bodies still have seven parts of eight.
+/// This fraction (1/8) is reserved for small bodies. With the default of 256 MiB it holds 256 bodies of 64 KiB with their copies, or many
+/// thousands of ordinary submits; large bodies still have seven eighths.
 const SMALL_PART: usize = 8;
 
-/// The memory for the bodies of all requests: `server.limits.bodies_bytes_max`.
+/// The memory for all request bodies: `server.limits.bodies_bytes_max`.
 #[derive(Debug)]
 pub(crate) struct BodyRoom {
     bytes_max: usize,
@@ -21,7 +21,7 @@ pub(crate) struct BodyRoom {
 #[derive(Debug, Default)]
 struct Used {
     all: usize,
-    /// The part of `all` that large bodies take.
+    /// The part of `all` that large bodies use.
     large: usize,
 }
 
@@ -30,7 +30,7 @@ impl BodyRoom {
         BodyRoom { bytes_max, used: Mutex::default() }
     }
 
-    /// Counts one request's share as `to` bytes instead of `from`. Fails, and changes nothing, if it grows beyond the limit.
+    /// Changes the share of one request from `from` to `to` bytes. Fails without an effect if the share grows beyond the limit.
     fn change(&self, from: usize, to: usize) -> Result<(), Problem> {
         let mut used = lock(&self.used);
         let all = used.all - from + to;
@@ -60,7 +60,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one request takes of the room. The room is free again when the last clone is dropped.
+/// The share of one request. Dropping the last clone frees it.
 #[derive(Clone, Debug)]
 pub(in crate::rest) struct Share(Arc<Held>);
 
@@ -75,7 +75,7 @@ impl Share {
         Share(Arc::new(Held { room, bytes: Mutex::default() }))
     }
 
-    /// Takes so many bytes in all, more or fewer than before. Fewer always succeed.
+    /// Sets the share to this many bytes. A smaller value always succeeds.
     pub(super) fn resize(&self, bytes: usize) -> Result<(), Problem> {
         let mut held = lock(&self.0.bytes);
         self.0.room.change(*held, bytes)?;
@@ -83,7 +83,7 @@ impl Share {
         Ok(())
     }
 
-    /// Takes so many bytes in all, or fewer if it has fewer already.
+    /// Reduces the share to this many bytes, if it is larger.
     pub(super) fn shrink(&self, bytes: usize) {
         let mut held = lock(&self.0.bytes);
         if bytes < *held && self.0.room.change(*held, bytes).is_ok() {
@@ -95,7 +95,7 @@ impl Share {
 impl Drop for Held {
     fn drop(&mut self) {
         let held = *lock(&self.bytes);
-        // To take fewer bytes cannot fail.
+        // A smaller share cannot fail.
         let _ = self.room.change(held, 0);
     }
 }
@@ -117,7 +117,7 @@ mod tests {
         assert!(small.iter().all(|share| share.resize(SMALL_HELD_MAX).is_ok()));
         assert_eq!(room.used(), 8 * MIB);
         assert!(share().resize(1).is_err());
-        // A small body that grows counts as a large one with all its bytes.
+        // A small body that grows counts as large with all its bytes.
         assert!(small[0].resize(SMALL_HELD_MAX + 1).is_err());
         drop(large);
         assert!(small[0].resize(7 * MIB).is_ok());

@@ -1,21 +1,21 @@
-//! Looks how much room is left where the store's file is.
+//! Reads the free disk space of the store's file.
 
 use rewheel::axum::Health;
 use std::path::{Path, PathBuf};
 
-/// Returns the folder of a store that is a file of this machine; a server knows its own disk.
+/// Returns the folder of a store that is a local file; a database server monitors its own disk.
 pub(super) fn folder(url: &str) -> Option<PathBuf> {
     let file = url.strip_prefix("sqlite://")?.split('?').next()?;
     let folder = Path::new(file).parent()?;
     Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
-/// Says how much is free, and whether that is enough.
+/// Reports the free space, and whether it is enough.
 pub(super) fn health(folder: &Path, enough: u64) -> Health {
     match free_bytes(folder) {
         Ok(Some(free)) => judge(free, enough),
         Ok(None) => Health::ok("free disk space is unknown on this system"),
-        // The store says itself whether it can write.
+        // The store itself reports whether it can write.
         Err(error) => Health::degraded(format!("{}: {error}", folder.display())),
     }
 }
@@ -31,7 +31,7 @@ fn judge(free: u64, enough: u64) -> Health {
     Health::ok(said)
 }
 
-/// What an ordinary user may still write.
+/// Returns the space that an ordinary user may still use.
 #[cfg(unix)]
 fn free_bytes(folder: &Path) -> std::io::Result<Option<u64>> {
     let told = rustix::fs::statvfs(folder)?;

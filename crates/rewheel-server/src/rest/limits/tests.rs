@@ -1,4 +1,4 @@
-//! How long the room of a body is taken.
+//! Tests how long a request body counts against the memory limit.
 
 use super::super::router;
 use crate::app::App;
@@ -20,7 +20,7 @@ use tower::ServiceExt;
 
 const MIB: usize = 1024 * 1024;
 
-/// A server whose store inserts nothing before it is told to.
+/// A server whose store inserts nothing until it is told to.
 async fn slow() -> (Arc<App>, Arc<Notify>) {
     let told = Arc::new(Notify::new());
     let gate = Arc::clone(&told);
@@ -77,7 +77,7 @@ async fn a_body_and_the_jobs_in_it_are_counted_until_they_are_stored() {
                 }
                 tokio::task::yield_now().await;
             }
-            // The store has the jobs by now, and does not answer: nothing changes.
+            // The store has the jobs by now and does not respond: nothing changes.
             for _ in 0..10 {
                 assert!(poll_immediate(&mut answer).await.is_none());
                 tokio::task::yield_now().await;
@@ -108,7 +108,7 @@ async fn small_submits_pass_while_large_bodies_fill_the_rest() {
     let large = vec![b' '; limits.body_bytes_max - 1];
     let mut hostile = Vec::new();
     for _ in 0..16 {
-        // It never ends, so it is never parsed.
+        // The body never ends, so it is never parsed.
         let chunk = axum::body::Bytes::from(large.clone());
         let chunks = futures_util::stream::iter([Ok::<_, std::io::Error>(chunk)]);
         let body = Body::from_stream(futures_util::StreamExt::chain(

@@ -1,4 +1,4 @@
-//! Who is let in, and until when.
+//! Tests which tokens are accepted, and until when.
 
 use super::super::{hash, make};
 use super::{BELIEVED_IF_SLOW_MAX, BELIEVED_MAX, Caller, Keeper, SLOW_ANSWER_MAX};
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 const ADMIN: &str = r#"{"name":"ops","roles":["admin"]}"#;
 
-/// A store that other nodes write to, and the tokens as this node sees them.
+/// A store that other nodes write to, and this node's view of the tokens.
 struct Node {
     store: Arc<MemoryStore>,
     seen: FaultyStore,
@@ -28,7 +28,7 @@ impl Node {
         Node { store, seen, keeper: Keeper::new(config, is_private) }
     }
 
-    /// Makes a token, as another node does.
+    /// Creates a token as another node would.
     async fn token(&self, body: &str) -> (NewToken, String) {
         let (new, text) = make(body).unwrap();
         self.store.put_token(&new, &Actor::new("test")).await.unwrap();
@@ -39,14 +39,14 @@ impl Node {
         self.keeper.admit(Ok(&self.seen), token).await
     }
 
-    /// Lets the store answer nothing, for as many questions as a test asks.
+    /// Makes the store fail all calls of a test.
     fn goes_away(&self) {
         for verb in [Verb::Tokens, Verb::Now] {
             (0..1_000).for_each(|_| self.seen.fail_next(verb, Fault::Before));
         }
     }
 
-    /// Lets the store hang, for as many questions as a test asks.
+    /// Makes the store hang for all calls of a test.
     fn hangs(&self, verbs: &[Verb]) {
         for verb in verbs {
             (0..1_000).for_each(|_| self.seen.fail_next(*verb, Fault::NoAnswer));
@@ -63,7 +63,7 @@ async fn a_server_that_only_this_machine_reaches_is_open_until_there_is_a_token(
     sleep(seconds(1)).await;
     assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
     assert_eq!(node.admit(Some(&text)).await.unwrap().who().as_str(), "token:ops");
-    // It does not become open again when the last one is revoked.
+    // The server does not become open again when the last token is revoked.
     node.store.revoke_token(new.id, &Actor::new("test")).await.unwrap();
     sleep(seconds(1)).await;
     assert_eq!(node.admit(None).await.unwrap_err().code, Code::Unauthorized);
@@ -135,7 +135,7 @@ async fn guessing_does_not_keep_the_store_busy() {
         let guess = format!("rw_{number:016x}_secret");
         assert!(node.admit(Some(&guess)).await.is_err());
     }
-    // One at a time they wait for their turn; the store was asked no more than ten times a second.
+    // Callers wait one after the other; the store is read at most ten times a second.
     assert!(Clock::system().now().since(asked) >= seconds(9));
 }
 
@@ -195,7 +195,7 @@ async fn who_comes_together_waits_together_for_a_store_that_does_not_answer() {
     assert!(took <= seconds(2) + millis(10), "{took:?}");
 }
 
-/// A token that this server revoked is of no use at once, though the store does not send its tokens any more.
+/// A token that this server revoked is rejected at once, although the store does not return its tokens any more.
 async fn revoked_while(goes: impl Fn(&Node)) {
     let node = Node::new(None, true);
     let (_, text) = node.token(ADMIN).await;
@@ -231,7 +231,7 @@ async fn a_list_that_was_read_before_a_token_was_revoked_does_not_bring_it_back(
             None
         })
     });
-    // The list is asked for, and is on its way when the token is revoked; the store is not told yet.
+    // The list is being read when the token is revoked; the store is not changed yet.
     let reading = node.keeper.admit(Ok(&late), Some(&text));
     let revoking = async {
         sleep(millis(100)).await;

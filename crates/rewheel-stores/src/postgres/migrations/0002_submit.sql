@@ -1,15 +1,14 @@
--- 0002: submitting from a transaction of one's own, in any language that speaks SQL.
+-- 0002: submitting inside the caller's transaction, from any language with a PostgreSQL driver.
 
--- Stores a job with the caller's transaction, and returns its id; that of the job which has the key, if one has. It wakes
--- nobody: the job is found by the next poll, or after rewheel_wake(). Runs with its owner's rights, so that a role needs no
--- more than USAGE of this schema.
+-- Stores a job inside the caller's transaction and returns its id, or the id of the job that already has the key. It wakes no node: the
+-- next poll finds the job; rewheel_wake() wakes them. It runs with its owner's rights, so that a role needs only USAGE on this schema.
 CREATE FUNCTION rewheel.rewheel_submit(
     kind text, payload text, key text DEFAULT NULL, tenant text DEFAULT NULL, priority integer DEFAULT 5,
     delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
     attempts_max integer DEFAULT NULL, attempt_timeout interval DEFAULT NULL, shard_key text DEFAULT NULL,
     traceparent text DEFAULT NULL, id uuid DEFAULT NULL
 ) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
--- Temporary things last: a type of the caller's by the name of one that is used here would run its checks with these rights.
+-- pg_temp comes last: otherwise a caller's temporary type with the name of one used here would run its checks with the owner's rights.
 SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
@@ -98,7 +97,7 @@ BEGIN
     IF ends_ms <= now OR ends_ms < due_ms THEN
         RAISE EXCEPTION 'rewheel: deadline comes before the job could run' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Where it is live the insert finds out. An id that was used up would stand in the way when the job ends.
+    -- The insert detects a live job with this id. A reused id of an ended job would conflict when the new job ends.
     IF EXISTS (SELECT FROM rewheel.dead WHERE dead.id = job) OR EXISTS (SELECT FROM rewheel.finished WHERE finished.id = job) THEN
         RAISE EXCEPTION 'rewheel: id % is that of a job that has ended', job USING ERRCODE = 'unique_violation';
     END IF;
@@ -118,15 +117,15 @@ BEGIN
     RETURN job;
 END $$;
 
--- Lets holders look at once, when the caller's transaction commits.
+-- Wakes all nodes when the caller's transaction commits.
 CREATE FUNCTION rewheel.rewheel_wake() RETURNS void LANGUAGE sql SET search_path = pg_catalog
     AS $$ SELECT pg_notify(split_part('rewheel.', '.', 1), '') $$;
 
--- The same two without the name of the schema, where there is but one Rewheel in the database and its user may make them.
+-- The same two functions without the schema name, if the database has only one Rewheel and its user may create them.
 DO $do$
 BEGIN
     IF split_part('rewheel.', '.', 1) = 'rewheel' THEN
-        -- Or replace: they stay behind when somebody drops the schema.
+        -- OR REPLACE: these functions remain if the schema is dropped.
         CREATE OR REPLACE FUNCTION public.rewheel_submit(
             kind text, payload text, key text DEFAULT NULL, tenant text DEFAULT NULL, priority integer DEFAULT 5,
             delay interval DEFAULT NULL, due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL,
@@ -139,5 +138,5 @@ BEGIN
         CREATE OR REPLACE FUNCTION public.rewheel_wake() RETURNS void LANGUAGE sql AS $$ SELECT rewheel.rewheel_wake() $$;
     END IF;
 EXCEPTION WHEN insufficient_privilege OR invalid_schema_name OR invalid_function_definition THEN
-    NULL;       -- They are called by their full names then.
+    NULL;       -- then call them by their full names
 END $do$;

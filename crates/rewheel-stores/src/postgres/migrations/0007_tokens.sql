@@ -1,9 +1,9 @@
--- 0007: who may do what over the wire.
+-- 0007: access tokens.
 CREATE TABLE rewheel.tokens (
-    id         text   COLLATE "C" PRIMARY KEY,      -- what a token is known by where its secret must not be seen
+    id         text   COLLATE "C" PRIMARY KEY,      -- the public id of a token, shown instead of its secret
     name       text   COLLATE "C" NOT NULL,
     roles      text   NOT NULL,
-    tenant     text   COLLATE "C" NOT NULL,         -- '' for all of them
+    tenant     text   COLLATE "C" NOT NULL,         -- '' means all tenants
     hash       bytea  NOT NULL,                     -- SHA-256 of the token
     created_ms bigint NOT NULL,
     expires_ms bigint,

@@ -1,10 +1,10 @@
--- 0008: what was asked for under an idempotency key, and answered.
+-- 0008: idempotency keys and the responses to them.
 CREATE TABLE rewheel.idempotency (
     key             bytea  PRIMARY KEY,         -- a hash of caller and key
-    fingerprint     bytea  NOT NULL,            -- a hash of what was asked for
-    run             uuid   NOT NULL,            -- who is at work on it, or was last
-    leased_until_ms bigint,                     -- null once there is an answer
-    ends_ms         bigint NOT NULL,            -- when it may be forgotten
+    fingerprint     bytea  NOT NULL,            -- a hash of the request
+    run             uuid   NOT NULL,            -- the current or latest run
+    leased_until_ms bigint,                     -- NULL once there is a response
+    ends_ms         bigint NOT NULL,            -- when the key expires
     answer          bytea  NOT NULL
 );
 CREATE INDEX idempotency_ends ON rewheel.idempotency (ends_ms);

@@ -1,3 +1,3 @@
--- 0009: who created a worker, and how many records of attempts were dropped.
-ALTER TABLE rewheel.holders ADD COLUMN owner text COLLATE "C";              -- of workers only
-ALTER TABLE rewheel.attempts ADD COLUMN dropped bigint NOT NULL DEFAULT 0;  -- records between the previous one and this one
+-- 0009: the token that created a worker, and the number of dropped attempt records.
+ALTER TABLE rewheel.holders ADD COLUMN owner text COLLATE "C";              -- for workers only
+ALTER TABLE rewheel.attempts ADD COLUMN dropped bigint NOT NULL DEFAULT 0;  -- dropped records between the previous one and this one

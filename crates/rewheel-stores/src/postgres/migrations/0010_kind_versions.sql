@@ -1,2 +1,2 @@
--- 0010: how often people changed a kind, for whoever wants to change it only as they saw it.
+-- 0010: the version of a kind, for conditional changes.
 ALTER TABLE rewheel.kinds ADD COLUMN version bigint NOT NULL DEFAULT 1;

@@ -1,5 +1,5 @@
--- 0011: limits over the fleet: a row to lock for each, and when a job was last started under it. Rewritten at every start: half of
--- each page is left free for that.
+-- 0011: fleet-wide limits: a row to lock for each, and when a job was last started under it. Updated at every start: half of each page
+-- stays free for that.
 CREATE TABLE rewheel.limits (
     scope   text   COLLATE "C" NOT NULL,      -- `kind` or `tenant`
     name    text   COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
--- 0012: jobs whose rows could not be read, and why. Each is paused, on the shelf `unreadable`, until a person resumes or cancels it.
+-- 0012: jobs whose rows could not be read, and why. Each is paused, on the shelf `unreadable`, until an operator resumes or cancels it.
 CREATE TABLE rewheel.unreadable (
     job    uuid   PRIMARY KEY,
     at_ms  bigint NOT NULL,

@@ -9,8 +9,8 @@ CREATE TABLE rewheel.samples (
 );
 INSERT INTO rewheel.samples DEFAULT VALUES;
 
--- Which kinds changed since somebody read them: each has the number of the transaction that changed it last. A reader asks for
--- those that began after the oldest one which was open when it last read, so that no change is missed that commits late.
+-- Tells readers which kinds changed since their last read: each kind has the number of the transaction that last changed it. A reader
+-- asks for changes since the oldest transaction that was open at its last read, so that it misses no change that commits late.
 CREATE FUNCTION rewheel.change_number() RETURNS bigint LANGUAGE sql VOLATILE
     AS $$ SELECT pg_catalog.pg_current_xact_id()::text::bigint $$;
 ALTER TABLE rewheel.kinds ADD COLUMN changed bigint NOT NULL DEFAULT 1;

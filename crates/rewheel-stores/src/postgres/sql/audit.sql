@@ -1,2 +1,2 @@
--- audit: the audit log before $1, the latest first. Contract: ReadStore::audit.
+-- audit: reads the audit log before $1, newest first. Contract: ReadStore::audit.
 SELECT seq, at_ms, who, what, job, kind, before, after FROM rewheel.audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2;

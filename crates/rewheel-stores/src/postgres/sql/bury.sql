@@ -1,5 +1,5 @@
--- bury: holder $2 dies, if it has not renewed since $3 and is silent; $1 must live. Whoever is leasing to it ends first: they
--- have locked its row, and are waited for, but not for long. Contract: LeaseStore::bury.
+-- bury: expires holder $2 if it has not renewed since renewal $3 and its lease has expired; holder $1 must be alive. A transaction that
+-- leases jobs to holder $2 has locked its row and finishes first; the lock timeout is short. Contract: LeaseStore::bury.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $4 AS now),
 buried AS MATERIALIZED (
     SELECT holders.seq FROM rewheel.holders, clock

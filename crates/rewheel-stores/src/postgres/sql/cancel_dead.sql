@@ -1,4 +1,4 @@
--- cancel_dead: dead letters $1 end; now $2, kept until $3.
+-- cancel_dead: cancels dead letters $1, now $2, kept until $3.
 WITH gone AS (DELETE FROM rewheel.dead WHERE id = ANY ($1::uuid[]) RETURNING dead.*)
 INSERT INTO rewheel.finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
                               takeovers_counted, settled_by, settled_fence, created_ms, deadline_ms, attempts_max,

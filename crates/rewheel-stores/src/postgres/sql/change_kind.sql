@@ -1,4 +1,4 @@
--- change_kind: writes what the caller decided in this transaction. Contract: KindStore::change_kind.
+-- change_kind: writes the changes that the caller decided in this transaction. Contract: KindStore::change_kind.
 UPDATE rewheel.kinds SET paused = $2, parked_ms = $3, parked_reason = $4, prober = $5, generation = $6, suspects = $7, forced = $8, version = $9,
                          changed = rewheel.change_number(),
                          probe_job = CASE WHEN generation = $6 THEN probe_job END

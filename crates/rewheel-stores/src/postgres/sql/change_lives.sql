@@ -1,5 +1,5 @@
--- change_lives: writes what the caller decided in this transaction to jobs $1 of the hot table: state, due, because, deadline and
--- what is wanted. Contract: OperateStore::change.
+-- change_lives: writes the changes that the caller decided in this transaction to live jobs $1: state, due time, its reason, deadline and
+-- what an operator wants. Contract: OperateStore::change.
 UPDATE rewheel.jobs SET state = given.state, due_ms = given.due_ms, because = given.because, deadline_ms = given.deadline_ms,
                         wanted = given.wanted, version = version + 1,
                         shelf = CASE given.state WHEN 'scheduled' THEN 'due' WHEN 'leased' THEN 'held' ELSE given.state END,

@@ -3,6 +3,6 @@ SELECT jobs.id, lane, state, fence, wanted, attempt, takeovers, takeovers_counte
        (SELECT holders.id FROM rewheel.holders WHERE holders.seq = jobs.holder)
   FROM rewheel.jobs
  WHERE deadline_ms IS NOT NULL AND deadline_ms <= $1 AND (state <> 'leased' OR deadline_ms <= $2)
-   AND shelf <> 'unreadable'       -- those wait for a person
+   AND shelf <> 'unreadable'       -- those wait for an operator
  ORDER BY deadline_ms LIMIT $3
    FOR UPDATE OF jobs SKIP LOCKED;

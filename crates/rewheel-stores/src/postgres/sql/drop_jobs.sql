@@ -1,3 +1,3 @@
--- drop_jobs: live jobs end for good, and are not kept.
+-- drop_jobs: deletes live jobs that end without retention.
 WITH tries AS (DELETE FROM rewheel.attempts WHERE job = ANY ($1::uuid[]))
 DELETE FROM rewheel.jobs WHERE id = ANY ($1::uuid[]);

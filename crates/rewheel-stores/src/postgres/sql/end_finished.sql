@@ -1,11 +1,11 @@
--- end_finished: live jobs end for good, now $1, and are kept for a while.
+-- end_finished: moves live jobs to the finished jobs, now $1, until their retention ends.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::int[], $7::int[], $8::bigint[], $9::text[],
                          $10::text[], $11::text[], $12::text[], $13::bigint[])
         AS given (id, fence, attempt, takeovers, takeovers_counted, settled_by, settled_fence, category, code, message,
                   state, expires_ms)
 ),
--- The jobs are locked, and found by their ids whatever the statistics say.
+-- The jobs are locked, and are found by id whatever the statistics say.
 gone AS (
     DELETE FROM rewheel.jobs
      USING given, LATERAL (SELECT jobs.ctid AS place FROM rewheel.jobs WHERE jobs.id = given.id OFFSET 0) AS found

@@ -1,4 +1,5 @@
--- end_keys: the jobs of keys have ended for good. $1 are their lanes. The job is named too: another may have the key by now.
+-- end_keys: stores the final state of jobs in their keys. $1 are their lanes. Each key is matched with its job: another job may have the
+-- key by now.
 UPDATE rewheel.keys SET state = given.state, expires_ms = given.expires_ms
   FROM unnest($1::int[], $2::text[], $3::uuid[], $4::text[], $5::bigint[]) AS given (lane, key, job, state, expires_ms),
        LATERAL (SELECT lanes.kind, lanes.tenant FROM rewheel.lanes WHERE lanes.lane = given.lane OFFSET 0) AS named,

@@ -1,4 +1,4 @@
--- find_finished: those of the jobs $1 that ended, without payloads.
+-- find_finished: reads the finished jobs among $1, without payloads.
 SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
        NULL::uuid AS holder_id, NULL::bigint AS overdue_ms, NULL::text AS wanted, created_ms,
        deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,

@@ -1,5 +1,5 @@
--- find_keys: who has these keys, as far as they have not expired at $1, and the state of each. In one statement, which is one
--- moment: a job that is live in one may be gone in the next.
+-- find_keys: reads the jobs that have these keys, if the keys have not expired at $1, and the state of each. One statement is one
+-- snapshot: a job could move between two statements.
 SELECT given.nth, known.job, known.payload_hash,
        coalesce(known.state, (SELECT jobs.state FROM rewheel.jobs WHERE jobs.id = known.job),
                 (SELECT dead.state FROM rewheel.dead WHERE dead.id = known.job))

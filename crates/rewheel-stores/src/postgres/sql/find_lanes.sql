@@ -1,4 +1,4 @@
--- find_lanes: the numbers of lanes, those that have one.
+-- find_lanes: reads the numbers of lanes that exist.
 SELECT known.*
   FROM unnest($1::text[], $2::text[], $3::int[], $4::int[]) AS wanted (kind, tenant, priority, shard),
        LATERAL (SELECT lane, kind, tenant, priority, shard FROM rewheel.lanes

@@ -1,4 +1,4 @@
--- find_open_lanes: the numbers of lanes, those that have one and whose kind exists: a lane outlives a kind that is deleted.
+-- find_open_lanes: reads the numbers of lanes that exist and whose kind exists: a lane outlives a deleted kind.
 SELECT known.*
   FROM unnest($1::text[], $2::text[], $3::int[], $4::int[]) AS wanted (kind, tenant, priority, shard),
        LATERAL (SELECT lane, kind, tenant, priority, shard FROM rewheel.lanes

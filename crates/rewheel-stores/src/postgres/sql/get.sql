@@ -1,4 +1,4 @@
--- get: one job, wherever it is: one statement is one snapshot. Contract: ReadStore::get.
+-- get: reads one job from any table, in one snapshot. Contract: ReadStore::get.
 SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
        (SELECT holders.id FROM rewheel.holders WHERE holders.seq = jobs.holder) AS holder_id, overdue_ms, wanted, created_ms,
        deadline_ms, attempts_max, attempt_timeout_ms, backoff, key, shard_key, traceparent, failure_category, failure_code,

@@ -1,15 +1,15 @@
--- grant: takes in what was earned for each kind, and hands out what is wanted as far as there is so much. Computes what
--- RetryPool::grant does. Contract: KindStore::grant.
--- $1 moves the clock; $2..$6 are what is asked for each kind; $7..$10 are RETRY, SAVED, MELTS_IN and BALANCE_MAX.
+-- grant: adds the earned retries of each kind to its budget, and grants as many of the wanted ones as the budget has. Computes the same
+-- as RetryPool::grant. Contract: KindStore::grant.
+-- $1 is the clock offset; $2 to $6 are the request for each kind; $7 to $10 are RETRY, SAVED, MELTS_IN and BALANCE_MAX.
 WITH asked AS MATERIALIZED (
     SELECT kind, least(earned, $10) AS earned, wanted, floor, period_ms
       FROM unnest($2, $3, $4, $5, $6) AS asked (kind, earned, wanted, floor, period_ms)
 ), locked AS MATERIALIZED (
     SELECT budgets.kind, least(balance, $10) AS balance, counted_ms
       FROM rewheel.budgets WHERE kind = ANY ($2)
-     ORDER BY kind                  -- two who ask for the same kinds do not wait for each other
+     ORDER BY kind                  -- two requests for the same kinds cannot deadlock
        FOR UPDATE
-), timed AS MATERIALIZED (          -- read after the locks: whoever had them has counted up to then
+), timed AS MATERIALIZED (          -- read after the locks: the previous lock holder counted up to its own time
     SELECT locked.*, rewheel.now_ms() + $1 AS now FROM locked
 ), summed AS (
     SELECT kind, wanted, now, counted_ms,

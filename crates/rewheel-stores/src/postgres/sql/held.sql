@@ -1,5 +1,5 @@
--- held: what holder $1 has for $3 or longer (all if that is 0), by id behind $4. Contract: WorkStore::held.
--- Found by the holder, then put in order: looking through all jobs in the order of their ids would seem cheaper.
+-- held: reads the jobs that holder $1 has had for $3 or longer (all if that is 0), by id after $4. Contract: WorkStore::held.
+-- MATERIALIZED: finds them by holder and then sorts; the planner would prefer a scan of all jobs by id.
 WITH held AS MATERIALIZED (
     SELECT id, fence FROM rewheel.jobs
      WHERE shelf = 'held' AND held_by = (SELECT seq FROM rewheel.holders WHERE holders.id = $1)

@@ -1,4 +1,4 @@
--- idempotency_prune: at most $2 keys whose time is over. Contract: IdempotencyStore::prune. $1 moves the clock.
+-- idempotency_prune: deletes at most $2 expired keys. Contract: IdempotencyStore::prune. $1 is the clock offset.
 -- A lease never ends later than its key.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $1 AS now),
 found AS MATERIALIZED (

@@ -1,10 +1,9 @@
--- insert: new jobs, with their line in the ledger. Contract: SubmitStore::insert.
--- $1 moves the clock; $2 is the time, if the transaction has asked for it already. $3 is the holder of the direct path, if
--- any, $4 the attempt timeout of jobs without their own, $5 the grace. Then the jobs, an array for each column; one
--- that is shorter than the first is NULL from there on. Then the floors of lanes. Last, $21 to $25, the lanes of the jobs, each
--- once and in the order of their numbers, with what each number stands for: kind, tenant, priority, shard. Nothing is stored
--- unless all of them are right. A job whose deadline comes too early is left out; whoever asks computes from the time that is
--- answered which those are.
+-- insert: stores new jobs and their line in the ledger. Contract: SubmitStore::insert.
+-- $1 is the clock offset; $2 the time, if the transaction has read it already. $3 is the holder of the direct path, if any, $4 the
+-- attempt timeout of jobs without their own, $5 the grace. $6 to $18 are the jobs, one array per column; an array that is shorter than
+-- the first counts as NULL from there on. $19 and $20 are the floors of lanes. $21 to $25 are the lanes of the jobs, each once in the
+-- order of their numbers, with kind, tenant, priority and shard. Nothing is stored unless all lanes are correct. A job whose deadline is
+-- too early is left out; the caller computes from the returned time which jobs those are.
 WITH clock AS MATERIALIZED (SELECT coalesce($2, rewheel.now_ms() + $1) AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $3 AND died_ms IS NULL FOR KEY SHARE),
 job AS MATERIALIZED (
@@ -16,21 +15,21 @@ job AS MATERIALIZED (
            AS given (id, lane, due_at, due_in, deadline_at, deadline_in, attempts_max, attempt_timeout_ms, backoff, key,
                      shard_key, traceparent, payload)
 ),
--- A node remembers the numbers of lanes. Since then the kind may have been deleted; and after a restore from a backup, or on a
--- standby that lagged, a number may be that of another lane or of none.
+-- Nodes cache lane numbers. Meanwhile the kind may have been deleted. After a restore from a backup, or on a standby that lagged, a
+-- number may belong to another lane or to none.
 known AS MATERIALIZED (
     SELECT count(*) = cardinality($21) AS correct FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind
      WHERE lanes.lane = ANY ($21)
        AND lanes.kind = ($22::text[])[width_bucket(lanes.lane, $21)] AND tenant = ($23::text[])[width_bucket(lanes.lane, $21)]
        AND priority = ($24::int[])[width_bucket(lanes.lane, $21)] AND shard = ($25::int[])[width_bucket(lanes.lane, $21)]
 ),
--- Lanes in which nobody would be overtaken, of kinds that may run.
+-- Lanes of open kinds without a due job: a new job overtakes no other there.
 open AS MATERIALIZED (
     SELECT named.lane
       FROM (SELECT DISTINCT lane FROM job WHERE EXISTS (SELECT FROM holder)) AS named
      WHERE (SELECT NOT paused AND parked_ms IS NULL FROM rewheel.lanes JOIN rewheel.kinds ON kinds.name = lanes.kind
              WHERE lanes.lane = named.lane)
-       -- Not EXISTS: as a join it could look through the jobs of every lane.
+       -- Not EXISTS: the planner could turn it into a join and scan the jobs of every lane.
        AND (SELECT 1 FROM rewheel.jobs
              WHERE shelf = 'due' AND state = 'scheduled' AND jobs.lane = named.lane AND due_ms <= (SELECT now FROM clock)
                AND due_ms >= coalesce((SELECT floor FROM unnest($19::int[], $20::bigint[]) AS given (lane, floor)

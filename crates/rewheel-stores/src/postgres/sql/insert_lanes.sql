@@ -1,5 +1,4 @@
--- insert_lanes: numbers lanes the first time they are seen. In this order, so that two who number the same ones do not
--- wait for each other.
+-- insert_lanes: numbers new lanes. Sorted, so that two transactions that number the same lanes cannot deadlock.
 INSERT INTO rewheel.lanes (kind, tenant, priority, shard)
 SELECT kind, tenant, priority, shard
   FROM unnest($1::text[], $2::text[], $3::int[], $4::int[]) AS wanted (kind, tenant, priority, shard)

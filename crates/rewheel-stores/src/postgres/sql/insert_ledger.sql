@@ -1,2 +1,2 @@
--- insert_ledger: what one flush took in and let go of.
+-- insert_ledger: appends how many jobs one flush added and removed.
 INSERT INTO rewheel.ledger (at_ms, submitted, pruned) VALUES ($1, $2, $3);

@@ -1,5 +1,5 @@
--- keep_lease: sticky retries stay with their holder $1, under a new fence, now $2. Contract: WorkStore::settle.
--- The jobs are locked, and found by their ids whatever the statistics say.
+-- keep_lease: keeps sticky retries with their holder $1, under a new fence, now $2. Contract: WorkStore::settle. The jobs are locked, and
+-- are found by id whatever the statistics say.
 UPDATE rewheel.jobs
    SET fence = fence + 1, version = version + 1, attempt = given.attempt, due_ms = given.due_ms, because = given.because,
        leased_ms = $2, overdue_ms = given.overdue_ms, shelf = 'held', held_by = $1, held_until_ms = given.overdue_ms,

@@ -1,5 +1,5 @@
--- keyed_jobs: the jobs that key $1 belongs to at $2: of kinds $3 and tenant $4 where those are not NULL. One probe of the index of keys
--- for each kind and tenant, at most $5. The first column is how many there were. Contract: ReadStore::list.
+-- keyed_jobs: reads the jobs that key $1 belongs to at $2: of kinds $3 and tenant $4, unless those are NULL. One index probe for each
+-- kind and tenant, at most $5. The first column is the number of lanes found. Contract: ReadStore::list.
 WITH named AS MATERIALIZED (
     SELECT DISTINCT kind, tenant
       FROM (SELECT kind, tenant FROM rewheel.lanes

@@ -1,5 +1,5 @@
--- kind_is_used: whether kind $1 has jobs that are not finished. Each arm is an index range, but for the held, which are no more than
--- the holders have places for. Contract: KindStore::edit_kind.
+-- kind_is_used: checks whether kind $1 has unfinished jobs. Each branch is an index range, except for held jobs, whose number is limited
+-- by the concurrency of the holders. Contract: KindStore::edit_kind.
 SELECT EXISTS (SELECT FROM rewheel.lanes, LATERAL (SELECT FROM rewheel.jobs WHERE jobs.lane = lanes.lane AND shelf = 'due' LIMIT 1) AS due
                 WHERE lanes.kind = $1)
     OR EXISTS (SELECT FROM rewheel.jobs JOIN rewheel.lanes USING (lane) WHERE shelf = 'held' AND lanes.kind = $1)

@@ -1,5 +1,5 @@
--- kinds_since: what to ask with next, whether a kind was deleted since $1 or $1 is not of this server, and the kinds that changed.
--- Contract: KindStore::kinds_since.
+-- kinds_since: reads the kinds that changed since $1, the position for the next call, and whether all kinds must be read because one was
+-- deleted since or $1 is from another server. Contract: KindStore::kinds_since.
 SELECT head.at, head.whole, name, settings, takeovers_max, paused, parked_ms, parked_reason, prober, generation, suspects, forced,
        version
   FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS at,

@@ -1,7 +1,7 @@
--- limit_waits: the time, and for each limit, in the order given: when a job was last started under it, and how many jobs are leased.
--- $1 moves the clock; $2 and $3 name the limits; $4 says how many jobs of each may be leased. Contract: ReadStore::limit_waits.
--- Looks at the leased jobs only, once for all limits: those on the shelf `held`, and, for limits that those do not fill, the jobs
--- of listed claims that are still on the shelf `due`. Steps from one holder to the next in the index, as the sweep.
+-- limit_waits: reads the time and, for each limit in the given order, when a job was last started under it and how many jobs are leased.
+-- $1 is the clock offset; $2 and $3 name the limits; $4 is the concurrency of each. Contract: ReadStore::limit_waits.
+-- Reads leased jobs only, once for all limits: those on the shelf `held`, and, for limits that those do not fill, the jobs of listed
+-- claims that are still on the shelf `due`. Steps from one holder to the next in the index, as the sweep does.
 WITH RECURSIVE step (holder) AS (
     SELECT (SELECT held_by FROM rewheel.jobs WHERE shelf = 'held' AND held_by IS NOT NULL ORDER BY held_by LIMIT 1)
     UNION ALL
@@ -15,7 +15,7 @@ held AS MATERIALIZED (
              GROUP BY job.lane) AS leased,
            LATERAL (SELECT kind, tenant FROM rewheel.lanes WHERE lanes.lane = leased.lane OFFSET 0) AS lane
 ),
--- A job may be on two lists: it was given back and claimed again. Nothing is looked for but the id.
+-- A job may be on two lists: it was given back and claimed again. The plan looks up rows by id only.
 listed AS MATERIALIZED (
     SELECT lane.kind, lane.tenant, jobs
       FROM (SELECT job.lane, count(*) AS jobs

@@ -1,4 +1,4 @@
--- lock_deads: those of the jobs $1 that are dead letters, locked in the order given, without payloads.
+-- lock_deads: locks the dead letters among $1 in the given order, and reads them without payloads.
 SELECT job.* FROM unnest($1::uuid[]) AS given (id),
        LATERAL (SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                        NULL::uuid AS holder_id, NULL::bigint AS overdue_ms, NULL::text AS wanted, created_ms, deadline_ms,

@@ -1,4 +1,4 @@
--- lock_lives: those of the jobs $1 that are in the hot table, locked in the order given, without payloads.
+-- lock_lives: locks the live jobs among $1 in the given order, and reads them without payloads.
 SELECT job.* FROM unnest($1::uuid[]) AS given (id),
        LATERAL (SELECT id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                        (SELECT holders.id FROM rewheel.holders WHERE holders.seq = jobs.holder) AS holder_id, overdue_ms, wanted,

@@ -1,2 +1,2 @@
--- lock_timeout: how long this transaction waits for a lock, and everybody else behind it.
+-- lock_timeout: limits how long this transaction, and all others behind it, wait for a lock.
 SELECT set_config('lock_timeout', '1s', true);

@@ -1,2 +1,2 @@
--- name_lanes: what the numbers of lanes stand for.
+-- name_lanes: reads the lanes with these numbers.
 SELECT lane, kind, tenant, priority, shard FROM rewheel.lanes WHERE lane = ANY ($1::int[]);

@@ -1,2 +1,2 @@
--- now: the store's time, moved by $1. Contract: ReadStore::now.
+-- now: reads the store's time with clock offset $1. Contract: ReadStore::now.
 SELECT rewheel.now_ms() + $1;

@@ -1,4 +1,4 @@
--- probe: leases the first job of lane $2 to holder $1, whose right that is. Contract: WorkStore::claim.
+-- probe: leases the first job of lane $2 to holder $1, which may probe the kind. Contract: WorkStore::claim.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $3 AS now),
 holder AS MATERIALIZED (SELECT seq FROM rewheel.holders WHERE id = $1 AND died_ms IS NULL FOR KEY SHARE),
 found AS MATERIALIZED (

@@ -1,8 +1,8 @@
--- prune_finished: at most $2 ended jobs that are not kept any longer, with their line in the ledger. Who prunes beside this
--- one takes others. Contract: OperateStore::prune.
+-- prune_finished: deletes at most $2 finished jobs whose retention has ended, and adds a line to the ledger. Concurrent calls delete
+-- different jobs. Contract: OperateStore::prune.
 WITH clock AS MATERIALIZED (SELECT rewheel.now_ms() + $1 AS now),
 found AS MATERIALIZED (
-    -- The time as a value, not a join: those that have not expired are not looked at.
+    -- The time as a value, not as a join: then the index skips jobs that have not expired.
     SELECT finished.ctid AS place FROM rewheel.finished WHERE expires_ms <= (SELECT now FROM clock)
      ORDER BY expires_ms LIMIT $2 FOR UPDATE SKIP LOCKED
 ),

@@ -1,5 +1,4 @@
--- prune_ledger: adds up the oldest $1 lines of the ledger into one, if it has more than $2. Whoever does the same at the same
--- time adds up others.
+-- prune_ledger: adds up the oldest $1 lines of the ledger into one, if it has more than $2. Concurrent calls add up different lines.
 WITH found AS MATERIALIZED (
     SELECT ledger.ctid AS place FROM rewheel.ledger
      WHERE EXISTS (SELECT FROM rewheel.ledger OFFSET $2 LIMIT 1)

@@ -1,3 +1,3 @@
--- prune_reserved: room that the forgotten had set aside: few, since whoever asks for the same tenant clears away what the
--- dead had. Contract: OperateStore::prune.
+-- prune_reserved: deletes reservations of deleted holders. There are few: each new reservation for a tenant deletes those of dead
+-- holders. Contract: OperateStore::prune.
 DELETE FROM rewheel.reserved WHERE NOT EXISTS (SELECT FROM rewheel.holders WHERE seq = reserved.holder);

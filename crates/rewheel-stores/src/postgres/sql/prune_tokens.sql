@@ -1,2 +1,2 @@
--- prune_tokens: forgets tokens that ended before $1. The least of two leaves out what is null.
+-- prune_tokens: deletes tokens that ended before $1. `least` ignores NULL.
 DELETE FROM rewheel.tokens WHERE least(revoked_ms, expires_ms) < $1;

@@ -1,5 +1,5 @@
--- put_kinds: settings of kinds, $1 to $3, new or known; pause and park stay. A new one begins with version $4. Contract:
--- KindStore::put_kinds.
+-- put_kinds: writes the settings of kinds, $1 to $3, new or existing; pausing and parking stay unchanged. A new kind starts with version
+-- $4. Contract: KindStore::put_kinds.
 INSERT INTO rewheel.kinds AS known (name, settings, takeovers_max, paused, generation, version, changed)
 SELECT name, settings, takeovers_max, false, 0, $4, rewheel.change_number()
   FROM unnest($1::text[], $2::text[], $3::bigint[]) AS given (name, settings, takeovers_max)

@@ -1,4 +1,4 @@
--- redrive: dead letters $1 go back to work, due $2, with deadlines $3. Their past comes along.
+-- redrive: moves dead letters $1 back to the hot table, due at $2, with deadlines $3 and with their history.
 WITH gone AS (
     DELETE FROM rewheel.dead USING unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS given (id, due_ms, deadline_ms)
      WHERE dead.id = given.id

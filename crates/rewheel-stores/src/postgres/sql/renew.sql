@@ -1,4 +1,4 @@
--- renew: keeps a holder alive; one row, however many jobs it has. With what people want of its jobs, at most $3 of them.
+-- renew: renews a holder's lease, in one row however many jobs it has. Returns what operators want of its jobs, at most $3 of them.
 -- Contract: LeaseStore::renew.
 WITH renewed AS (
     UPDATE rewheel.holders SET renewals = renewals + 1, renewed_ms = rewheel.now_ms() + $2

@@ -1,6 +1,6 @@
--- reserve: how many jobs of tenant $1 live, counted up to $2, and how much room others have set aside for it.
--- Contract: SubmitStore::reserve. Indexes: lanes_tenant, jobs_due, jobs_paused, and jobs_held, whose rows are no more than the
--- holders have places for.
+-- reserve: counts the live jobs of tenant $1, up to $2, and the room that other holders have reserved for it. Contract:
+-- SubmitStore::reserve. Indexes: lanes_tenant, jobs_due, jobs_paused, and jobs_held, whose rows are limited by the concurrency of the
+-- holders.
 WITH mine AS MATERIALIZED (SELECT lane FROM rewheel.lanes WHERE tenant = $1)
 SELECT (SELECT count(*) FROM (
             SELECT FROM mine JOIN rewheel.jobs USING (lane) WHERE shelf = 'due'

@@ -1,5 +1,5 @@
--- risks: settings of the server that decide whether what was acknowledged is kept, how old its oldest transaction is, which of the
--- indexes $1 are not there or not usable, and how many rows that are gone have not been cleared away.
+-- risks: reads the server settings that decide whether acknowledged writes are durable, the age of the oldest transaction, which of the
+-- indexes $1 are missing or invalid, and the number of dead rows.
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
        coalesce((SELECT extract(epoch FROM clock_timestamp() - min(xact_start)) FROM pg_stat_activity
                   WHERE backend_type = 'client backend'), 0)::bigint,

@@ -1,6 +1,5 @@
--- sweep: locks at most $2 jobs whose holder is not alive, or that are overdue at $1 and were leased for no longer than $3. Contract:
--- LeaseStore::sweep.
--- Steps from one holder to the next in the index: it costs as much as there are holders, however many jobs they have.
+-- sweep: locks at most $2 jobs whose holder is dead, or that are overdue at $1 and were leased for at most $3. Contract:
+-- LeaseStore::sweep. Steps from one holder to the next in the index: the cost depends on the number of holders, not of jobs.
 WITH RECURSIVE step (holder) AS (
     SELECT (SELECT held_by FROM rewheel.jobs WHERE shelf = 'held' AND held_by IS NOT NULL ORDER BY held_by LIMIT 1)
     UNION ALL

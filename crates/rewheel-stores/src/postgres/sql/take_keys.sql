@@ -1,5 +1,5 @@
--- take_keys: takes keys for jobs; one that has expired at $1 is replaced, one that another has is left out. In this order, so
--- that two who take the same ones do not wait for each other.
+-- take_keys: takes keys for jobs; replaces a key that has expired at $1 and skips a key that another job has. Sorted, so that two
+-- transactions that take the same keys cannot deadlock.
 INSERT INTO rewheel.keys AS known (kind, tenant, key, job, payload_hash)
 SELECT kind, tenant, key, job, payload_hash
   FROM unnest($2::text[], $3::text[], $4::text[], $5::uuid[], $6::bytea[]) AS given (kind, tenant, key, job, payload_hash)

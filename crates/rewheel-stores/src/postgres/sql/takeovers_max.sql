@@ -1,2 +1,2 @@
--- takeovers_max: how many processes a job may take with it, by kind.
+-- takeovers_max: reads how many processes a job may crash, by kind.
 SELECT name, takeovers_max FROM rewheel.kinds;

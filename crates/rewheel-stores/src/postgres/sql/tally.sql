@@ -1,5 +1,5 @@
--- tally: jobs of each kind by shelf. Contract: ReadStore::tally. Each arm is answered by an index alone, but for `listed` and
--- `held`, which are no more than the holders run. A leased job that is listed in `claims` is still on the shelf `due`.
+-- tally: counts jobs of each kind by shelf. Contract: ReadStore::tally. Each branch is an index-only scan, except for `listed` and
+-- `held`, whose number is limited by the concurrency of the holders. A leased job that is listed in `claims` is still on the shelf `due`.
 SELECT kind, shelf, sum(jobs)::bigint, min(due_ms)
   FROM (SELECT lane, 'due' AS shelf, count(*) AS jobs, min(due_ms) AS due_ms FROM rewheel.jobs WHERE shelf = 'due' GROUP BY lane
         UNION ALL

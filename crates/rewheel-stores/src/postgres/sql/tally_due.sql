@@ -1,4 +1,4 @@
--- tally_due: the earliest due of the scheduled jobs of kinds $1. Contract: ReadStore::tally.
+-- tally_due: reads the earliest due time of the scheduled jobs of kinds $1. Contract: ReadStore::tally.
 SELECT kind, min(first.due_ms)
   FROM rewheel.lanes,
        LATERAL (SELECT jobs.due_ms FROM rewheel.jobs WHERE shelf = 'due' AND state = 'scheduled' AND jobs.lane = lanes.lane

@@ -1,5 +1,5 @@
--- trim_attempts: of the records of jobs $1 only the first $2 and the last $3 stay; the oldest of the last ones counts those
--- that are gone. Contract: WorkStore::settle.
+-- trim_attempts: keeps only the first $2 and the last $3 attempt records of jobs $1; the oldest of the last ones counts the dropped
+-- records. Contract: WorkStore::settle.
 WITH ranked AS MATERIALIZED (
     SELECT ctid AS place, job, dropped, row_number() OVER (PARTITION BY job ORDER BY seq) AS from_first,
            row_number() OVER (PARTITION BY job ORDER BY seq DESC) AS from_last

@@ -1,2 +1,2 @@
--- use_probe: the prober of kind $1 got job $2 for its right.
+-- use_probe: records that the prober of kind $1 claimed job $2 as its probe.
 UPDATE rewheel.kinds SET probe_job = $2 WHERE name = $1;

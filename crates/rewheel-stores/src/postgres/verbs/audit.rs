@@ -1,4 +1,4 @@
-//! Writes the audit log, many lines at once.
+//! Writes audit log entries in batches.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::uuid;
@@ -7,7 +7,7 @@ use super::super::statements::INSERT_AUDIT;
 use crate::audit::document;
 use rewheel_core::{Actor, AuditNote, Facts, HolderId, JobId, KindName, Timestamp};
 
-/// A line of the audit log.
+/// An entry of the audit log.
 pub(super) struct Line<'a> {
     pub(super) who: &'a Actor,
     pub(super) what: &'a str,
@@ -34,7 +34,7 @@ pub(super) async fn audit(
     session.execute(&INSERT_AUDIT, &params).await.map(drop)
 }
 
-/// What became of a job of a lane.
+/// A job's change that the audit log records.
 pub(super) struct Noted {
     pub(super) who: Actor,
     pub(super) job: JobId,
@@ -42,7 +42,7 @@ pub(super) struct Noted {
     pub(super) note: AuditNote,
 }
 
-/// Writes what became of jobs, if anything did that is to be noted.
+/// Writes audit entries for changed jobs, if there are any.
 pub(super) async fn write_notes(
     session: &Session<'_>,
     noted: &[Noted],
@@ -61,7 +61,7 @@ pub(super) async fn write_notes(
     audit(session, now, &lines).await
 }
 
-/// What the audit log calls a holder whose name is known or not.
+/// Returns the name of a holder in the audit log, whether its name is known or not.
 pub(super) fn actor(holder: HolderId, name: Option<&str>) -> Actor {
     match name {
         Some(name) => Actor::of_holder(name),

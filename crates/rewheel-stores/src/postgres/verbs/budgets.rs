@@ -1,4 +1,4 @@
-//! Knows what retries the fleet has earned.
+//! Stores the retry budget of each kind.
 
 use super::super::error::Trouble;
 use super::super::row::{count, millis};
@@ -7,7 +7,7 @@ use super::super::statements::{GRANT, INSERT_BUDGETS};
 use rewheel_core::{RetryAsk, RetryPool};
 use std::collections::BTreeMap;
 
-/// Hands out retries: one statement, unless a kind is asked for that never was.
+/// Grants retries: one statement, unless a kind has no budget row yet.
 pub(in super::super) async fn grant(
     session: &Session<'_>,
     asks: &[RetryAsk],

@@ -1,4 +1,4 @@
-//! Does what people ask for: a few statements for a batch, however many jobs it has.
+//! Changes jobs on behalf of operators: a few statements per batch, independent of its size.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;
@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 impl PostgresStore {
-    /// All of them in one transaction: many small ones would wait for the disk each.
+    /// Changes all jobs in one transaction: separate transactions would each wait for the disk.
     pub(in super::super) async fn change_batch(
         &self,
         changes: &[Change],
@@ -42,11 +42,11 @@ async fn change(
 ) -> Result<Vec<Changed>, Trouble> {
     let now = session.now().await?;
     let mut answers = vec![Changed::NotFound; changes.len()];
-    // In the order of their ids, so that two who change the same ones do not wait for each other.
+    // In the order of their ids, so that two batches with the same jobs cannot deadlock.
     let mut left: Vec<usize> = (0..changes.len()).collect();
     left.sort_by_key(|place| changes[*place].job);
     while !left.is_empty() {
-        // Each job once: what is asked of it twice is done twice, in order.
+        // Each job once per round: two changes of one job are applied one after the other, in order.
         let mut jobs = HashSet::new();
         let (round, rest) = left.into_iter().partition(|place| jobs.insert(changes[*place].job));
         left = rest;
@@ -65,13 +65,13 @@ async fn change(
     Ok(answers)
 }
 
-/// A job that is locked, without its payload, and the number of its lane.
+/// A locked job without its payload, and the number of its lane.
 struct Found {
     job: Job,
     lane: i32,
 }
 
-/// Finds jobs wherever they are, and keeps others from changing them.
+/// Finds jobs in all tables and locks them.
 async fn lock(
     session: &Session<'_>,
     changes: &[Change],
@@ -84,7 +84,7 @@ async fn lock(
         false => [&LOCK_LIVES, &LOCK_DEADS, &FIND_FINISHED],
     };
     let mut found = HashMap::with_capacity(missing.len());
-    // Twice: one that goes back to work meanwhile goes from a table that was not looked into yet to one that was.
+    // Search the tables twice: a job that is redriven meanwhile moves to a table that was already searched.
     for sql in tables.into_iter().chain(tables) {
         if missing.is_empty() {
             break;
@@ -102,7 +102,7 @@ async fn lock(
     Ok(found)
 }
 
-/// What is to be written, by sort.
+/// The writes to make, by sort.
 struct Batch<'a> {
     now: Timestamp,
     keep: Keep,
@@ -126,7 +126,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Decides about one job, and notes what is to be written of it.
+    /// Decides about one job, and collects what to write.
     fn apply(&mut self, change: &Change, found: &'a HashMap<JobId, Found>) -> Changed {
         let Some(found) = found.get(&change.job) else { return Changed::NotFound };
         let before = &found.job;

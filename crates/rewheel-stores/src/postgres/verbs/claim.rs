@@ -1,4 +1,4 @@
-//! Hands jobs out.
+//! Claims due jobs.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
@@ -32,7 +32,7 @@ impl PostgresStore {
             match self.probe(&wish, claim.limit - claimed.jobs.len()).await {
                 Ok(probes) => claimed.jobs.extend(probes),
                 Err(error) if claimed.jobs.is_empty() => return Err(error),
-                // What is leased already must not be forgotten.
+                // The jobs that are already leased must still be returned.
                 Err(_) => {}
             }
         }
@@ -49,7 +49,7 @@ impl PostgresStore {
     }
 }
 
-/// What a claim asks for, as arrays, one for each column.
+/// The request of a claim, as one array per column.
 pub(super) struct Wish<'a> {
     claim: &'a Claim<'a>,
     store: &'a PostgresStore,
@@ -58,36 +58,36 @@ pub(super) struct Wish<'a> {
     lanes: Vec<i32>,
     limits: Vec<i64>,
     floors: Vec<i64>,
-    /// The lanes in the order of their numbers, each with how long an attempt may take and how long beyond that.
+    /// The lanes in the order of their numbers, each with its attempt timeout and grace.
     limits_of_time: (Vec<i32>, Vec<i64>, Vec<i64>),
 }
 
-/// Whether a claim lists its jobs and leaves them on their shelf.
+/// Whether a claim writes a list of its jobs and leaves them on their shelf.
 #[derive(Clone, Copy)]
 pub(super) enum Listing {
-    /// From so many jobs on. It also takes lists away that are of no use any more.
+    /// With at least this many jobs. The claim also removes lists that are no longer needed.
     From(usize),
-    /// Not in a transaction that may be undone.
+    /// For transactions that may be rolled back.
     Never,
 }
 
-/// What was leased of kinds that are open.
+/// The jobs leased from open kinds.
 pub(super) struct Taken {
-    /// Each with its visit and its place behind others of the same due.
+    /// Each job with its visit and its insertion order, for jobs with the same due time.
     pub(super) jobs: Vec<(usize, i64, Job)>,
-    /// When that was, if there was anything.
+    /// The time of the lease, if any job was leased.
     pub(super) at: Option<Timestamp>,
-    /// Jobs that were leased and cannot be read.
+    /// Leased jobs that cannot be read.
     pub(super) unreadable: Unreadable,
 }
 
-/// What a claim got.
+/// The result of a claim.
 struct Claimed {
     jobs: Vec<Job>,
     now: Timestamp,
-    /// Whether the holder has the right to one job of a parked kind.
+    /// Whether the holder may claim one job of a parked kind.
     may_probe: bool,
-    /// Jobs that were leased and cannot be read.
+    /// Leased jobs that cannot be read.
     unreadable: Unreadable,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Wish<'a> {
             self.take(session, Listing::From(self.store.shared.listed_min)).await?;
         let (now, may_probe) = match at {
             Some(now) => {
-                // What was claimed is not given up because a question behind it got no answer.
+                // A failure of this additional query must not lose the claimed jobs.
                 let seen = !self.all_gave(&jobs)
                     && look(session, self.claim.holder, &self.kinds).await.is_ok_and(|seen| seen.1);
                 (now, seen)
@@ -135,7 +135,7 @@ impl<'a> Wish<'a> {
         Ok(Claimed { jobs, now, may_probe, unreadable })
     }
 
-    /// Leases what there is of kinds that are open.
+    /// Leases due jobs of open kinds.
     pub(super) async fn take(
         &self,
         session: &Session<'_>,
@@ -186,28 +186,28 @@ impl<'a> Wish<'a> {
         }
         let list = rows.first().map(|row| row.try_get(26)).transpose()?.flatten();
         let at = rows.first().map(|row| row.try_get(0)).transpose()?;
-        // A list that names a job which is not settled is left to the sweep.
+        // A list with a job that is never settled is left to the sweep.
         let list = list.zip(at).filter(|_| unreadable.is_empty());
         self.store.shared.places.remember(&places, list);
-        // An update returns its rows in no order.
+        // An update returns its rows in no particular order.
         jobs.sort_by_key(|(nth, seq, job)| (*nth, job.due, *seq));
         let at = at.map(instant);
         Ok(Taken { jobs, at, unreadable })
     }
 
-    /// Which visit a lane's jobs come from.
+    /// Returns the visit that a lane belongs to.
     fn nth(&self, lane: i32) -> Result<usize, Trouble> {
         let nth = self.lanes.iter().position(|visited| *visited == lane);
         nth.ok_or_else(|| unreadable("a lane that was not asked for"))
     }
 
-    /// Whether every kind gave something: then none of them is parked.
+    /// Returns whether every kind gave at least one job: then none of them is parked.
     fn all_gave(&self, jobs: &[(usize, i64, Job)]) -> bool {
         let gave: HashSet<&str> = jobs.iter().map(|(nth, ..)| self.kinds[*nth]).collect();
         self.kinds.iter().all(|kind| gave.contains(kind))
     }
 
-    /// Remembers how far lanes with much work are empty.
+    /// Records floors for lanes that had more jobs than the claim took.
     fn note_floors(&self, jobs: &[(usize, i64, Job)], now: Timestamp) {
         let mut from = 0;
         for (nth, (_, lane)) in self.visits.iter().enumerate() {
@@ -221,7 +221,7 @@ impl<'a> Wish<'a> {
         }
     }
 
-    /// Claims the one job of each parked kind that the holder may try.
+    /// Claims the probe job of each parked kind that the holder may probe.
     pub(super) async fn probe(
         &self,
         session: &Session<'_>,
@@ -256,7 +256,7 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// Finds out why some kinds gave nothing: answers the time, and whether the holder has the right to one job of a parked kind.
+/// Finds out why some kinds gave no jobs. Returns the time, and whether the holder may probe a parked kind.
 pub(super) async fn look(
     session: &Session<'_>,
     holder: HolderId,
@@ -377,8 +377,7 @@ pub(in super::super) async fn extend(
     Ok(row.map(|row| row.try_get(0)).transpose()?.map(instant))
 }
 
-/// Leases as arrays, one for each column. In the order of their ids, so that two who lock the same ones do not wait for
-/// each other.
+/// Leases as one array per column, in the order of their ids, so that two callers that lock the same jobs cannot deadlock.
 pub(super) fn columns(leases: impl Iterator<Item = Lease>) -> (Vec<Uuid>, Vec<i64>) {
     let mut leases: Vec<_> =
         leases.map(|lease| (uuid(lease.job), count(lease.fence.get()))).collect();

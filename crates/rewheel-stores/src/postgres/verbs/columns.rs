@@ -1,12 +1,11 @@
-//! New jobs as arrays, one for each column.
+//! Converts new jobs to one array per column.
 
 use super::super::row::{millis, uuid};
 use super::super::session::Param;
 use rewheel_core::{Key, NewJob, ShardKey, Timestamp, When};
 use uuid::Uuid;
 
-/// The columns of jobs that are about to be stored. One that no job has a value for is empty, which the statement
-/// takes for NULLs.
+/// The columns of jobs to store. A column without any value is an empty array, which the statement reads as NULLs.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     ids: Vec<Uuid>,
@@ -62,7 +61,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A column of values that few jobs have.
+/// Builds a column that is empty unless at least one job has a value.
 fn sparse<'a, T>(
     jobs: &[(&'a NewJob, i32)],
     value: impl Fn(&'a NewJob) -> Option<T>,

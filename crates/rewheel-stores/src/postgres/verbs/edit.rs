@@ -1,4 +1,4 @@
-//! Changes what one job says.
+//! Edits one job.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, read_job, uuid};
@@ -9,7 +9,7 @@ use super::insert::PAYLOAD_BYTES_MAX;
 use rewheel_core::store::{Change, Changed, What};
 use rewheel_core::{Actor, Job, JobId, State, Timestamp, Wanted};
 
-/// Edits a job. One at a time: its payload is read with it.
+/// Edits one job at a time, because its payload is read with it.
 pub(super) async fn edit(
     session: &Session<'_>,
     change: &Change,
@@ -33,10 +33,10 @@ pub(super) async fn edit(
     Ok(Changed::Applied { state: after.state(), version })
 }
 
-/// Finds a job wherever it is, and keeps others from changing it.
+/// Finds a job in any table and locks it.
 async fn lock(session: &Session<'_>, job: JobId) -> Result<Option<Job>, Trouble> {
     let tables: [&'static Sql; 3] = [&LOCK_LIVE, &LOCK_DEAD, &GET_FINISHED];
-    // Twice: one that goes back to work meanwhile goes from a table that was not looked into yet to one that was.
+    // Search the tables twice: a job that is redriven meanwhile moves to a table that was already searched.
     for sql in tables.into_iter().chain(tables) {
         if let Some(row) = session.find(sql, &[&uuid(job)]).await? {
             let number: i32 = row.try_get(1)?;
@@ -82,7 +82,7 @@ async fn write(
     Ok(())
 }
 
-/// The payload, if it is a new one.
+/// Returns the payload if the edit changes it.
 fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
     let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
     after.payload.as_deref().filter(|_| is_new)

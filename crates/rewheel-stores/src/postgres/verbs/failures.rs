@@ -1,4 +1,4 @@
-//! Reads what failed, as much of it as incidents need.
+//! Reads the failures that incidents are built from.
 
 use super::super::error::Trouble;
 use super::super::row::{count as number, failure, instant, job_id};
@@ -10,7 +10,7 @@ use rewheel_core::FailedJob;
 use rewheel_core::store::{FailureScan, Failures};
 use uuid::Uuid;
 
-/// Rows that are read at once.
+/// Number of rows per read.
 const CHUNK: usize = 1_000;
 
 pub(in super::super) async fn failures(
@@ -35,7 +35,7 @@ async fn table(
     let (mut before, mut looked_at, mut bytes) = (Uuid::max(), 0, 0);
     while looked_at < scan.rows_max && bytes < scan.bytes_max {
         let most = CHUNK.min(scan.rows_max - looked_at);
-        // One more than may be looked at tells whether there are more.
+        // Ask for one row more than the limit, to know whether there are more.
         let asked = number((most as u64).saturating_add(1));
         let rows = session.query(sql, &[&before, &asked]).await?;
         let named = lanes(session, &rows, 1).await?;

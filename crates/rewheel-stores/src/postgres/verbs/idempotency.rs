@@ -1,4 +1,4 @@
-//! Remembers what was asked for under idempotency keys.
+//! Stores idempotency keys and the responses to them.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
@@ -19,20 +19,20 @@ use std::time::Duration;
 use tokio_postgres::{Row, Transaction};
 use uuid::Uuid;
 
-/// How often a key may change between two looks at it. Each time somebody else got what they asked for.
+/// Maximum number of tries for a key that keeps changing. After each change another request got its result.
 const LOOKS_MAX: usize = 16;
 
 impl PostgresStore {
-    /// Stores the answer to an idempotency key with the caller's transaction: what the handler did to this database and that it
-    /// is answered are one, **exactly once**. If the process dies before the commit, nothing was done and the next one who asks
-    /// runs; if it dies after it, they get the answer.
+    /// Stores the response to an idempotency key inside the caller's transaction: the database changes of the handler and the response
+    /// commit together, **exactly once**. If the process dies before the commit, nothing was done and the next request runs the handler.
+    /// If it dies after the commit, the next request gets the stored response.
     ///
-    /// Where the answer is [`Finished::Lost`], another has the key: roll the transaction back. A handler behind
-    /// `rewheel::axum::IdempotencyLayer` finds its ticket among the extensions of the request, and stores the bytes of a
-    /// `rewheel::axum::KeptResponse`; what it then returns goes to the client as it is.
+    /// If the result is [`Finished::Lost`], another request has the key: roll the transaction back. A handler behind
+    /// `rewheel::axum::IdempotencyLayer` finds its ticket in the extensions of the request, and stores the bytes of a
+    /// `rewheel::axum::KeptResponse`; the layer sends the handler's return value to the client unchanged.
     ///
-    /// The transaction is to be `READ COMMITTED`, the server's default. Under a stricter level it fails to serialize where
-    /// another took the key over meanwhile: an error, and nothing is done.
+    /// The transaction must be `READ COMMITTED`, the server's default. At a stricter level it fails with a serialization error if another
+    /// request took over the key meanwhile, and nothing is done.
     ///
     /// ```no_run
     /// use rewheel::idempotency::{Finished, Ticket};
@@ -51,7 +51,7 @@ impl PostgresStore {
     /// ```
     ///
     /// # Errors
-    /// Says why the server could not be asked. PostgreSQL then refuses whatever follows in the transaction: roll it back.
+    /// Returns an error if the statement fails. PostgreSQL then rejects all further statements of the transaction: roll it back.
     pub async fn finish_in(
         &self,
         transaction: &Transaction<'_>,
@@ -105,7 +105,7 @@ impl IdempotencyStore for PostgresStore {
     }
 }
 
-/// One statement for a key that is new, two for one that is known, three for one that is taken over.
+/// Takes one statement for a new key, two for a known key, three for a takeover.
 async fn begin(session: &Session<'_>, ask: &Begin) -> Result<Begun, Trouble> {
     let (key, fingerprint) = (&ask.key.as_bytes()[..], &ask.fingerprint.as_bytes()[..]);
     let run = Uuid::from_bytes(*ask.run.as_bytes());
@@ -115,7 +115,7 @@ async fn begin(session: &Session<'_>, ask: &Begin) -> Result<Begun, Trouble> {
         if session.execute(&IDEMPOTENCY_INSERT, &params).await? == 1 {
             return Ok(Begun::Run);
         }
-        // It may be gone by now: then it is new.
+        // The key may be gone by now: then it is new.
         let Some(row) = session.find(&IDEMPOTENCY_FIND, &[&offset, &key]).await? else { continue };
         let known = read(&row)?;
         let before = Uuid::from_bytes(*known.run.as_bytes());
@@ -130,7 +130,7 @@ async fn begin(session: &Session<'_>, ask: &Begin) -> Result<Begun, Trouble> {
             }
         }
     }
-    // Others were faster each time: one of them runs.
+    // Other requests were faster each time: one of them is running.
     Ok(Begun::InFlight { left: Duration::from_millis(1) })
 }
 

@@ -14,13 +14,13 @@ use rewheel_core::{Fence, JobId, Key, Lane, NewJob, State, Timestamp};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// The longest payload. PostgreSQL could take more; a batch of them is one message.
+/// The largest payload. PostgreSQL could store more, but a batch of payloads is one message.
 pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The longest that the payloads of one batch may be together: PostgreSQL takes messages of up to 1 GiB.
+/// The largest total size of the payloads of one batch: PostgreSQL accepts messages of up to 1 GiB.
 const BATCH_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Jobs that are due within this are worth waking others for; they poll anyway.
+/// Other nodes are woken for jobs that are due within this time; later jobs are found by polling.
 const WAKES_WITHIN_MS: i64 = 1_000;
 
 impl PostgresStore {
@@ -28,7 +28,7 @@ impl PostgresStore {
         &self,
         insert: &Insert<'_>,
     ) -> Answer<Vec<Inserted>> {
-        // Twice: if what is remembered of lanes is out of date, nothing was stored, and it is looked up.
+        // Try twice: if the cached lanes are out of date, nothing was stored, and they are looked up again.
         for _ in 0..2 {
             let lanes = self.prepare_insert(insert).await?;
             let mut insertion = Insertion::new(insert, lanes);
@@ -62,7 +62,7 @@ impl PostgresStore {
         }
     }
 
-    /// Checks what can be checked without the jobs' rows, and numbers their lanes.
+    /// Runs the checks that need no rows of jobs, and numbers the lanes.
     pub(in super::super) async fn prepare_insert(&self, insert: &Insert<'_>) -> Answer<Numbered> {
         insert.jobs.iter().try_for_each(check_backoff)?;
         let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
@@ -107,11 +107,11 @@ impl PostgresStore {
     }
 }
 
-/// The lanes of a batch, as far as their kinds exist.
+/// The lanes of a batch whose kinds exist.
 pub(in super::super) struct Numbered {
-    /// The number for each job.
+    /// The lane number of each job.
     of_jobs: Vec<Option<i32>>,
-    /// The numbers, each once and going up, and what they stand for.
+    /// The lane numbers, each once in ascending order, and their lanes.
     numbers: Vec<i32>,
     lanes: Vec<Lane>,
 }
@@ -120,7 +120,7 @@ impl Numbered {
     fn new(jobs: &[NewJob], numbers: HashMap<Lane, i32>) -> Numbered {
         let mut last: Option<(&NewJob, Option<i32>)> = None;
         let number_of = |job| {
-            // Most jobs of a batch are in the lane of the one before.
+            // Most jobs of a batch are in the same lane as the job before.
             let number = match last {
                 Some((before, number)) if before.is_beside(job) => number,
                 Some(_) | None => numbers.get(&job.lane()).copied(),
@@ -136,13 +136,13 @@ impl Numbered {
         Numbered { of_jobs, numbers, lanes }
     }
 
-    /// Whether one number stands for two lanes: one of them was learned before a restore, and one after it.
+    /// Returns whether one number stands for two lanes: one was cached before a restore, the other after it.
     fn is_ambiguous(&self) -> bool {
         self.numbers.windows(2).any(|pair| pair[0] == pair[1])
     }
 }
 
-/// What is said if lanes are not what they were a moment ago, twice.
+/// The error when the cached lanes were out of date twice.
 pub(in super::super) fn lanes_changed() -> StoreError {
     StoreError::Unavailable("kinds or lanes changed while jobs of them were stored".into())
 }
@@ -160,11 +160,11 @@ fn lanes(jobs: &[NewJob]) -> Vec<Lane> {
     lanes.into_iter().collect()
 }
 
-/// One batch on its way.
+/// One batch being stored.
 pub(in super::super) struct Insertion<'a> {
     insert: &'a Insert<'a>,
     lanes: Numbered,
-    /// When, by the store's clock; known after the first statement.
+    /// The store's time; known after the first statement.
     now: Timestamp,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Insertion<'a> {
         Insertion { insert, lanes, now: Timestamp::from_millis(0) }
     }
 
-    /// Whether every answer follows from the time alone: then one statement is enough.
+    /// Returns whether all results follow from the time alone: then one statement is enough.
     fn is_plain(&self) -> bool {
         self.insert.sent == Sent::First
             && self.insert.if_refused == IfRefused::StoreOthers
@@ -185,7 +185,7 @@ impl<'a> Insertion<'a> {
             && answers.iter().any(|answer| matches!(answer, Inserted::Refused(_)))
     }
 
-    /// Returns no answers if what is remembered of lanes is out of date. Nothing was stored then.
+    /// Returns `None` if the cached lanes are out of date. Nothing was stored then.
     async fn plain(&mut self, session: &Session<'_>) -> Result<Option<Vec<Inserted>>, Trouble> {
         let mut answers: Vec<Option<Inserted>> = self.refusals();
         let rows = self.rows(&answers);
@@ -194,8 +194,7 @@ impl<'a> Insertion<'a> {
         Ok(Some(finish(answers)))
     }
 
-    /// Looks for what is known before anything is written. Returns no answers if what is remembered of lanes is out of date: the
-    /// caller must undo the rest.
+    /// Looks up keys and existing jobs before it writes. Returns `None` if the cached lanes are out of date: the caller must roll back.
     pub(in super::super) async fn careful(
         &mut self,
         session: &Session<'_>,
@@ -206,7 +205,7 @@ impl<'a> Insertion<'a> {
             self.known_ids(session, &mut answers).await?;
         }
         let twins = self.keys(session, &mut answers).await?;
-        // Set aside until it is known what became of the other.
+        // Leave it out until the result of the other job is known.
         twins.keys().for_each(|place| answers[*place] = Some(Inserted::LeftOut));
         let rows = self.rows(&answers);
         let open = if rows.is_empty() {
@@ -220,7 +219,7 @@ impl<'a> Insertion<'a> {
         Ok(Some(finish(answers)))
     }
 
-    /// Answers for jobs that cannot be stored whatever the time is.
+    /// Returns the refusals of jobs that cannot be stored, whatever the time is.
     fn refusals(&self) -> Vec<Option<Inserted>> {
         let refusal = |(job, lane): (&NewJob, &Option<i32>)| {
             let bytes = job.payload.len();
@@ -237,7 +236,7 @@ impl<'a> Insertion<'a> {
             .collect()
     }
 
-    /// What is to be stored, with the lane of each.
+    /// Returns the jobs to store, with their lanes.
     fn rows(&self, answers: &[Option<Inserted>]) -> Vec<(&'a NewJob, i32)> {
         let jobs = self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers);
         jobs.filter(|(_, answer)| answer.is_none())
@@ -245,8 +244,8 @@ impl<'a> Insertion<'a> {
             .collect()
     }
 
-    /// Writes the rows, and returns the lanes of which due jobs were leased at once. Writes nothing and returns nothing if what is
-    /// remembered of lanes is out of date.
+    /// Writes the rows, and returns the lanes whose due jobs were leased at once. Writes nothing and returns `None` if the cached lanes
+    /// are out of date.
     async fn store(
         &mut self,
         session: &Session<'_>,
@@ -282,7 +281,7 @@ impl<'a> Insertion<'a> {
         Ok(Some(row.try_get::<_, Vec<i32>>(1)?.into_iter().collect()))
     }
 
-    /// Answers for what was stored, as the statement decided.
+    /// Fills in the results of stored jobs, as the statement decided.
     fn created(&self, answers: &mut [Option<Inserted>], open: &HashSet<i32>) {
         for ((job, lane), answer) in self.insert.jobs.iter().zip(&self.lanes.of_jobs).zip(answers) {
             if answer.is_some() {
@@ -320,8 +319,8 @@ impl<'a> Insertion<'a> {
         Ok(())
     }
 
-    /// Takes the keys of jobs that are about to be stored, and answers for those whose key another job has. Returns the
-    /// jobs whose key another of the same batch has: which one.
+    /// Takes the keys of jobs to store, and fills in the results of jobs whose key belongs to another job. Returns the jobs whose key
+    /// belongs to another job of the same batch, with that job.
     async fn keys(
         &self,
         session: &Session<'_>,
@@ -335,7 +334,7 @@ impl<'a> Insertion<'a> {
         }
         self.answer_known(session, &keyed, answers).await?;
         keyed.retain(|(place, ..)| answers[*place].is_none());
-        // Of several with the same key the first takes it. One whose deadline has passed takes none.
+        // If several jobs have the same key, the first takes it. A job whose deadline has passed takes none.
         let mut twins = HashMap::new();
         let mut first: HashMap<(&str, &str, &str), usize> = HashMap::new();
         keyed.retain(|(place, job, key)| {
@@ -355,7 +354,7 @@ impl<'a> Insertion<'a> {
         if keyed.is_empty() {
             return Ok(twins);
         }
-        // Somebody was faster; now they have committed. Whoever has the same key has it from them, too.
+        // Another transaction took the key and has committed. The twins of this job are duplicates of that transaction's job, too.
         let lost: HashSet<usize> = keyed.iter().map(|(place, ..)| *place).collect();
         for (place, first) in &twins {
             let job = &self.insert.jobs[*place];
@@ -389,7 +388,7 @@ impl<'a> Insertion<'a> {
         rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 
-    /// Answers for jobs whose key another job has.
+    /// Fills in the results of jobs whose key belongs to another stored job.
     async fn answer_known(
         &self,
         session: &Session<'_>,
@@ -418,7 +417,7 @@ impl<'a> Insertion<'a> {
         Ok(())
     }
 
-    /// Answers for jobs whose key another of the same batch has.
+    /// Fills in the results of jobs whose key belongs to another job of the same batch.
     fn answer_twins(&self, answers: &mut [Option<Inserted>], twins: &HashMap<usize, usize>) {
         for (place, first) in twins {
             let (job, other) = (&self.insert.jobs[*place], &self.insert.jobs[*first]);
@@ -434,7 +433,7 @@ impl<'a> Insertion<'a> {
     }
 }
 
-/// Names of keys as arrays, one for each column.
+/// Names of keys as one array per column.
 struct KeyNames<'a> {
     kinds: Vec<&'a str>,
     tenants: Vec<&'a str>,

@@ -1,4 +1,4 @@
-//! Finds the jobs that a key belongs to, by the index of keys.
+//! Finds jobs by their idempotency key.
 
 use super::super::error::Trouble;
 use super::super::row::{count as number, job_id, tenant_text, unsigned};
@@ -10,7 +10,7 @@ use rewheel_core::store::Filter;
 use rewheel_core::{Job, Key, KindName};
 use uuid::Uuid;
 
-/// Returns every job that has the key and that the filter lets through.
+/// Returns every job that has the key and matches the filter.
 pub(super) async fn keyed(
     session: &Session<'_>,
     filter: &Filter,

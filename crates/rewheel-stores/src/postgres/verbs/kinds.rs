@@ -1,4 +1,4 @@
-//! Knows the kinds.
+//! Stores kinds and their settings.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
@@ -101,7 +101,7 @@ async fn delete_kind(
 ) -> Result<(KindEdited, bool), Trouble> {
     let kind = locked.kind;
     let params: [Param<'_>; 1] = [&kind.name.as_str()];
-    // No job of the kind may be on its way in: one that comes later finds that the kind is gone.
+    // No insert of this kind may be in progress; a later one finds that the kind is gone.
     session.one(&LOCK_TIMEOUT, &[]).await?;
     session.execute(&LOCK_JOBS, &[]).await?;
     if session.one(&KIND_IS_USED, &params).await?.try_get(0)? {
@@ -115,7 +115,7 @@ async fn delete_kind(
     Ok((KindEdited::Done(kind), true))
 }
 
-/// A kind that is about to be changed.
+/// A locked kind.
 struct Locked {
     now: Timestamp,
     kind: Kind,
@@ -143,11 +143,11 @@ async fn put_kinds(session: &Session<'_>, kinds: &[NewKind], by: &Actor) -> Resu
         let what = format!("the settings of kind {} are too long", long.name);
         return Err(StoreError::Rejected(what.into()).into());
     }
-    // By name, so that two who write the same ones do not wait for each other; the last of those with one name.
+    // Sorted by name, so that two writers of the same kinds cannot deadlock. Of several with one name the last wins.
     let named: BTreeMap<&KindName, &NewKind> =
         kinds.iter().map(|kind| (&kind.name, kind)).collect();
     let names: Vec<&str> = named.keys().map(|name| name.as_str()).collect();
-    // Most nodes start with kinds that are stored already: those are not locked.
+    // Most nodes start with kinds that are already stored: those need no lock.
     let known = read_kinds(session, &FIND_KIND_ROWS, &names).await?;
     let is_new = |kind: &&NewKind| !known.get(&kind.name).is_some_and(|old| kind.is_stored_as(old));
     let new: Vec<&NewKind> = named.into_values().filter(is_new).collect();
@@ -190,7 +190,7 @@ async fn read_kinds(
     rows.iter().map(read).collect()
 }
 
-/// Returns what changed, and the rest where that is not enough.
+/// Returns the kinds that changed, or all kinds if that is not possible.
 pub(in super::super) async fn kinds_since(
     session: &Session<'_>,
     since: u64,
@@ -199,7 +199,7 @@ pub(in super::super) async fn kinds_since(
     let first = rows.first().ok_or_else(|| unreadable("the changes of kinds"))?;
     let (at, all) = (unsigned(first.try_get(0)?), first.try_get(1)?);
     if all {
-        // Read later than `at`: what changed in between is read again next time.
+        // Read after `at`: a change in between is read again next time.
         return Ok(KindsSince { at, all, kinds: kinds(session).await? });
     }
     let mut kinds = Vec::new();
@@ -256,7 +256,7 @@ async fn change_kind(
         return Ok((KindChanged::Applied(before), false));
     }
     let parked = after.parked.as_ref();
-    // What people are told may be any text; the server takes all of it but this.
+    // The reason may be any text; PostgreSQL cannot store NUL characters.
     let reason = parked.map(|parked| parked.reason.replace('\0', ""));
     let suspects = suspects::text(&after.suspects);
     let params: [Param<'_>; 9] = [

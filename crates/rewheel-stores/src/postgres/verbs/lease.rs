@@ -1,4 +1,4 @@
-//! Knows who is alive.
+//! Registers holders, renews leases and expires dead holders.
 
 use super::super::error::Trouble;
 use super::super::row::{
@@ -15,7 +15,7 @@ pub(in super::super) async fn join(
     holder: &NewHolder,
 ) -> Result<Timestamp, Trouble> {
     let (id, offset) = (holder_uuid(holder.id), session.offset());
-    // A name is for people: what the server cannot keep of it is left out.
+    // The name is only for display: drop characters that the server cannot store.
     let name = holder.name.replace('\0', "");
     let (role, owner) = (holder.role.as_str(), holder.role.owner().map(|owner| owner.to_string()));
     let params: [Param<'_>; 6] = [&id, &offset, &name, &millis(holder.lease_ttl), &role, &owner];
@@ -102,7 +102,7 @@ pub(in super::super) async fn bury(
         (true, true, _) => Ok(Burial::Buried),
         (true, false, false) => Ok(Burial::Dead),
         (true, false, true) => {
-            // It lived when this began; since then another may have been faster.
+            // It was alive when this statement began; another node may have expired it meanwhile.
             let row = session.one(&FIND_HOLDER, &[&holder_uuid(other), &session.offset()]).await?;
             let lives = row.try_get::<_, Option<bool>>(2)?.unwrap_or(false);
             Ok(if lives { Burial::Alive } else { Burial::Dead })

@@ -1,4 +1,4 @@
-//! Hands jobs out within limits over the fleet.
+//! Claims due jobs within fleet-wide limits.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;
@@ -16,8 +16,7 @@ use rewheel_core::{Job, Limits, Timestamp};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-/// How often a claim makes the rows of its limits before it gives up. Only pruning takes them away, and only those that were not
-/// used for a day.
+/// Maximum number of times that a claim creates the rows of its limits. Only pruning removes them, and only after a day without use.
 const MADE_MAX: usize = 3;
 
 impl PostgresStore {
@@ -30,7 +29,7 @@ impl PostgresStore {
             let session = self.transaction().await?;
             let claimed = claim_limited(self, &session, claim, &names).await;
             match claimed {
-                // Nothing was written but locks: the others need not wait until those are on the disk.
+                // The transaction only took locks: a rollback releases them without waiting for the disk.
                 Ok(Some((claimed, Wrote::Nothing))) => return session.undo(claimed).await,
                 claimed => {
                     if let Some((claimed, _)) = session.end(claimed).await? {
@@ -38,7 +37,7 @@ impl PostgresStore {
                     }
                 }
             }
-            // Not in the claim's transaction: it would wait for others out of order, with locks that they wait for.
+            // Not in the claim's transaction: it could deadlock, because it would lock rows out of order.
             let session = self.write().await?;
             let made = make(&session, &names).await;
             session.end(made).await?;
@@ -48,7 +47,7 @@ impl PostgresStore {
     }
 }
 
-/// Limits as arrays, one for each column, in the order in which they are locked.
+/// Limits as one array per column, in locking order.
 struct Names<'l> {
     scopes: Vec<&'l str>,
     names: Vec<&'l str>,
@@ -67,7 +66,7 @@ async fn make(session: &Session<'_>, names: &Names<'_>) -> Result<(), Trouble> {
     session.execute(&CLAIM_LIMITED_MAKE, &params).await.map(drop)
 }
 
-/// Claims under the locks of all limits; answers nothing if one of them has no row to lock.
+/// Claims under the locks of all limits; returns `None` if one of them has no row to lock.
 async fn claim_limited(
     store: &PostgresStore,
     session: &Session<'_>,
@@ -95,7 +94,7 @@ async fn claim_limited(
         let params: [Param<'_>; 3] = [&at.as_millis(), &names.scopes, &names.names];
         session.execute(&CLAIM_LIMITED_START, &params).await?;
     }
-    // Those of one visit are in their order already.
+    // Jobs of one visit are already in order.
     jobs.sort_by_key(|(nth, _)| *nth);
     let left = |until: Timestamp| until.since(now);
     let leased = jobs.into_iter().map(|(_, job)| Leased {
@@ -107,30 +106,30 @@ async fn claim_limited(
     Ok(Some((claimed, wrote)))
 }
 
-/// What is left to commit.
+/// Whether there is something to commit.
 enum Wrote {
     Nothing,
     Something,
 }
 
-/// A limited claim at work.
+/// A limited claim in progress.
 struct Rounds<'r> {
     store: &'r PostgresStore,
     session: &'r Session<'r>,
     claim: &'r LimitedClaim<'r>,
     slots: FleetSlots<'r>,
     now: Timestamp,
-    /// What was leased, each with the number of its visit.
+    /// The leased jobs, each with the number of its visit.
     jobs: Vec<(usize, Job)>,
-    /// Whether jobs were set aside that cannot be read.
+    /// Whether unreadable jobs were set aside.
     has_set_aside: bool,
 }
 
 impl<'r> Rounds<'r> {
-    /// Lets all lanes claim at once that have slots, then those that can use what the others left.
+    /// Claims for all lanes that have slots, then for those that can use slots that other lanes left.
     async fn claim(&mut self) -> Result<(), Trouble> {
         let visits = self.claim.visits.iter().take(Limits::LANES_MAX).enumerate();
-        // What each visit still wants.
+        // What each visit still asks for.
         let mut open: Vec<(usize, Visit)> = visits.map(|(nth, one)| (nth, one.clone())).collect();
         loop {
             let mut taken: Vec<usize> =
@@ -153,7 +152,7 @@ impl<'r> Rounds<'r> {
         Ok(())
     }
 
-    /// Claims as many jobs of each visit as it has slots. Returns how many each gave.
+    /// Claims as many jobs of each visit as it has slots. Returns how many jobs each visit gave.
     async fn round(
         &mut self,
         open: &[(usize, Visit)],
@@ -184,8 +183,7 @@ impl<'r> Rounds<'r> {
         Ok(gave)
     }
 
-    /// Claims the one job of each parked kind that the holder may try, and finds out whether the holder lives where nothing was
-    /// claimed.
+    /// Claims the probe job of each parked kind that the holder may probe. If nothing was claimed, checks whether the holder is alive.
     async fn probe(&mut self) -> Result<(), Trouble> {
         let gave: HashSet<&str> = self.jobs.iter().map(|(_, job)| job.lane.kind.as_str()).collect();
         let visits = self.claim.visits.iter().take(Limits::LANES_MAX);
@@ -207,7 +205,7 @@ impl<'r> Rounds<'r> {
             let wish = Wish::new(self.store, self.session, &claim).await?;
             let probes = wish.probe(self.session, 1).await?;
             if !probes.is_empty() {
-                // No earlier than their lease: the next start is an interval after that.
+                // Not earlier than their lease: the next start is one interval after it.
                 self.now = self.session.now().await?;
                 self.slots.leased_at(self.now);
             }
@@ -230,7 +228,7 @@ pub(in super::super) async fn limit_waits(
     Ok(limits.iter().zip(uses).map(|(limit, used)| limit.wait(used, now)).collect())
 }
 
-/// What is used of each limit, and when.
+/// Returns how much of each limit is in use, and the time.
 async fn limit_uses(
     session: &Session<'_>,
     limits: &[FleetLimit],

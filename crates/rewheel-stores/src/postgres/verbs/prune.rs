@@ -1,4 +1,4 @@
-//! Deletes what need not be kept any longer.
+//! Deletes data whose retention has ended.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;
@@ -12,11 +12,11 @@ use rewheel_core::Limits;
 use rewheel_core::store::{Answer, DeadLetter, Prune, Pruned};
 use uuid::Uuid;
 
-/// Lines of the ledger that are left alone: adding up fewer would not make the books faster.
+/// Lines of the ledger that are not added up: with so few, reading the books is fast.
 const LEDGER_LINES_MAX: i64 = 100;
 
 impl PostgresStore {
-    /// Each sort by itself: none holds its locks for longer than its own statement.
+    /// Each sort of data in its own statement, so that locks are held only for that statement.
     pub(in super::super) async fn prune_batch(&self, prune: &Prune) -> Answer<Pruned> {
         let session = self.write().await?;
         let pruned = pruned(&session, prune).await;
@@ -35,7 +35,7 @@ async fn pruned(session: &Session<'_>, prune: &Prune) -> Result<Pruned, Trouble>
     session.execute(&PRUNE_RESERVED, &[]).await?;
     let age = millis(Limits::FLEET_STARTS_KEPT);
     session.execute(&PRUNE_LIMITS, &[&offset, &age]).await?;
-    // One of them stays.
+    // The sum of the lines replaces one of them.
     let lines = limit.saturating_add(1);
     let ledger = session.one(&PRUNE_LEDGER, &[&lines, &LEDGER_LINES_MAX]).await?;
     Ok(Pruned {
@@ -51,7 +51,7 @@ pub(in super::super) async fn announce(
     session: &Session<'_>,
     letters: &[DeadLetter],
 ) -> Result<(), Trouble> {
-    // In the order of their ids, as those who change them lock them.
+    // In the order of their ids, the order in which all writers lock them.
     let mut letters: Vec<(Uuid, i64)> =
         letters.iter().map(|letter| (uuid(letter.job), count(letter.version.get()))).collect();
     letters.sort_unstable();

@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Reads jobs, attempts, counts and the audit log.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-/// Rows that are read at once while a list is looked through.
+/// Number of rows per read of a list.
 const CHUNK: usize = 1_000;
 
 pub(in super::super) async fn get(
@@ -77,7 +77,7 @@ pub(super) fn lane(lanes: &HashMap<i32, Lane>, row: &Row, column: usize) -> Resu
     lanes.get(&number).cloned().ok_or_else(|| unreadable("a lane that does not exist"))
 }
 
-/// The statement that lists a table.
+/// Returns the statement that lists a table.
 fn listing(table: Table) -> &'static Sql {
     match table {
         Table::Live => &LIST_LIVE,
@@ -86,7 +86,7 @@ fn listing(table: Table) -> &'static Sql {
     }
 }
 
-/// Reads a table from the newest id to the oldest, some rows at a time.
+/// Reads a table from the newest id to the oldest, in chunks.
 struct Scan {
     sql: &'static Sql,
     before: Uuid,
@@ -100,7 +100,7 @@ impl Scan {
     }
 
     async fn next(&mut self, session: &Session<'_>) -> Result<Vec<Job>, Trouble> {
-        // Further, if none of the rows can be read.
+        // Continue if none of the rows can be read.
         loop {
             let most = self.left.min(CHUNK);
             if self.ended || most == 0 {
@@ -135,10 +135,10 @@ pub(in super::super) async fn list(
         return Ok(cut(found, None, limit));
     }
     let mut found: Vec<Job> = Vec::new();
-    // The newest id down to which every table was read to its end or to here.
+    // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
-        // One more than may be looked at tells where the next page begins.
+        // Ask for one row more than the limit, to know where the next page begins.
         let mut scan = Scan::new(table, before, scan_max.saturating_add(1));
         let mut reading = Reading::new(limit, scan_max);
         'table: loop {
@@ -172,7 +172,7 @@ pub(in super::super) async fn count(
     }
     let (mut matched, mut scanned) = (0, 0);
     for table in tables(filter) {
-        // One more than may be looked at tells whether there are more.
+        // Ask for one row more than the limit, to know whether there are more.
         let mut scan = Scan::new(table, Uuid::max(), (scan_max - scanned).saturating_add(1));
         loop {
             let jobs = scan.next(session).await?;
@@ -272,7 +272,7 @@ pub(in super::super) async fn unannounced(
             lane: lane(&lanes, row, 2)?,
             attempt: small(row.try_get(3)?),
             died: instant(row.try_get(4)?),
-            // Better told without its failure than not at all.
+            // An attempt with an unreadable failure is listed without it.
             failure: readable(failure(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?))?
                 .flatten(),
         })

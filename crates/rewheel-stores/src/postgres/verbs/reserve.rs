@@ -1,4 +1,4 @@
-//! Sets room aside for jobs of a tenant.
+//! Reserves room for new jobs under a tenant's job cap.
 
 use super::super::error::Trouble;
 use super::super::row::{count, holder_uuid, unsigned};
@@ -11,7 +11,8 @@ pub(in super::super) async fn reserve(
     reserve: &Reserve,
 ) -> Result<u64, Trouble> {
     let tenant = reserve.tenant.as_str();
-    // A statement of its own: what the next one sees is then no older than the lock.
+    // A separate statement, so that the next one sees everything that was committed before the
+    // lock.
     session.query(&RESERVE_LOCK, &[&tenant]).await?;
     let params: [Param<'_>; 2] = [&holder_uuid(reserve.holder), &session.offset()];
     let row = session.one(&FIND_HOLDER, &params).await?;

@@ -1,14 +1,14 @@
-//! Says what makes the store's promises weaker.
+//! Finds server settings and conditions that weaken the store's guarantees.
 
 use super::super::error::Trouble;
 use super::super::session::Session;
 use super::super::statements::RISKS;
 use rewheel_core::store::Risk;
 
-/// A transaction that has been open for so long keeps what is gone from being cleared away.
+/// A transaction that has been open for this long prevents vacuum from removing dead rows.
 const OLD_TRANSACTION_SECONDS: i64 = 3_600;
 
-/// Without one of these something is found by reading everything.
+/// Indexes whose absence makes queries scan whole tables.
 const INDEXES: [&str; 14] = [
     "jobs_due",
     "jobs_held",

@@ -1,4 +1,4 @@
-//! Job counts that one node takes for the whole fleet.
+//! Caches job counts that one node takes for the whole fleet.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
@@ -39,7 +39,7 @@ impl SampleStore for PostgresStore {
         let counted = self.count_all().await;
         let cost = clock.now().since(started);
         let text = counted.as_ref().ok().map(|tallies| sample_text::document(tallies));
-        // Also a count that failed has cost what it cost: the next one waits for it.
+        // A failed count has a cost, too: the next count waits accordingly.
         let session = self.write().await?;
         let params: [Param<'_>; 3] = [&begun.as_millis(), &millis(cost), &text];
         let ended = session.execute(&END_SAMPLE, &params).await;
@@ -49,7 +49,7 @@ impl SampleStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Counts a table of any size: a statement may take longer than others.
+    /// Counts a table of any size; its statements have a longer timeout.
     async fn count_all(&self) -> Answer<Vec<Tally>> {
         let session = self.long_snapshot().await?;
         let tallies = tally(&session).await;
@@ -69,7 +69,7 @@ async fn begin(session: &Session<'_>) -> Result<Option<Timestamp>, Trouble> {
 }
 
 async fn sample_now(session: &Session<'_>, rows_max: usize) -> Result<Option<Sample>, Trouble> {
-    // One more than may be counted tells whether there are more.
+    // Ask for one row more than the limit, to know whether there are more.
     let limit = count((rows_max as u64).saturating_add(1));
     let row = session.one(&SAMPLE_NOW, &[&session.offset(), &limit]).await?;
     if unsigned(row.try_get(1)?) > rows_max as u64 {
@@ -87,7 +87,7 @@ async fn sample(session: &Session<'_>) -> Result<Option<Sample>, Trouble> {
     Ok(Some(Sample { taken, age: now.since(taken), tallies: tallies.into_vec() }))
 }
 
-/// A tally of nothing for each kind.
+/// Returns an empty tally for each kind.
 async fn all_kinds(session: &Session<'_>) -> Result<Tallies, Trouble> {
     let mut tallies = Tallies::default();
     for row in session.query(&KIND_NAMES, &[]).await? {
@@ -100,7 +100,7 @@ fn kind(name: &str) -> Result<KindName, Trouble> {
     KindName::parse(name).map_err(|_| unreadable("a kind"))
 }
 
-/// Counts every job. The session must see one moment.
+/// Counts every job. The session must see one snapshot.
 pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>, Trouble> {
     let mut tallies = all_kinds(session).await?;
     let mut due: BTreeMap<KindName, (u64, Option<Timestamp>)> = BTreeMap::new();
@@ -119,7 +119,7 @@ pub(in super::super) async fn tally(session: &Session<'_>) -> Result<Vec<Tally>,
             _ => return Err(unreadable("a shelf")),
         }
     }
-    // The first of a shelf may be one that is leased.
+    // The first job of a shelf may be a leased one.
     let names: Vec<&str> = listed.keys().map(KindName::as_str).collect();
     if !names.is_empty() {
         for name in listed.keys() {

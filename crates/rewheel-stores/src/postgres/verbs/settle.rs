@@ -1,4 +1,4 @@
-//! Takes back what became of jobs.
+//! Settles jobs: writes the decision after each attempt.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;
@@ -26,19 +26,19 @@ impl PostgresStore {
         let Some(keep) = all_succeeded(settlements) else {
             return self.settle_mixed(holder, settlements).await;
         };
-        // The most frequent case is one statement, and needs to know nothing first.
+        // The most frequent case: one statement, without a read before it.
         let session = self.write().await?;
         let done = succeed(&session, holder, settlements, keep).await;
         let (done, taken) = session.end(done).await?;
         let applied = Settled::Applied(Outcome::LetGo(State::Succeeded));
         let Some(done) = done else {
-            // Not before the commit: behind a pooler it may fail, and a list that names leased jobs must stay.
+            // Only after the commit: behind a pooler it may fail, and then the list of leased jobs must stay.
             self.shared.places.settled(&taken);
             return Ok(vec![applied; settlements.len()]);
         };
         self.shared.places.forget_lists(&taken);
-        // A job that another changed meanwhile was passed over: a person may want it cancelled, which does not undo
-        // what is done. So the rest is looked at once more, under locks.
+        // A job that another transaction changed meanwhile was skipped: an operator may want to cancel it, which does not undo the
+        // result. So the remaining jobs are settled under locks.
         let rest: Vec<Settlement> = settlements
             .iter()
             .filter(|settled| !done.contains(&settled.lease.job))
@@ -90,7 +90,7 @@ impl PostgresStore {
     }
 }
 
-/// How long to keep them, if all of them succeeded, are kept alike and are named once.
+/// Returns the retention, if all settlements are successes with the same retention and each job is named once.
 fn all_succeeded(settlements: &[Settlement]) -> Option<Keep> {
     let keep = settlements.first()?.keep;
     let mut named = HashSet::with_capacity(settlements.len());
@@ -103,14 +103,14 @@ fn all_succeeded(settlements: &[Settlement]) -> Option<Keep> {
     settlements.iter().all(&mut plain).then_some(keep)
 }
 
-/// Returns those that were settled, unless all were, and where they were.
+/// Returns the settled jobs, unless all were settled, and their row positions.
 async fn succeed(
     session: &Session<'_>,
     holder: HolderId,
     settlements: &[Settlement],
     keep: Keep,
 ) -> Result<(Option<HashSet<JobId>>, Taken), Trouble> {
-    // In the order in which the columns are: a place belongs to its id.
+    // In the order of the columns: each row position belongs to its id.
     let mut leases: Vec<Lease> = settlements.iter().map(|settled| settled.lease).collect();
     leases.sort_unstable_by_key(|lease| uuid(lease.job));
     let (ids, fences) = columns(leases.iter().copied());
@@ -177,25 +177,26 @@ async fn give_back(
     settler.answer_rest(session, answers, leases.iter().copied(), asked).await
 }
 
-/// What a holder asks for: a result that comes after the job was given back does not count.
+/// What a holder asks for. A result that arrives after the job was given back does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Settle,
     GiveBack,
 }
 
-/// How it is remembered which holder gave a job back: by its number, negated. One that settled it is remembered as it is.
+/// Returns the stored number of a holder that gave a job back: its number, negated. A holder that settled the job is stored with its
+/// plain number.
 fn given_back_by(number: i32) -> i32 {
     -number
 }
 
-/// Whoever settles.
+/// The holder that settles.
 struct Settler {
     id: HolderId,
-    /// None: nobody is known by this name, so that nothing can be its own.
+    /// `None` if the holder does not exist: then it holds no job.
     number: Option<i32>,
     alive: bool,
-    /// What the audit log calls it.
+    /// Its name in the audit log.
     who: Actor,
     now: Timestamp,
     held: HashMap<JobId, Live>,
@@ -204,12 +205,12 @@ struct Settler {
     unreadable: HashSet<JobId>,
 }
 
-/// Who settled a job last, and who has it now.
+/// The holder that settled a job last, and its current holder.
 struct Seen {
     state: State,
     by: Option<i32>,
     fence_settled: Option<Fence>,
-    /// Whether it stayed with whoever settled it. The same holder may also have claimed it again.
+    /// Whether the settling holder kept the job. The same holder may also have claimed it again.
     kept: bool,
     holder: Option<i32>,
     fence: Fence,
@@ -235,7 +236,7 @@ impl Settler {
         self.number.map(|number| (self.id, number))
     }
 
-    /// Locks the jobs, in the order of their ids so that two who lock the same ones do not wait for each other.
+    /// Locks the jobs in the order of their ids, so that two callers with the same jobs cannot deadlock.
     async fn lock(
         &mut self,
         session: &Session<'_>,
@@ -261,11 +262,11 @@ impl Settler {
                 }
             }
         }
-        // The attempts are over, and what is to become of the jobs cannot be told.
+        // The attempts are over, but the decision cannot be applied to unreadable jobs.
         ours.set_aside(session).await
     }
 
-    /// Takes a job whose lease is the one that is named. The guard of every settle.
+    /// Takes a job if the holder has it under this lease. Guards every settle.
     fn take(&mut self, lease: Lease) -> Option<(Live, i32)> {
         let number = self.number?;
         let live = self.held.get(&lease.job)?;
@@ -291,7 +292,7 @@ impl Settler {
                 let due_in = due.0.since(self.now);
                 Outcome::Kept { fence: settled.lease.fence.next(), due_in }
             }
-            // A lease of the dead would be nobody's: the job goes back instead.
+            // A dead holder must not keep a lease: the job is scheduled instead.
             (state @ (State::Leased | State::Scheduled | State::Paused), due) => {
                 let state = if state == State::Leased { State::Scheduled } else { state };
                 writes.let_go(live, state, due, by, failure);
@@ -307,7 +308,7 @@ impl Settler {
         Some(Settled::Applied(outcome))
     }
 
-    /// Answers what matched nothing.
+    /// Fills in the results of settlements that matched no lease.
     async fn answer_rest(
         &mut self,
         session: &Session<'_>,
@@ -325,7 +326,7 @@ impl Settler {
             .collect())
     }
 
-    /// Finds out who settled jobs that are not the holder's.
+    /// Reads which holder settled jobs that this holder does not have.
     async fn look(
         &mut self,
         session: &Session<'_>,
@@ -355,7 +356,7 @@ impl Settler {
         Ok(())
     }
 
-    /// Answers a settle that matches nothing: it is a repeated one, or it is too late.
+    /// Returns the result of a settlement that matches no lease: it is a repetition, or too late.
     fn repeated(&self, lease: Lease, asked: Asked) -> Settled {
         if self.unreadable.contains(&lease.job) {
             return Settled::Lost;

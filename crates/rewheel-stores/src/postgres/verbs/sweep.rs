@@ -1,4 +1,4 @@
-//! Frees what the dead had, ends what is too late.
+//! Frees jobs of dead holders and overdue jobs, and ends jobs whose deadline has passed.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-/// How old a list of claims is before what is left of its jobs is put on its shelf: most are gone by then, and those that
-/// are not must not be in the way of claims for long.
+/// The age at which the remaining jobs of a claim's list move to their shelf. Most are settled by then; the others must not slow down
+/// claims for long.
 const SHELVED_AFTER: Duration = Duration::from_secs(2);
 
-/// Lists that are taken away at once: a transaction should not be long.
+/// Number of lists removed in one transaction, to keep it short.
 const LISTS_AT_ONCE: u64 = 8;
 
 impl PostgresStore {
@@ -43,7 +43,7 @@ impl PostgresStore {
         Ok(events)
     }
 
-    /// Whether there are old lists of claims, and whether there are jobs to take over.
+    /// Returns whether there are old lists of claims, and whether there are jobs to take over.
     async fn look_for_lost(&self, by: HolderId) -> Answer<(bool, bool)> {
         let session = self.read().await?;
         let params: [Param<'_>; 3] = [&holder_uuid(by), &session.offset(), &millis(SHELVED_AFTER)];
@@ -58,7 +58,7 @@ impl PostgresStore {
         session.end(seen).await
     }
 
-    /// Takes old lists of claims away, and puts what is left of their jobs on its shelf.
+    /// Removes old lists of claims, and moves their remaining jobs to their shelf.
     pub(in super::super) async fn shelve(
         &self,
         older_than: Duration,
@@ -169,7 +169,7 @@ async fn deadlines(
     Ok(events)
 }
 
-/// Locked jobs, each with whom it is taken from, and the lanes that they are in. Those that cannot be read are set aside.
+/// Reads locked jobs, each with its previous holder, and their lanes. Sets unreadable jobs aside.
 async fn read_taken(
     session: &Session<'_>,
     rows: &[Row],

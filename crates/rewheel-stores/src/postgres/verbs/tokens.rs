@@ -1,4 +1,4 @@
-//! Knows who may do what over the wire.
+//! Stores access tokens.
 
 use super::super::PostgresStore;
 use super::super::error::{Trouble, unreadable};
@@ -58,7 +58,7 @@ async fn put_token(session: &Session<'_>, new: &NewToken, by: &Actor) -> Result<
         &token.expires.map(Timestamp::as_millis),
     ];
     if session.execute(&PUT_TOKEN, &params).await? == 0 {
-        // By another's, or by itself, sent twice at the same time.
+        // Another token has the name or the id, or this token was sent twice at the same time.
         let known = tokens(session).await?.into_iter().find(|token| token.id == new.id);
         return Ok(known.map_or(TokenPut::NameTaken, TokenPut::Stored));
     }

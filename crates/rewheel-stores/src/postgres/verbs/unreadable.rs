@@ -1,4 +1,4 @@
-//! Sets jobs aside whose rows cannot be read, so that they block no others.
+//! Sets aside jobs whose rows cannot be read, so that they do not block others.
 
 use super::super::PostgresStore;
 use super::super::error::Trouble;
@@ -10,12 +10,12 @@ use rewheel_core::JobId;
 use rewheel_core::store::Risk;
 use uuid::Uuid;
 
-/// Jobs that could not be read, and why.
+/// Jobs that cannot be read, and why.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(Vec<(JobId, String)>);
 
 impl Unreadable {
-    /// Returns what was read. Takes note of a row that cannot be; any other trouble is passed on.
+    /// Returns the value that was read. Records an unreadable row; passes on any other error.
     pub(super) fn check<T>(
         &mut self,
         job: JobId,
@@ -34,7 +34,7 @@ impl Unreadable {
         self.0.is_empty()
     }
 
-    /// Pauses them, in the caller's transaction.
+    /// Pauses the jobs in the caller's transaction.
     pub(super) async fn set_aside(&self, session: &Session<'_>) -> Result<(), Trouble> {
         if self.0.is_empty() {
             return Ok(());
@@ -50,8 +50,8 @@ impl Unreadable {
 }
 
 impl PostgresStore {
-    /// Pauses jobs that were claimed and cannot be read. If that fails they stay leased, are taken over when they are overdue,
-    /// and come here again.
+    /// Pauses jobs that were claimed and cannot be read. If that fails, they stay leased, are taken over when they are overdue, and this
+    /// runs again.
     pub(super) async fn set_aside(&self, unreadable: &Unreadable) {
         if unreadable.is_empty() {
             return;
@@ -67,7 +67,7 @@ impl PostgresStore {
     }
 }
 
-/// Passes over a row of a list that cannot be read: the sweep or the claim that meets it sets it aside.
+/// Skips an unreadable row of a list: the sweep or claim that reads it sets it aside.
 pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
     match read {
         Ok(read) => Ok(Some(read)),

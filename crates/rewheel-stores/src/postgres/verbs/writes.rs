@@ -1,4 +1,4 @@
-//! What a verb writes to live jobs that it has locked: collected, then one statement for each sort.
+//! Collects changes of locked live jobs, and writes them with one statement per sort of change.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::count;
@@ -17,7 +17,7 @@ use rewheel_core::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-/// A row of the hot table that is locked.
+/// A locked row of the hot table.
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     pub(super) id: JobId,
@@ -34,7 +34,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Reads the columns that every statement which locks live jobs begins with.
+    /// Reads the columns that every statement which locks live jobs starts with.
     pub(super) fn read(row: &Row) -> Result<Live, Trouble> {
         let number: i64 = row.try_get(3)?;
         Ok(Live {
@@ -52,7 +52,7 @@ impl Live {
         })
     }
 
-    /// What the engine is about to make of it.
+    /// Describes what the engine is about to do to the job.
     pub(super) fn fate(&self, cause: Cause, to: State, holder: Option<HolderId>) -> Fate<'static> {
         Fate {
             cause,
@@ -68,10 +68,10 @@ impl Live {
     }
 }
 
-/// Who settled a job, and under which fence.
+/// The holder that settled a job, and under which fence.
 pub(super) type SettledBy = Option<(i32, Fence)>;
 
-/// What is to be written.
+/// The collected writes.
 #[derive(Default)]
 pub(super) struct Writes<'a> {
     let_go: Vec<LetGo<'a>>,
@@ -108,7 +108,7 @@ struct End {
 }
 
 impl<'a> Writes<'a> {
-    /// A job is nobody's any more, and lives on.
+    /// Releases a job, which stays live.
     pub(super) fn let_go(
         &mut self,
         live: Live,
@@ -120,7 +120,7 @@ impl<'a> Writes<'a> {
         self.let_go.push(LetGo { live, state, due, settled_by, failure });
     }
 
-    /// A sticky retry stays with its holder.
+    /// Keeps a sticky retry with its holder.
     pub(super) fn keep(
         &mut self,
         live: &Live,
@@ -132,7 +132,7 @@ impl<'a> Writes<'a> {
         self.kept.push(KeptLease { id, attempt, due, because, overdue, failure });
     }
 
-    /// A job leaves the hot table.
+    /// Moves a job out of the hot table.
     pub(super) fn end(
         &mut self,
         mut live: Live,
@@ -141,7 +141,7 @@ impl<'a> Writes<'a> {
         settled_by: SettledBy,
         (now, keep): (Timestamp, Keep),
     ) {
-        // Taken from a holder that did not settle it, it gets a larger fence, as from any takeover.
+        // A job that is taken from its holder gets a larger fence, as in any takeover.
         if live.state == State::Leased && settled_by.is_none() {
             live.fence = live.fence.next();
         }
@@ -159,7 +159,7 @@ impl<'a> Writes<'a> {
         }
     }
 
-    /// An attempt failed.
+    /// Records a failed attempt.
     pub(super) fn record(
         &mut self,
         settlement: &'a Settlement,
@@ -169,14 +169,14 @@ impl<'a> Writes<'a> {
         self.attempts.push((settlement, failure, attempt));
     }
 
-    /// What somebody makes of a job may have to be noted.
+    /// Adds an audit entry, if this change of a job needs one.
     pub(super) fn note(&mut self, live: &Live, fate: &Fate<'_>, who: &Actor) {
         let (job, lane) = (live.id, live.lane);
         let noted = fate.notes().map(|note| Noted { who: who.clone(), job, lane, note });
         self.noted.extend(noted);
     }
 
-    /// A job that is not in the hot table ends for good, and its key with it.
+    /// Ends the key of a job that is not in the hot table and ends for good.
     pub(super) fn end_key(
         &mut self,
         lane: i32,
@@ -245,8 +245,7 @@ async fn write_attempts(
     trim_attempts(session, attempts.iter().map(|(settled, ..)| settled.lease)).await
 }
 
-/// Drops records in the middle of long histories. Every record has a fence of its own, so that a job under a small fence
-/// cannot have too many.
+/// Drops records from the middle of long histories. Every record has its own fence, so a job with a small fence cannot have too many.
 async fn trim_attempts(
     session: &Session<'_>,
     leases: impl Iterator<Item = Lease>,
@@ -360,7 +359,7 @@ async fn write_keys(
     session.execute(&END_KEYS, &params).await.map(drop)
 }
 
-/// What changes of a job that is let go of, as arrays, one for each column.
+/// The changed columns of released jobs, one array per column.
 struct Lives {
     ids: Vec<Uuid>,
     fences: Vec<i64>,
@@ -400,7 +399,7 @@ impl Lives {
     }
 }
 
-/// Failures as arrays, one for each column.
+/// Failures as one array per column.
 struct Failures<'f> {
     categories: Vec<Option<&'f str>>,
     codes: Vec<Option<&'f str>>,

@@ -1,18 +1,18 @@
--- 0001: the tables of the embedded store.
--- Times are milliseconds since 1970 by the store's clock, lengths of time are milliseconds: `_ms`.
+-- 0001: the tables of the SQLite store.
+-- Times are milliseconds since 1970 by the store's clock; durations are milliseconds: `_ms`.
 
--- A lane is (kind, tenant, priority). A small number for it keeps rows and their index short.
+-- A lane is (kind, tenant, priority). A small number for it keeps rows and indexes short.
 CREATE TABLE lanes (
     lane     INTEGER PRIMARY KEY,
     kind     TEXT    NOT NULL,
-    tenant   TEXT    NOT NULL,      -- '' is none: NULLs would not be unique
+    tenant   TEXT    NOT NULL,      -- '' means no tenant: NULLs would not be unique
     priority INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX lanes_name ON lanes (kind, tenant, priority);
 
--- The hot table: scheduled, leased, paused. It stays small, and so do its indexes.
+-- The hot table: scheduled, leased and paused jobs. It and its indexes stay small.
 CREATE TABLE jobs (
-    seq                INTEGER PRIMARY KEY,   -- breaks ties of due: first come, first served
+    seq                INTEGER PRIMARY KEY,   -- breaks ties between equal due times: first in, first out
     id                 BLOB    NOT NULL,
     lane               INTEGER NOT NULL,
     state              TEXT    NOT NULL,
@@ -29,9 +29,9 @@ CREATE TABLE jobs (
     overdue_ms         INTEGER,
     wanted             TEXT,
     started_fence      INTEGER,
-    settled_by         INTEGER,               -- holders.seq of the latest settle, to know a repeated one
+    settled_by         INTEGER,               -- holders.seq of the latest settle, to recognize a repeated one
     settled_fence      INTEGER,
-    settled_kept       INTEGER,               -- 1: it stayed with whoever settled it
+    settled_kept       INTEGER,               -- 1: the settling holder kept the job
     created_ms         INTEGER NOT NULL,
     deadline_ms        INTEGER,
     attempts_max       INTEGER,
@@ -43,16 +43,16 @@ CREATE TABLE jobs (
     failure_category   TEXT,
     failure_code       TEXT,
     failure_message    TEXT,
-    payload            BLOB    NOT NULL       -- last: what is read without it stops before it
+    payload            BLOB    NOT NULL       -- last: a read of the other columns stops before it
 ) STRICT;
 CREATE UNIQUE INDEX jobs_id ON jobs (id);
-CREATE INDEX jobs_due ON jobs (lane, due_ms) WHERE state = 'scheduled';   -- and seq, which every index ends with
+CREATE INDEX jobs_due ON jobs (lane, due_ms) WHERE state = 'scheduled';   -- plus seq, which SQLite appends to every index
 CREATE INDEX jobs_held ON jobs (holder, overdue_ms) WHERE state = 'leased';
-CREATE INDEX jobs_paused ON jobs (lane) WHERE state = 'paused';           -- they are counted
+CREATE INDEX jobs_paused ON jobs (lane) WHERE state = 'paused';           -- for counting
 CREATE INDEX jobs_wanted ON jobs (holder) WHERE wanted IS NOT NULL;
 CREATE INDEX jobs_deadline ON jobs (deadline_ms) WHERE deadline_ms IS NOT NULL;
 
--- Dead letters wait for a person; nothing prunes them.
+-- Dead letters wait for an operator; nothing prunes them.
 CREATE TABLE dead (
     seq                INTEGER PRIMARY KEY,
     id                 BLOB    NOT NULL,
@@ -80,14 +80,14 @@ CREATE TABLE dead (
     failure_code       TEXT,
     failure_message    TEXT,
     ended_ms           INTEGER NOT NULL,
-    announced_ms       INTEGER,               -- NULL until somebody was told
+    announced_ms       INTEGER,               -- NULL until announced
     payload            BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX dead_id ON dead (id);
 CREATE INDEX dead_lane ON dead (lane);
 CREATE INDEX dead_unannounced ON dead (ended_ms) WHERE announced_ms IS NULL;
 
--- Succeeded, failed, cancelled: kept for a while, then pruned.
+-- Succeeded, failed and cancelled jobs: kept until their retention ends.
 CREATE TABLE finished (
     seq                INTEGER PRIMARY KEY,
     id                 BLOB    NOT NULL,
@@ -121,7 +121,7 @@ CREATE TABLE finished (
 CREATE UNIQUE INDEX finished_id ON finished (id);
 CREATE INDEX finished_expires ON finished (expires_ms);
 
--- One row for each attempt that failed, in the order they were settled.
+-- One row for each failed attempt, in the order in which they were settled.
 CREATE TABLE attempts (
     seq         INTEGER PRIMARY KEY,
     job         BLOB    NOT NULL,
@@ -138,10 +138,10 @@ CREATE TABLE attempts (
 ) STRICT;
 CREATE INDEX attempts_job ON attempts (job);
 
--- A key outlives its job: it remembers how that ended.
+-- A key outlives its job and stores its final state.
 CREATE TABLE keys (
     kind         TEXT NOT NULL,
-    tenant       TEXT NOT NULL,               -- '' is none
+    tenant       TEXT NOT NULL,               -- '' means no tenant
     key          TEXT NOT NULL,
     job          BLOB NOT NULL,
     payload_hash BLOB NOT NULL,
@@ -152,7 +152,7 @@ CREATE TABLE keys (
 CREATE INDEX keys_expires ON keys (expires_ms) WHERE expires_ms IS NOT NULL;
 
 CREATE TABLE holders (
-    seq          INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used twice: a holder dies once
+    seq          INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused: a holder that died stays dead
     id           BLOB    NOT NULL,
     name         TEXT    NOT NULL,
     lease_ttl_ms INTEGER NOT NULL,
@@ -171,11 +171,11 @@ CREATE TABLE kinds (
     parked_ms     INTEGER,
     parked_reason TEXT,
     prober        BLOB,
-    probe_job     BLOB,                       -- what the prober got for its right
+    probe_job     BLOB,                       -- the job that the prober claimed
     generation    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The books: each flush appends what it took in and what it let go of.
+-- The ledger: each flush appends how many jobs it added and removed.
 CREATE TABLE ledger (
     seq       INTEGER PRIMARY KEY,
     at_ms     INTEGER NOT NULL,

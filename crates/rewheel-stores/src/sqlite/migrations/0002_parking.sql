@@ -1,3 +1,3 @@
--- 0002: who suspects a kind, and whether a person decided.
-ALTER TABLE kinds ADD COLUMN suspects TEXT NOT NULL DEFAULT '';      -- ids with commas between
+-- 0002: the holders that suspect a kind, and whether an operator parked or resumed it.
+ALTER TABLE kinds ADD COLUMN suspects TEXT NOT NULL DEFAULT '';      -- ids of holders, separated by commas
 ALTER TABLE kinds ADD COLUMN forced INTEGER NOT NULL DEFAULT 0;

@@ -1,6 +1,6 @@
--- 0005: the retries that each kind has earned.
+-- 0005: the retry budget of each kind.
 CREATE TABLE budgets (
     kind       TEXT    PRIMARY KEY,
     balance    INTEGER NOT NULL,       -- millionths of a retry
-    counted_ms INTEGER NOT NULL        -- up to when the floor is counted in
+    counted_ms INTEGER NOT NULL        -- the floor has been added up to this time
 ) STRICT, WITHOUT ROWID;

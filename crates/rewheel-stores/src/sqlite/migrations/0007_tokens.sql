@@ -1,9 +1,9 @@
--- 0007: who may do what over the wire.
+-- 0007: access tokens.
 CREATE TABLE tokens (
-    id         TEXT    PRIMARY KEY,    -- what a token is known by where its secret must not be seen
+    id         TEXT    PRIMARY KEY,    -- the public id of a token, shown instead of its secret
     name       TEXT    NOT NULL,
     roles      TEXT    NOT NULL,
-    tenant     TEXT    NOT NULL,       -- '' for all of them
+    tenant     TEXT    NOT NULL,       -- '' means all tenants
     hash       BLOB    NOT NULL,       -- SHA-256 of the token
     created_ms INTEGER NOT NULL,
     expires_ms INTEGER,

@@ -1,4 +1,4 @@
--- 0011: when a job was last started under a limit over the fleet.
+-- 0011: when a job was last started under a fleet-wide limit.
 CREATE TABLE limits (
     scope   TEXT    NOT NULL,      -- `kind` or `tenant`
     name    TEXT    NOT NULL,

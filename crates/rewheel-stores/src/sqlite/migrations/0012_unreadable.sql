@@ -1,4 +1,4 @@
--- 0012: jobs whose rows could not be read, and why. Each is paused until a person resumes or cancels it.
+-- 0012: jobs whose rows could not be read, and why. Each is paused until an operator resumes or cancels it.
 CREATE TABLE unreadable (
     job    BLOB    PRIMARY KEY,
     at_ms  INTEGER NOT NULL,

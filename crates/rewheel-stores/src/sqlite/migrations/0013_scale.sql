@@ -9,7 +9,7 @@ CREATE TABLE samples (
 ) STRICT;
 INSERT INTO samples (one) VALUES (1);
 
--- Which kinds changed since somebody read them: each change has a number.
+-- Tells readers which kinds changed since their last read: each change has a number.
 ALTER TABLE kinds ADD COLUMN changed INTEGER NOT NULL DEFAULT 1;
 CREATE INDEX kinds_changed ON kinds (changed);
 CREATE TABLE kind_changes (

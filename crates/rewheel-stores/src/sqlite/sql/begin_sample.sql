@@ -1,2 +1,2 @@
--- begin_sample: notes that a count began.
+-- begin_sample: records that a count began.
 UPDATE samples SET begun_ms = ?1, counting = 1;

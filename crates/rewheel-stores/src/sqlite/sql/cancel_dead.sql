@@ -1,4 +1,4 @@
--- cancel_dead: nobody wants dead letter ?1; now ?2, kept until ?3. The caller deletes it from the dead letters.
+-- cancel_dead: stores dead letter ?1 as cancelled, now ?2, kept until ?3. The caller deletes it from the dead letters.
 INSERT INTO finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                       settled_by, settled_fence, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,
                       key, shard_key, traceparent, failure_category, failure_code, failure_message,

@@ -1,2 +1,2 @@
--- delete_attempts: the history of a job of which nothing is kept.
+-- delete_attempts: deletes the attempt records of a job that ends without retention.
 DELETE FROM attempts WHERE job = ?1;

@@ -1,2 +1,2 @@
--- delete_budget: the retries of a kind that is deleted. Contract: KindStore::edit_kind.
+-- delete_budget: deletes the retry budget of a deleted kind. Contract: KindStore::edit_kind.
 DELETE FROM budgets WHERE kind = ?1;

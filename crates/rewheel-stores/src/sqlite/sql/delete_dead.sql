@@ -1,2 +1,2 @@
--- delete_dead: takes a job out of the dead letters, which another table has by now.
+-- delete_dead: deletes a dead letter that was moved to another table.
 DELETE FROM dead WHERE id = ?1;

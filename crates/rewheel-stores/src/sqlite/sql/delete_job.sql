@@ -1,2 +1,2 @@
--- delete_job: takes a job out of the hot table, which another table has by now or nobody wants to keep.
+-- delete_job: deletes a live job that was moved to another table or ends without retention.
 DELETE FROM jobs WHERE seq = ?1;

@@ -1,2 +1,2 @@
--- delete_jobs: takes jobs out of the hot table, which another table has by now or nobody wants to keep.
+-- delete_jobs: deletes live jobs that were moved to another table or end without retention.
 DELETE FROM jobs WHERE seq IN rarray(?1);

@@ -1,2 +1,2 @@
--- delete_kind: one kind. Contract: KindStore::edit_kind.
+-- delete_kind: deletes a kind. Contract: KindStore::edit_kind.
 DELETE FROM kinds WHERE name = ?1;

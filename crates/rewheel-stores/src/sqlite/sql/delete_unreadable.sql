@@ -1,2 +1,2 @@
--- delete_unreadable: a person deals with job ?1.
+-- delete_unreadable: deletes the entry of unreadable job ?1, which an operator handles.
 DELETE FROM unreadable WHERE job = ?1;

@@ -1,5 +1,5 @@
--- end_dead: a live job becomes a dead letter. The caller deletes it from the hot table.
--- Taken from a holder that did not settle it, it gets a larger fence, as from any takeover.
+-- end_dead: stores a live job as a dead letter. The caller deletes it from the hot table. A job that is taken from its holder
+-- gets a larger fence, as in any takeover.
 INSERT INTO dead (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                   settled_by, settled_fence, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,
                   key, shard_key, traceparent, failure_category, failure_code, failure_message, ended_ms, payload)

@@ -1,5 +1,5 @@
--- end_finished: a live job ends as ?2, kept until ?10. The caller deletes it from the hot table.
--- Taken from a holder that did not settle it, it gets a larger fence, as from any takeover.
+-- end_finished: stores a live job as finished with state ?2, kept until ?10. The caller deletes it from the hot table. A job that
+-- is taken from its holder gets a larger fence, as in any takeover.
 INSERT INTO finished (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                       settled_by, settled_fence, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,
                       key, shard_key, traceparent, failure_category, failure_code, failure_message,

@@ -1,4 +1,5 @@
--- end_sample: writes what the count that began at ?1 found, and what it cost, ?2. Without tallies, ?3, it failed: the old ones stay.
+-- end_sample: writes the result of the count that began at ?1, and its cost ?2. If the tallies ?3 are NULL, the count failed and the old
+-- tallies stay.
 UPDATE samples SET counting = 0, cost_ms = ?2, taken_ms = CASE WHEN ?3 IS NULL THEN taken_ms ELSE ?1 END,
                    tallies = coalesce(?3, tallies)
  WHERE begun_ms = ?1;

@@ -1,2 +1,2 @@
--- find_budget: the retries that a kind has earned. ?1 kind.
+-- find_budget: reads the retry budget of kind ?1.
 SELECT balance, counted_ms FROM budgets WHERE kind = ?1;

@@ -1,4 +1,4 @@
--- find_state: where a job is, whichever table it is in.
+-- find_state: reads the state of a job from any table.
 SELECT state FROM jobs WHERE id = ?1
 UNION ALL SELECT state FROM dead WHERE id = ?1
 UNION ALL SELECT state FROM finished WHERE id = ?1;

@@ -1,2 +1,2 @@
--- get_finished: one job that ended. Contract: ReadStore::get.
+-- get_finished: reads one finished job. Contract: ReadStore::get.
 SELECT * FROM finished WHERE id = ?1;

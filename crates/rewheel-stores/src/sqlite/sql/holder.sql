@@ -1,2 +1,2 @@
--- holder: one holder. Contract: LeaseStore::holder.
+-- holder: reads one holder. Contract: LeaseStore::holder.
 SELECT id, name, lease_ttl_ms, renewals, joined_ms, renewed_ms, died_ms, role, owner FROM holders WHERE id = ?1;

@@ -1,2 +1,2 @@
--- holders: everybody who lives or died of late. Contract: LeaseStore::holders.
+-- holders: reads all holders that are alive or died recently. Contract: LeaseStore::holders.
 SELECT id, name, lease_ttl_ms, renewals, joined_ms, renewed_ms, died_ms, role, owner FROM holders ORDER BY seq;

@@ -1,5 +1,5 @@
--- holding: everybody who has jobs, and whether they live. Steps from one holder to the next in the index: it costs as much
--- as there are holders, however many jobs they have.
+-- holding: reads all holders that have jobs, and whether they are alive. Steps from one holder to the next in the index: the cost depends
+-- on the number of holders, not of jobs.
 WITH RECURSIVE step (holder) AS (
     SELECT (SELECT min(holder) FROM jobs INDEXED BY jobs_held WHERE state = 'leased')
     UNION ALL

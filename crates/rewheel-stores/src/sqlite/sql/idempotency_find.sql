@@ -1,2 +1,2 @@
--- idempotency_find: what is known of key ?1. Contract: IdempotencyStore::begin.
+-- idempotency_find: reads key ?1. Contract: IdempotencyStore::begin.
 SELECT fingerprint, run, leased_until_ms, ends_ms, answer FROM idempotency WHERE key = ?1;

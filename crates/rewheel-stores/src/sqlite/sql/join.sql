@@ -1,3 +1,3 @@
--- join: brings a holder to life. Contract: LeaseStore::join.
+-- join: registers a holder. Contract: LeaseStore::join.
 INSERT INTO holders (id, name, role, owner, lease_ttl_ms, renewals, joined_ms, renewed_ms) VALUES (?1, ?2, ?5, ?6, ?3, 0, ?4, ?4)
 ON CONFLICT (id) DO NOTHING;

@@ -1,5 +1,5 @@
--- keyed_jobs: the jobs that key ?1 belongs to at ?2, at most ?5: of kind ?3 and tenant ?4 where those are not NULL. One probe of the
--- index of keys for each kind and tenant. Contract: ReadStore::list.
+-- keyed_jobs: reads the jobs that key ?1 belongs to at ?2, at most ?5: of kind ?3 and tenant ?4, unless those are NULL. One index probe
+-- for each kind and tenant. Contract: ReadStore::list.
 SELECT keys.job
   FROM (SELECT DISTINCT kind, tenant FROM lanes
          WHERE (?3 IS NULL OR kind = ?3) AND (?4 IS NULL OR tenant = ?4) LIMIT ?5) AS named

@@ -1,2 +1,2 @@
--- kind_changes: the latest change of a kind, and the latest that deleted one.
+-- kind_changes: reads the numbers of the latest change of a kind and of the latest change that deleted one.
 SELECT latest, deleted FROM kind_changes;

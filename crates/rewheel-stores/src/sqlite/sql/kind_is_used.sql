@@ -1,5 +1,5 @@
--- kind_is_used: whether kind ?1 has jobs that are not finished. Each arm is an index range, but for the leased, which are no more
--- than the holders have places for.
+-- kind_is_used: checks whether kind ?1 has unfinished jobs. Each branch is an index range, except for leased jobs, whose number is
+-- limited by the concurrency of the holders.
 SELECT EXISTS (SELECT 1 FROM lanes JOIN jobs INDEXED BY jobs_due ON jobs.lane = lanes.lane AND jobs.state = 'scheduled'
                 WHERE lanes.kind = ?1)
     OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_held JOIN lanes ON lanes.lane = jobs.lane

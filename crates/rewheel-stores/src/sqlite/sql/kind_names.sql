@@ -1,2 +1,2 @@
--- kind_names: the names of all kinds.
+-- kind_names: reads the names of all kinds.
 SELECT name FROM kinds ORDER BY name;

@@ -1,4 +1,4 @@
--- lanes: lanes of kind ?1 behind (?2, ?3, ?4) that have scheduled jobs, with the earliest due. Contract: WorkStore::lanes.
+-- lanes: reads the lanes of kind ?1 after (?2, ?3, ?4) that have scheduled jobs, with the earliest due time. Contract: WorkStore::lanes.
 SELECT lane, tenant, priority, shard,
        (SELECT due_ms FROM jobs INDEXED BY jobs_due
          WHERE state = 'scheduled' AND lane = lanes.lane ORDER BY due_ms LIMIT 1) AS due_ms

@@ -1,6 +1,6 @@
--- lease: hands jobs ?1 that were just found to holder ?2, now ?3. Contract: WorkStore::claim.
--- ?4 is the attempt timeout of jobs without their own, ?5 the grace. `OR FAIL`: nothing can, and nothing is kept to undo it.
--- `min`: a sum past the end of time would be a REAL, which no column takes; the end of time is 9223372036854775807.
+-- lease: leases jobs ?1, which were just found, to holder ?2, now ?3. Contract: WorkStore::claim. ?4 is the attempt timeout of jobs
+-- without their own, ?5 the grace. `OR FAIL`: the update cannot fail, and SQLite need not keep data to undo it. `min`: a sum beyond the
+-- largest integer, 9223372036854775807, would be a REAL, which the column rejects.
 UPDATE OR FAIL jobs
    SET state = 'leased', holder = ?2, leased_ms = ?3, fence = fence + 1, version = version + 1,
        overdue_ms = max(due_ms, ?3)

@@ -1,2 +1,2 @@
--- ledger_fold: makes room for the one line that replaces those up to ?1.
+-- ledger_fold: deletes the lines up to ?1, which one line replaces.
 DELETE FROM ledger WHERE seq <= ?1;

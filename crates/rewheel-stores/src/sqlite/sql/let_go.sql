@@ -1,4 +1,4 @@
--- let_go: a job is nobody's any more, and lives on as ?2. Contract: WorkStore::settle, give_back.
+-- let_go: releases a job, which stays live with state ?2. Contract: WorkStore::settle, give_back.
 UPDATE jobs
    SET state = ?2, version = version + 1, attempt = ?3, due_ms = coalesce(?4, due_ms), because = coalesce(?5, because),
        holder = NULL, leased_ms = NULL, overdue_ms = NULL, wanted = NULL, started_fence = NULL,

@@ -1,6 +1,5 @@
--- limit_waits: when a job was last started under the limit of ?1 (`kind` or `tenant`) named ?2, and how many jobs are leased under it,
--- counted up to ?3. Contract: ReadStore::limit_waits. Looks at the leased jobs only, which are no more than the holders have
--- places for.
+-- limit_waits: reads when a job was last started under the limit of ?1 (`kind` or `tenant`) named ?2, and counts the jobs leased under
+-- it, up to ?3. Contract: ReadStore::limit_waits. Reads leased jobs only, whose number is limited by the concurrency of the holders.
 SELECT (SELECT last_ms FROM limits WHERE scope = ?1 AND name = ?2),
        (SELECT count(*) FROM (
             SELECT 1 FROM jobs INDEXED BY jobs_held CROSS JOIN lanes ON lanes.lane = jobs.lane

@@ -1,2 +1,2 @@
--- name_holder: what people call a holder.
+-- name_holder: reads the name of a holder.
 SELECT name FROM holders WHERE id = ?1;

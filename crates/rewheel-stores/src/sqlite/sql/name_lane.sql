@@ -1,2 +1,2 @@
--- name_lane: what a lane's number stands for.
+-- name_lane: reads the lane with a number.
 SELECT kind, tenant, priority, shard FROM lanes WHERE lane = ?1;

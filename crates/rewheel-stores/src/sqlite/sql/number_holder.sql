@@ -1,2 +1,2 @@
--- number_holder: the number of a holder, alive or dead.
+-- number_holder: reads the number of a holder, alive or dead.
 SELECT seq FROM holders WHERE id = ?1;

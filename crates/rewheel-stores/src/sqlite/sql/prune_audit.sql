@@ -1,2 +1,2 @@
--- prune_audit: of the oldest ?2 lines those from ?1 or before. Contract: OperateStore::prune.
+-- prune_audit: deletes those of the oldest ?2 audit entries that are from ?1 or earlier. Contract: OperateStore::prune.
 DELETE FROM audit WHERE at_ms <= ?1 AND seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?2);

@@ -1,4 +1,5 @@
--- put_kind: settings of a kind, new or known; pause and park stay. A new one begins with version ?4. ?5 is the number of the change. Contract: KindStore::put_kinds.
+-- put_kind: writes the settings of a kind, new or existing; pausing and parking stay unchanged. A new kind starts with version ?4. ?5 is
+-- the number of the change. Contract: KindStore::put_kinds.
 INSERT INTO kinds (name, settings, takeovers_max, paused, generation, version, changed) VALUES (?1, ?2, ?3, 0, 0, ?4, ?5)
 ON CONFLICT (name) DO UPDATE SET settings = excluded.settings, takeovers_max = excluded.takeovers_max, version = version + 1,
                                  changed = excluded.changed;

@@ -1,2 +1,2 @@
--- quick_check: what is wrong with the file, the first of it; `ok` if nothing is. Reads all of it.
+-- quick_check: returns the first defect of the file, or `ok`. Reads the whole file.
 PRAGMA quick_check(1);

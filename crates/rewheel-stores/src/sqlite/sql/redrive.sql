@@ -1,5 +1,5 @@
--- redrive: dead letter ?1 goes back to work, due ?2, with deadline ?3. Its past comes along. The caller deletes it from
--- the dead letters.
+-- redrive: stores dead letter ?1 in the hot table, due at ?2, with deadline ?3 and with its history. The caller deletes it from the dead
+-- letters.
 INSERT INTO jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
                   settled_by, settled_fence, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,
                   key, shard_key, traceparent, failure_category, failure_code, failure_message, payload)

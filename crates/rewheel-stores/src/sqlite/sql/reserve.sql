@@ -1,5 +1,5 @@
--- reserve: how many jobs of tenant ?1 live, counted up to ?2, and how much room others have set aside for it.
--- Contract: SubmitStore::reserve. Answered by indexes, but for the leased, which are no more than the holders have places for.
+-- reserve: counts the live jobs of tenant ?1, up to ?2, and the room that other holders have reserved for it. Contract:
+-- SubmitStore::reserve. Uses indexes only, except for leased jobs, whose number is limited by the concurrency of the holders.
 SELECT (SELECT count(*) FROM (
             SELECT 1 FROM lanes CROSS JOIN jobs INDEXED BY jobs_due ON jobs.lane = lanes.lane
              WHERE lanes.tenant = ?1 AND jobs.state = 'scheduled'

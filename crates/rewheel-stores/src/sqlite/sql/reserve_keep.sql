@@ -1,2 +1,2 @@
--- reserve_keep: sets room for ?3 jobs of tenant ?1 aside for holder ?2. Contract: SubmitStore::reserve.
+-- reserve_keep: reserves room for ?3 jobs of tenant ?1 for holder ?2. Contract: SubmitStore::reserve.
 INSERT INTO reserved (tenant, holder, jobs) VALUES (?1, ?2, ?3);

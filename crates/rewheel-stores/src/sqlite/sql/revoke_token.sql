@@ -1,2 +1,2 @@
--- revoke_token: takes a token back. Contract: TokenStore::revoke_token.
+-- revoke_token: revokes a token. Contract: TokenStore::revoke_token.
 UPDATE tokens SET revoked_ms = ?2 WHERE id = ?1;

@@ -1,2 +1,2 @@
--- sample_turn: what decides whose turn it is to count.
+-- sample_turn: reads when the last count began and what it cost, to decide whether the next one is due.
 SELECT begun_ms, counting, cost_ms FROM samples;

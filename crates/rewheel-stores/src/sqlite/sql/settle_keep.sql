@@ -1,4 +1,4 @@
--- settle_keep: jobs ?1 succeeded, and are kept until ?4; settled by ?2, now ?3. The caller deletes them from the hot table.
+-- settle_keep: stores jobs ?1 as succeeded, kept until ?4; settled by ?2, now ?3. The caller deletes them from the hot table.
 INSERT OR FAIL INTO finished
       (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers, takeovers_counted,
        settled_by, settled_fence, created_ms, deadline_ms, attempts_max, attempt_timeout_ms, backoff,

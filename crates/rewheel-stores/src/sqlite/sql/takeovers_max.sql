@@ -1,2 +1,2 @@
--- takeovers_max: how many processes a job of kind ?1 may take with it.
+-- takeovers_max: reads how many processes a job of kind ?1 may crash.
 SELECT takeovers_max FROM kinds WHERE name = ?1;

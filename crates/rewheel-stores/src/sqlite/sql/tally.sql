@@ -1,5 +1,5 @@
--- tally: jobs of each kind by state. Contract: ReadStore::tally. Each arm is answered by an index alone, but for the leased,
--- which are no more than the holders have places for.
+-- tally: counts jobs of each kind by state. Contract: ReadStore::tally. Each branch is an index-only scan, except for leased jobs, whose
+-- number is limited by the concurrency of the holders.
 SELECT kind, state, sum(jobs), min(due_ms)
   FROM (SELECT lane, 'scheduled' AS state, count(*) AS jobs, min(due_ms) AS due_ms
           FROM jobs INDEXED BY jobs_due WHERE state = 'scheduled' GROUP BY lane

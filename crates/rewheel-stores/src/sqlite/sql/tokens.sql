@@ -1,2 +1,2 @@
--- tokens: every token, those that ended included. Contract: TokenStore::tokens.
+-- tokens: reads every token, including ended ones. Contract: TokenStore::tokens.
 SELECT id, name, roles, tenant, hash, created_ms, expires_ms, revoked_ms FROM tokens ORDER BY name, created_ms;

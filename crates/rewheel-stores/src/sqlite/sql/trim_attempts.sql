@@ -1,4 +1,4 @@
--- trim_attempts: of the records of job ?1 only the first ?2 and the last ?3 stay; returns what those that are gone had counted.
+-- trim_attempts: keeps only the first ?2 and the last ?3 attempt records of job ?1; returns the dropped counts of the deleted records.
 -- Contract: WorkStore::settle.
 DELETE FROM attempts
  WHERE job = ?1

@@ -1,2 +1,2 @@
--- unreadable: jobs that are set aside since their rows could not be read, and why. Contract: Store::risks.
+-- unreadable: reads the jobs that were set aside because their rows cannot be read, and why. Contract: Store::risks.
 SELECT job, reason FROM unreadable ORDER BY job;

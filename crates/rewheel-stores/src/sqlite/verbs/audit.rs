@@ -1,4 +1,4 @@
-//! Writes the audit log.
+//! Writes audit log entries.
 
 use super::super::error::Trouble;
 use super::super::row::column;
@@ -7,7 +7,7 @@ use super::ending::Live;
 use crate::audit::document;
 use rewheel_core::{Actor, Facts, Fate, HolderId, JobId, KindName};
 
-/// A line of the audit log.
+/// An entry of the audit log.
 pub(super) struct Line<'a> {
     pub(super) what: &'a str,
     pub(super) job: Option<JobId>,
@@ -30,7 +30,8 @@ pub(super) fn audit(tx: &Transaction<'_, '_>, by: &Actor, line: Line<'_>) -> Res
     Ok(())
 }
 
-/// Notes what becomes of jobs. Who it was is asked for when there is something to note.
+/// Writes audit entries for jobs. It looks up the holder's name only when there is an entry to
+/// write.
 pub(super) struct Auditor {
     holder: Option<HolderId>,
     who: Option<Actor>,
@@ -41,7 +42,7 @@ impl Auditor {
         Auditor { holder: Some(holder), who: None }
     }
 
-    /// For what is done whichever of the engine's holders does it.
+    /// An auditor for actions of the engine as a whole, not of one holder.
     pub(super) fn of_engine() -> Auditor {
         Auditor { holder: None, who: Some(Actor::engine()) }
     }

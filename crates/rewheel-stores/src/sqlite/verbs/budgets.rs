@@ -1,4 +1,4 @@
-//! Knows what retries the fleet has earned.
+//! Stores the retry budget of each kind.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, unsigned};

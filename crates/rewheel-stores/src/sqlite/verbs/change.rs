@@ -1,4 +1,4 @@
-//! Does what people ask for.
+//! Changes jobs on behalf of operators.
 
 use super::super::error::Trouble;
 use super::super::row::Payload;
@@ -104,7 +104,7 @@ fn write(
     Ok(())
 }
 
-/// The payload, if it is a new one.
+/// Returns the payload if the edit changes it.
 fn payload<'a>(after: &'a Job, what: &What) -> Option<&'a [u8]> {
     let is_new = matches!(what, What::Edit(edit) if edit.payload.is_some());
     after.payload.as_deref().filter(|_| is_new)

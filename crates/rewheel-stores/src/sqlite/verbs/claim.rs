@@ -1,4 +1,4 @@
-//! Hands jobs out.
+//! Claims due jobs.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, millis, read_found, unsigned};
@@ -13,7 +13,7 @@ use rusqlite::types::Value;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A [`Claim`](rewheel_core::store::Claim) that may go to another thread.
+/// An owned [`Claim`](rewheel_core::store::Claim) that can be sent to another thread.
 pub(in super::super) struct Wish {
     pub(in super::super) holder: HolderId,
     pub(in super::super) visits: Vec<Visit>,
@@ -34,7 +34,7 @@ pub(in super::super) fn claim(
     Ok(claimed)
 }
 
-/// Leases at most so many jobs of a lane, as far as its kind is open.
+/// Leases at most this many jobs of a lane, if its kind is open.
 pub(super) fn visit(
     tx: &mut Transaction<'_, '_>,
     wish: &Wish,
@@ -60,7 +60,7 @@ pub(super) fn visit(
     Ok(())
 }
 
-/// What a kind lets a holder claim.
+/// What a holder may claim of a kind.
 enum Entry {
     Closed,
     OneProbe,

@@ -1,4 +1,4 @@
-//! Ends live jobs: as dead letters, or for good.
+//! Ends live jobs, as dead letters or as finished.
 
 use super::super::error::Trouble;
 use super::super::transaction::{Transaction, tenant_text};
@@ -12,16 +12,16 @@ pub(super) struct Live {
     pub(super) id: JobId,
     pub(super) lane: i64,
     pub(super) key: Option<String>,
-    /// Under which it was, before it is taken from whoever had it.
+    /// Its fence, before it is taken from its holder.
     pub(super) fence: Fence,
-    /// The counters that it leaves with.
+    /// Its counters at the end.
     pub(super) attempt: u32,
     pub(super) takeovers: u32,
     pub(super) takeovers_counted: u32,
 }
 
 impl Live {
-    /// What the engine makes of it, having taken it from a holder or not.
+    /// Describes what the engine does to the job, whether it takes it from a holder or not.
     pub(super) fn fate(&self, cause: Cause, from: State, to: State) -> Fate<'static> {
         Fate {
             cause,
@@ -37,17 +37,17 @@ impl Live {
     }
 }
 
-/// How it ends.
+/// How a job ends.
 #[derive(Clone, Debug)]
 pub(super) struct Ending<'a> {
     pub(super) state: State,
     pub(super) failure: Option<&'a Failure>,
-    /// The holder whose settle ends it, to know it when it is repeated.
+    /// The holder whose settle ends it, to recognize a repeated settle.
     pub(super) settled_by: Option<i64>,
     pub(super) keep: Keep,
 }
 
-/// Category, code and message, as they are stored.
+/// Returns category, code and message as they are stored.
 pub(super) fn texts(failure: Option<&Failure>) -> (Option<&str>, Option<&str>, Option<&str>) {
     match failure {
         Some(failure) => {
@@ -122,7 +122,7 @@ fn finish(tx: &mut Transaction<'_, '_>, live: &Live, end: &Ending<'_>) -> Result
     }
 }
 
-/// Lets a key remember how its job ended, for a while.
+/// Stores the final state of a job in its key, until the key expires.
 pub(super) fn end_key(
     tx: &Transaction<'_, '_>,
     lane: &Lane,

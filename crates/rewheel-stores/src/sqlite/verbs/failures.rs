@@ -1,4 +1,4 @@
-//! Reads what failed, as much of it as incidents need.
+//! Reads the failures that incidents are built from.
 
 use super::super::error::Trouble;
 use super::super::row::{failure, instant};
@@ -19,7 +19,7 @@ pub(in super::super) fn failures(
     ] {
         let statement = tx.sql(sql)?;
         let mut statement = statement.get();
-        // One more than may be looked at tells whether there are more.
+        // Ask for one row more than the limit, to know whether there are more.
         let mut rows = statement.query([number((scan.rows_max as u64).saturating_add(1))])?;
         let (mut looked_at, mut bytes) = (0, 0);
         while let Some(row) = rows.next()? {

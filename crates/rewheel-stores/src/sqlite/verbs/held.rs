@@ -1,4 +1,4 @@
-//! The jobs of a batch that is settled: found with one statement, ended with one.
+//! Reads the jobs of a settled batch with one statement, and ends them with one.
 
 use super::super::error::Trouble;
 use super::super::row::{unsigned, wanted};
@@ -12,7 +12,7 @@ use rusqlite::types::Value;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What the holder has of the jobs it settles, by id.
+/// The settled jobs that the holder has, by id.
 pub(super) struct Held(HashMap<JobId, (Live, Option<Wanted>)>);
 
 impl Held {
@@ -34,12 +34,12 @@ impl Held {
                 held.insert(id, read);
             }
         }
-        // The attempts are over, and what is to become of the jobs cannot be told.
+        // The attempts are over, but the decision cannot be applied to unreadable jobs.
         unreadable.set_aside(tx)?;
         Ok(Held(held))
     }
 
-    /// Takes a job whose lease is the one that is named. The guard of every settle.
+    /// Takes a job if the holder has it under this lease. Guards every settle.
     pub(super) fn take(&mut self, lease: Lease) -> Option<(Live, Option<Wanted>)> {
         if self.0.get(&lease.job)?.0.fence != lease.fence {
             return None;
@@ -62,7 +62,7 @@ fn read_held(row: &Row<'_>, id: JobId) -> Result<(Live, Option<Wanted>), Trouble
     Ok((live, wanted(row.get(4)?)?))
 }
 
-/// Jobs that succeeded, and are still in the hot table.
+/// Jobs that succeeded and are still in the hot table.
 pub(super) struct Successes {
     holder: i64,
     keep: Keep,
@@ -87,8 +87,7 @@ impl Successes {
         }
         self.rows.push(Value::Integer(live.seq));
         if keep.job.is_zero() {
-            // Under its first fence nothing has failed yet; later something may have, even if it did
-            // not count.
+            // Under the first fence no attempt can have failed; under a later one there may be records, even of uncounted failures.
             if settled.lease.fence > Fence::new(1) {
                 let id = live.id.to_bytes();
                 tx.execute(include_str!("../sql/delete_attempts.sql"), [id])?;

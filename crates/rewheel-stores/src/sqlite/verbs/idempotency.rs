@@ -1,4 +1,4 @@
-//! Remembers what was asked for under idempotency keys.
+//! Stores idempotency keys and the responses to them.
 
 use super::super::SqliteStore;
 use super::super::error::Trouble;
@@ -14,7 +14,7 @@ use rewheel::idempotency::{
 use rusqlite::Row;
 use std::time::Duration;
 
-/// Several processes on one machine may share the file. What was answered survives a power cut.
+/// Several processes on one machine may share the file. Stored responses survive a power cut.
 #[async_trait]
 impl IdempotencyStore for SqliteStore {
     async fn begin(&self, ask: &Begin) -> Result<Begun, IdempotencyStoreError> {

@@ -10,10 +10,10 @@ use rewheel_core::store::{Direct, IfRefused, Inserted, Refusal, Sent, StoreError
 use rewheel_core::{Fence, JobId, Key, NewJob, State, Timestamp};
 use std::collections::HashMap;
 
-/// The longest payload: a page of memory for each of a few in flight. SQLite could take more.
+/// The largest payload: the memory for a few of them at once. SQLite could store more.
 pub(in super::super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// An [`Insert`](rewheel_core::store::Insert) that may go to another thread.
+/// An owned [`Insert`](rewheel_core::store::Insert) that can be sent to another thread.
 pub(in super::super) struct Batch {
     pub(in super::super) jobs: Vec<NewJob>,
     pub(in super::super) if_refused: IfRefused,
@@ -51,23 +51,23 @@ pub(in super::super) fn insert(
     Ok(answers)
 }
 
-/// What is the same for all jobs of a batch, looked up once.
+/// Data that is the same for all jobs of a batch, looked up once.
 struct Insertion<'a> {
     batch: &'a Batch,
     /// The holder of the direct path, if it is alive.
     holder: Option<i64>,
     kinds: HashMap<&'a str, Open>,
     lanes_busy: HashMap<i64, bool>,
-    /// What is to be written, with as few statements as possible.
+    /// The rows to write, with as few statements as possible.
     rows: Vec<NewRow<'a>>,
 }
 
-/// What a kind lets in.
+/// Whether a kind exists and may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     /// It does not exist.
     Unknown,
-    /// It is paused or parked: nobody may run it now.
+    /// It is paused or parked: no holder may run its jobs now.
     Held,
     Free,
 }
@@ -94,7 +94,7 @@ impl<'a> Insertion<'a> {
         if open == Open::Unknown {
             return Ok(Inserted::Refused(Refusal::UnknownKind));
         }
-        // First what is known: a job that is stored is not refused for what has passed since.
+        // Look for an existing job first: it must not get a refusal whose reason arose later.
         if let Some(known) = self.known(tx, job)? {
             return Ok(known);
         }
@@ -119,14 +119,14 @@ impl<'a> Insertion<'a> {
         Ok(())
     }
 
-    /// Who would get a job on the direct path, and until when.
+    /// Returns the holder of the direct path, and when the job becomes overdue.
     fn lease(&self, job: &NewJob, now: Timestamp) -> Option<(i64, Timestamp)> {
         let (holder, direct) = (self.holder?, self.batch.direct?);
         let timeout = job.attempt_timeout.unwrap_or(direct.attempt_timeout);
         Some((holder, now.plus(timeout).plus(direct.grace)))
     }
 
-    /// Most jobs of a batch are in the lane of the one before.
+    /// Returns the lane of a job. Most jobs of a batch are in the same lane as the job before.
     fn lane(&self, tx: &mut Transaction<'_, '_>, job: &NewJob) -> Result<i64, Trouble> {
         if let Some(last) = self.rows.last()
             && last.job.is_beside(job)
@@ -152,7 +152,7 @@ impl<'a> Insertion<'a> {
         Ok(open)
     }
 
-    /// Answers for a job whose key or id is known.
+    /// Returns the result for a job whose key or id exists already.
     fn known(
         &mut self,
         tx: &Transaction<'_, '_>,
@@ -192,14 +192,15 @@ impl<'a> Insertion<'a> {
         tx: &Transaction<'_, '_>,
         job: JobId,
     ) -> Result<Option<State>, Trouble> {
-        // It may be a job of this very batch.
+        // It may be a job of this same batch.
         self.write(tx)?;
         let text: Option<String> =
             tx.find(include_str!("../sql/find_state.sql"), [job.to_bytes()], column)?;
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    /// Whether the direct path is open: a live holder, and nobody in the lane to overtake.
+    /// Returns whether the direct path is open: the holder is alive, and no due job waits in the
+    /// lane.
     fn is_direct(&mut self, tx: &Transaction<'_, '_>, lane: i64) -> Result<bool, Trouble> {
         if self.holder.is_none() {
             return Ok(false);
@@ -215,7 +216,7 @@ impl<'a> Insertion<'a> {
     }
 }
 
-/// Takes a key for a job; nobody has it.
+/// Takes a free key for a job.
 fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), Trouble> {
     let tenant = tenant_text(job.tenant.as_ref());
     let hash = payload_hash(&job.payload);
@@ -224,11 +225,11 @@ fn take_key(tx: &Transaction<'_, '_>, job: &NewJob, key: &Key) -> Result<(), Tro
     Ok(())
 }
 
-/// Who has a key.
+/// The job that has a key.
 struct Found {
     job: JobId,
     payload_hash: [u8; 32],
-    /// How the job ended, if it has for good.
+    /// The final state of the job, if it has ended for good.
     ended: Option<State>,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the jobs that a key belongs to, by the index of keys.
+//! Finds jobs by their idempotency key.
 
 use super::super::error::Trouble;
 use super::super::row::Payload;
@@ -9,7 +9,7 @@ use crate::pages::{KEY_LANES_MAX, too_many_lanes};
 use rewheel_core::store::Filter;
 use rewheel_core::{Job, JobId, Key, KindName};
 
-/// Returns every job that has the key and that the filter lets through.
+/// Returns every job that has the key and matches the filter.
 pub(super) fn keyed(
     tx: &mut Transaction<'_, '_>,
     filter: &Filter,

@@ -1,4 +1,4 @@
-//! Knows the kinds.
+//! Stores kinds and their settings.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{instant, unsigned};
@@ -51,7 +51,7 @@ pub(in super::super) fn kinds(tx: &Transaction<'_, '_>) -> Result<Vec<Kind>, Tro
     Ok(kinds)
 }
 
-/// Returns the number of the change that the transaction makes.
+/// Returns the number of the change that this transaction makes.
 fn next_change(tx: &Transaction<'_, '_>, deletes: bool) -> Result<i64, Trouble> {
     let number =
         tx.find(include_str!("../sql/next_kind_change.sql"), [deletes], |row| row.get(0))?;

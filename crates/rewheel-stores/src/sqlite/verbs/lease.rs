@@ -1,4 +1,4 @@
-//! Knows who is alive.
+//! Registers holders, renews leases and expires dead holders.
 
 use super::super::error::Trouble;
 use super::super::row::{duration, instant, millis, unsigned, wanted};

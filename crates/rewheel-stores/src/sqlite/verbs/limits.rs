@@ -1,4 +1,4 @@
-//! Hands jobs out within limits over the fleet.
+//! Claims due jobs within fleet-wide limits.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, unsigned};
@@ -10,7 +10,7 @@ use rewheel_core::store::{
     FleetLimit, FleetSlots, LimitUse, LimitWait, LimitedClaim, LimitedClaimed, StoreError,
 };
 
-/// Nothing is locked: there is one writer.
+/// Claims without locks: there is only one writer.
 pub(in super::super) fn claim_limited(
     tx: &mut Transaction<'_, '_>,
     wish: &Wish,

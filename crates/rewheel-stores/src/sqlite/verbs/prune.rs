@@ -1,4 +1,4 @@
-//! Deletes what need not be kept any longer.
+//! Deletes data whose retention has ended.
 
 use super::super::error::Trouble;
 use super::super::row::{millis, unsigned};
@@ -8,7 +8,7 @@ use rewheel_core::store::{DeadLetter, Prune, Pruned};
 use rewheel_core::{Limits, Timestamp};
 use std::time::Duration;
 
-/// Lines of the ledger that are left alone: adding up fewer would not make the books faster.
+/// Lines of the ledger that are not added up: with so few, reading the books is fast.
 const LEDGER_LINES_MAX: i64 = 100;
 
 pub(in super::super) fn prune(
@@ -61,7 +61,7 @@ fn fold(tx: &Transaction<'_, '_>, limit: i64) -> Result<u64, Trouble> {
         Ok((unsigned(row.get(0)?), row.get::<_, Option<i64>>(1)?, row.get(2)?, row.get(3)?))
     };
     type Sums = (u64, Option<i64>, Option<i64>, Option<i64>);
-    // One of them stays.
+    // The sum of the lines replaces one of them.
     let range = (limit.saturating_add(1), LEDGER_LINES_MAX);
     let found: Option<Sums> = tx.find(include_str!("../sql/ledger_sum.sql"), range, read)?;
     let Some((lines, Some(last), Some(submitted), Some(pruned))) = found else { return Ok(0) };

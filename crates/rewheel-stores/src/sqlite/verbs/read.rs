@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Reads jobs, attempts, counts and the audit log.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{Payload, duration, failure, instant, read_job, unsigned};
@@ -64,7 +64,7 @@ pub(in super::super) fn live(
     Ok(live)
 }
 
-/// The statement that lists a table.
+/// Returns the statement that lists a table.
 fn listing(table: Table) -> &'static str {
     match table {
         Table::Live => include_str!("../sql/list_live.sql"),
@@ -88,12 +88,12 @@ pub(in super::super) fn list(
         return Ok(cut(found, None, limit));
     }
     let mut found: Vec<Job> = Vec::new();
-    // The newest id down to which every table was read to its end or to here.
+    // The highest id down to which a table was read, if one was not read to its end.
     let mut read_to: Option<JobId> = None;
     for table in tables(filter) {
         let statement = tx.sql(listing(table))?;
         let mut statement = statement.get();
-        // One more than may be looked at tells where the next page begins.
+        // Ask for one row more than the limit, to know where the next page begins.
         let mut rows = statement.query((before, number((scan_max as u64).saturating_add(1))))?;
         let mut reading = Reading::new(limit, scan_max);
         while let Some(row) = rows.next()? {
@@ -209,7 +209,7 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Tro
     let found: Option<String> =
         match tx.find(include_str!("../sql/quick_check.sql"), [], |row| row.get(0)) {
             Ok(found) => found,
-            // So damaged that it cannot be looked at.
+            // The file is too damaged for the check.
             Err(Trouble::Sql(error))
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) =>
             {
@@ -223,7 +223,7 @@ pub(in super::super) fn risks(tx: &Transaction<'_, '_>) -> Result<Vec<Risk>, Tro
         message: format!("corrupt: {wrong}; stop the server and restore a backup"),
     };
     let mut risks: Vec<Risk> = wrong.map(risk).into_iter().collect();
-    // A file that is damaged may have no tables to ask.
+    // A damaged file may lack the tables to read.
     if risks.is_empty() {
         risks.extend(super::unreadable::unreadable(tx)?);
     }
@@ -259,7 +259,7 @@ pub(in super::super) fn unannounced(
             lane,
             attempt: row.get(3)?,
             died: instant(row.get(4)?),
-            // Better told without its failure than not at all.
+            // An attempt with an unreadable failure is listed without it.
             failure: readable(failure(row.get(5)?, row.get(6)?, row.get(7)?))?.flatten(),
         });
     }

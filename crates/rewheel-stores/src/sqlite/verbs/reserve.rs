@@ -1,4 +1,4 @@
-//! Sets room aside for jobs of a tenant.
+//! Reserves room for new jobs under a tenant's job cap.
 
 use super::super::error::Trouble;
 use super::super::row::unsigned;

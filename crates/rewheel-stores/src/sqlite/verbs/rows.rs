@@ -1,4 +1,4 @@
-//! Writes new rows of the hot table, many with one statement.
+//! Inserts new rows into the hot table, many with one statement.
 
 use super::super::error::Trouble;
 use super::super::row::millis;
@@ -7,34 +7,34 @@ use rewheel_core::{Key, NewJob, ShardKey, State, Timestamp};
 use rusqlite::Statement;
 use std::sync::LazyLock;
 
-/// Rows of one statement. A statement opens every index of the table, which takes as long as a row
-/// does; with sixteen rows that is hardly seen any more.
+/// Rows per statement. A statement opens every index of the table, which takes as long as writing
+/// one row; with sixteen rows that cost is small.
 const ROWS: usize = 16;
 
-/// How many values a row has in the file.
+/// Number of values per row.
 const VALUES: usize = 17;
 
 const ONE: &str = include_str!("../sql/insert.sql");
 
-/// The statement for [`ROWS`] rows: its tuple, so many times.
+/// The statement for [`ROWS`] rows: its tuple repeated.
 static MANY: LazyLock<String> = LazyLock::new(|| {
     let (head, tuple) = ONE.trim_end().split_once("VALUES ").unwrap_or((ONE, ""));
     format!("{head}VALUES {}", vec![tuple; ROWS].join(", "))
 });
 
-/// A job that is about to be stored.
+/// A job to be stored.
 #[derive(Clone, Copy)]
 pub(super) struct NewRow<'a> {
     pub(super) job: &'a NewJob,
     pub(super) lane: i64,
     pub(super) due: Timestamp,
     pub(super) deadline: Option<Timestamp>,
-    /// Who gets it at once, and until when.
+    /// The holder that gets it at once, and when it becomes overdue.
     pub(super) lease: Option<(i64, Timestamp)>,
 }
 
 pub(super) fn write(tx: &Transaction<'_, '_>, rows: &[NewRow<'_>]) -> Result<(), Trouble> {
-    // In this order: who comes first is served first.
+    // In this order: the first in a batch is the first in its lane.
     let (chunks, rest) = rows.as_chunks::<ROWS>();
     for chunk in chunks {
         let statement = tx.sql(MANY.as_str())?;

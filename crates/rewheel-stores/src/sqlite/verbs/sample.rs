@@ -1,4 +1,4 @@
-//! Job counts that one node takes for all.
+//! Caches job counts that one node takes for all.
 
 use super::super::SqliteStore;
 use super::super::error::{Trouble, unreadable};
@@ -30,7 +30,7 @@ impl SampleStore for SqliteStore {
         let counted = self.read(|tx| tally(tx)).await;
         let cost = clock.now().since(started);
         let text = counted.as_ref().ok().map(|tallies| sample_text::document(tallies));
-        // Also a count that failed has cost what it cost: the next one waits for it.
+        // A failed count has a cost, too: the next count waits accordingly.
         self.write(1, move |tx| {
             let values = (begun.as_millis(), millis(cost), text.as_deref());
             tx.execute(include_str!("../sql/end_sample.sql"), values)
@@ -53,7 +53,7 @@ fn begin(tx: &Transaction<'_, '_>) -> Result<Option<Timestamp>, Trouble> {
 }
 
 fn sample_now(tx: &Transaction<'_, '_>, rows_max: usize) -> Result<Option<Sample>, Trouble> {
-    // One more than may be counted tells whether there are more.
+    // Ask for one row more than the limit, to know whether there are more.
     let limit = count((rows_max as u64).saturating_add(1));
     let rows: Option<i64> =
         tx.find(include_str!("../sql/sample_now.sql"), [limit], |row| row.get(0))?;
@@ -73,7 +73,7 @@ fn sample(tx: &Transaction<'_, '_>) -> Result<Option<Sample>, Trouble> {
     Ok(Some(Sample { taken, age: tx.now.since(taken), tallies: tallies.into_vec() }))
 }
 
-/// A tally of nothing for each kind.
+/// Returns an empty tally for each kind.
 fn all_kinds(tx: &Transaction<'_, '_>) -> Result<Tallies, Trouble> {
     let mut tallies = Tallies::default();
     let statement = tx.sql(include_str!("../sql/kind_names.sql"))?;

@@ -1,4 +1,4 @@
-//! Takes back what became of jobs.
+//! Settles jobs: writes the decision after each attempt.
 
 use super::super::error::Trouble;
 use super::super::row::{instant, millis, unsigned};
@@ -61,8 +61,7 @@ pub(in super::super) fn give_back(
     Ok(answers)
 }
 
-/// Nobody is known by this name, so that nothing can be its own: what is gone is gone, the rest is
-/// lost.
+/// Returns the result for a holder that does not exist, so that it holds no job: missing jobs are gone, the others are lost.
 fn missing(
     tx: &Transaction<'_, '_>,
     leases: impl Iterator<Item = Lease>,
@@ -71,19 +70,20 @@ fn missing(
     leases.map(|lease| repeated(tx, None, lease, asked)).collect()
 }
 
-/// What a holder asks for: a result that comes after the job was given back does not count.
+/// What a holder asks for. A result that arrives after the job was given back does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Settle,
     GiveBack,
 }
 
-/// How it is remembered which holder gave a job back: by its number, negated. One that settled it is remembered as it is.
+/// Returns the stored number of a holder that gave a job back: its number, negated. A holder that settled the job is stored with its
+/// plain number.
 fn given_back_by(number: i64) -> i64 {
     -number
 }
 
-/// Whoever settles.
+/// The holder that settles.
 struct Settler {
     id: HolderId,
     number: i64,
@@ -126,7 +126,7 @@ impl Settler {
         let failure = decision.failure().or(settled.failure.as_ref());
         let outcome = match decision.state(wanted) {
             State::Leased if self.alive => self.keep_lease(tx, &live, settled)?,
-            // A lease of the dead would be nobody's: the job goes back instead.
+            // A dead holder must not keep a lease: the job is scheduled instead.
             state @ (State::Leased | State::Scheduled | State::Paused) => {
                 let state = if state == State::Leased { State::Scheduled } else { state };
                 self.let_go(tx, &live, state, self.number, Some(decision), failure)?;
@@ -205,7 +205,7 @@ impl Settler {
         Ok(())
     }
 
-    /// Keeps what went wrong, if anything did.
+    /// Stores the record of a failed attempt, if it failed.
     fn record(
         &self,
         tx: &Transaction<'_, '_>,
@@ -228,7 +228,7 @@ impl Settler {
             &settled.decision.wait().map(|(after, _)| millis(after)),
         ];
         tx.execute(include_str!("../sql/insert_attempt.sql"), &values[..])?;
-        // Every record has a fence of its own: under a small one there cannot be too many.
+        // Every record has its own fence: a job with a small fence cannot have too many.
         if settled.lease.fence.get() > Limits::ATTEMPTS_LISTED_MAX as u64 {
             trim_attempts(tx, settled.lease.job)?;
         }
@@ -241,13 +241,13 @@ impl Settler {
         lease: Lease,
         asked: Asked,
     ) -> Result<Settled, Trouble> {
-        // It may be a repetition within this very batch.
+        // It may be a repetition within this same batch.
         self.successes.write(tx)?;
         repeated(tx, Some(self.number), lease, asked)
     }
 }
 
-/// Answers a settle that matches nothing: it is a repeated one, or it is too late.
+/// Returns the result of a settlement that matches no lease: it is a repetition, or too late.
 fn repeated(
     tx: &Transaction<'_, '_>,
     holder: Option<i64>,
@@ -272,7 +272,7 @@ fn repeated(
     }))
 }
 
-/// When a job runs again, and why then; nothing where the decision does not say.
+/// Returns when a job runs again and why, if the decision says so.
 fn next_due(now: Timestamp, decision: &Decision) -> (Option<Timestamp>, Option<&'static str>) {
     match decision.wait() {
         Some((after, because)) => (Some(now.plus(after)), Some(because.as_str())),
@@ -280,12 +280,12 @@ fn next_due(now: Timestamp, decision: &Decision) -> (Option<Timestamp>, Option<&
     }
 }
 
-/// Who settled a job last, and who has it now.
+/// The holder that settled a job last, and its current holder.
 struct Seen {
     state: State,
     by: Option<i64>,
     fence_settled: Option<Fence>,
-    /// Whether it stayed with whoever settled it. The same holder may also have claimed it again.
+    /// Whether the settling holder kept the job. The same holder may also have claimed it again.
     kept: bool,
     holder: Option<i64>,
     fence: Fence,
@@ -308,7 +308,7 @@ fn find_seen(tx: &Transaction<'_, '_>, job: JobId) -> Result<Option<Seen>, Troub
     })
 }
 
-/// Drops records in the middle of a long history, and counts them.
+/// Drops records from the middle of a long history, and counts the dropped ones.
 fn trim_attempts(tx: &Transaction<'_, '_>, job: JobId) -> Result<(), Trouble> {
     let (first, last) = (Limits::ATTEMPTS_FIRST_KEPT, Limits::ATTEMPTS_LAST_KEPT);
     let statement = tx.sql(include_str!("../sql/trim_attempts.sql"))?;

@@ -1,4 +1,4 @@
-//! Frees what the dead had, ends what is too late.
+//! Frees jobs of dead holders and overdue jobs, and ends jobs whose deadline has passed.
 
 use super::super::error::{Trouble, unreadable};
 use super::super::row::{column, millis, unsigned, wanted};
@@ -39,7 +39,8 @@ pub(in super::super) fn sweep(
     Ok(events)
 }
 
-/// Everybody who has jobs, by number, with their id if it is known, and whether they live.
+/// Returns all holders that have jobs, by number, with their id if it is known, and whether they
+/// are alive.
 fn holding(tx: &Transaction<'_, '_>) -> Result<Vec<(i64, Option<HolderId>, bool)>, Trouble> {
     let statement = tx.sql(include_str!("../sql/holding.sql"))?;
     let mut statement = statement.get();
@@ -90,7 +91,7 @@ fn read_taken(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Taken, Trou
         key: row.get(8)?,
         fence: Fence::new(unsigned(row.get(9)?)),
     };
-    // What is written of it needs the name.
+    // The later writes need the lane's name.
     tx.lane_of(live.lane)?;
     let started = row.get::<_, Option<bool>>(7)?.unwrap_or(false);
     Ok(Taken { live, wanted: wanted(row.get(3)?)?, started })
@@ -190,7 +191,7 @@ fn read_late(tx: &mut Transaction<'_, '_>, row: &Row<'_>) -> Result<Late, Troubl
         key: None,
         fence: Fence::new(unsigned(row.get(8)?)),
     };
-    // What is written of it needs the name.
+    // The later writes need the lane's name.
     tx.lane_of(live.lane)?;
     Ok(Late {
         live,

@@ -1,4 +1,4 @@
-//! Sets jobs aside whose rows cannot be read, so that they block no others.
+//! Sets aside jobs whose rows cannot be read, so that they do not block others.
 
 use super::super::error::Trouble;
 use super::super::transaction::Transaction;
@@ -6,12 +6,12 @@ use crate::unreadable::unreadable_jobs;
 use rewheel_core::JobId;
 use rewheel_core::store::Risk;
 
-/// Jobs that could not be read, and why.
+/// Jobs that cannot be read, and why.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(Vec<(JobId, String)>);
 
 impl Unreadable {
-    /// Returns what was read. Takes note of a row that cannot be; any other trouble is passed on.
+    /// Returns the value that was read. Records an unreadable row; passes on any other error.
     pub(super) fn check<T>(
         &mut self,
         job: JobId,
@@ -26,7 +26,7 @@ impl Unreadable {
         }
     }
 
-    /// Pauses them, in the caller's transaction.
+    /// Pauses the jobs in the caller's transaction.
     pub(super) fn set_aside(&self, tx: &Transaction<'_, '_>) -> Result<(), Trouble> {
         for (job, reason) in &self.0 {
             let id = job.to_bytes();
@@ -39,7 +39,7 @@ impl Unreadable {
     }
 }
 
-/// Passes over a row of a list that cannot be read: the sweep or the claim that meets it sets it aside.
+/// Skips an unreadable row of a list: the sweep or claim that reads it sets it aside.
 pub(super) fn readable<T>(read: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
     match read {
         Ok(read) => Ok(Some(read)),

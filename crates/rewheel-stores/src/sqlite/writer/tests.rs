@@ -1,4 +1,4 @@
-//! What becomes of verbs that are committed together when one of them fails.
+//! Tests what happens to verbs in one commit when one of them fails.
 
 use super::{ConnectionFailed, Flush};
 use crate::sqlite::error::Trouble;
@@ -19,11 +19,11 @@ use std::time::Duration;
 enum Does {
     /// Writes one row, and wakes watchers.
     Write,
-    /// Answers with an error, having written nothing.
+    /// Returns an error without writing anything.
     Refuse,
     /// Writes one row, then fails.
     FailHalfWay,
-    /// Writes what no commit takes.
+    /// Writes a row that makes the commit fail.
     SpoilCommit,
 }
 
@@ -50,14 +50,14 @@ fn connection() -> Connection {
     connection
 }
 
-/// A row that names a parent is refused by the commit, not before: there are no parents.
+/// The commit rejects a row that names a parent, not the insert: there are no parents.
 const SCRATCH: &str = "
     PRAGMA foreign_keys = on;
     CREATE TABLE parents (id INTEGER PRIMARY KEY);
     CREATE TABLE written (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED);
 ";
 
-/// Lets verbs meet in one group. Returns their answers, and whether the connection is still good.
+/// Runs verbs in one group. Returns their results, and whether the connection is still usable.
 fn flush(
     connection: &Connection,
     clock: &ClockOffset,
@@ -156,7 +156,7 @@ fn a_connection_that_cannot_begin_is_given_up() {
 static CLOCK: LazyLock<ClockOffset> = LazyLock::new(ClockOffset::default);
 static OTHER_PROCESS: Mutex<Option<Connection>> = Mutex::new(None);
 
-/// An hour passes, then the other process lets go.
+/// Advances the clock by an hour, then lets the other process release its lock.
 fn wait(_: i32) -> bool {
     CLOCK.advance(Duration::from_secs(3_600));
     drop(OTHER_PROCESS.lock().unwrap().take());

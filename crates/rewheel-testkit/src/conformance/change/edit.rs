@@ -1,4 +1,4 @@
-//! What people change about what jobs say.
+//! Tests edits of a job's payload and settings.
 
 use crate::{Subject, lane, seconds};
 use rewheel_core::store::{Changed, Edit, Insert, Inserted, What};

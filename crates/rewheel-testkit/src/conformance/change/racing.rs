@@ -1,4 +1,4 @@
-//! What people do to jobs that are just being settled.
+//! Tests operator changes to jobs that are being settled.
 
 use crate::race::both;
 use crate::{Subject, seconds};

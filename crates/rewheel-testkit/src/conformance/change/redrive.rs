@@ -1,4 +1,4 @@
-//! Puts dead letters back to work.
+//! Tests redriving dead letters.
 
 use crate::{Subject, seconds};
 use rewheel_core::store::{Changed, What};

@@ -1,4 +1,4 @@
-//! Jobs of the engine's own, which people only abort.
+//! Tests the engine's own jobs, which operators can only abort.
 
 use crate::Subject;
 use rewheel_core::State;

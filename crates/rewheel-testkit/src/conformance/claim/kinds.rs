@@ -1,4 +1,4 @@
-//! Kinds that are paused or parked.
+//! Tests claims of paused and parked kinds.
 
 use super::ids;
 use crate::Subject;

@@ -1,4 +1,4 @@
-//! How much one claim takes.
+//! Tests how much one claim takes.
 
 use super::ids;
 use crate::{Subject, lane};

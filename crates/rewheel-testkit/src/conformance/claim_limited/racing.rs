@@ -1,4 +1,4 @@
-//! Holders that claim under one limit at the same time.
+//! Tests holders that claim under one limit at the same time.
 
 use super::{fill, lane_of, of_kind, of_tenant, rate};
 use crate::threads::at_once;

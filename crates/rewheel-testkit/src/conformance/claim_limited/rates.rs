@@ -1,4 +1,4 @@
-//! How long after one job the next is started.
+//! Tests the minimum interval between two starts.
 
 use super::{FULL, claim, fill, ids, rate, waits};
 use crate::{Subject, lane, seconds};

@@ -1,4 +1,4 @@
-//! How many jobs are leased at once.
+//! Tests the limit on jobs that are leased at once.
 
 use super::{FULL, claim, fill, ids, lane_of, of_kind, of_tenant, waits};
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE};

@@ -1,4 +1,4 @@
-//! Histories of jobs that are forgotten, counted wrongly, never heard of.
+//! Tests sequences that led to jobs being lost, miscounted or never announced.
 
 use crate::people::AGES;
 use crate::race::both;

@@ -1,4 +1,4 @@
-//! Histories of holders that die, sleep, answer late.
+//! Tests sequences with holders that die, pause or answer late.
 
 use crate::subject::{ATTEMPT_TIMEOUT, GRACE, LEASE_TTL};
 use crate::{Subject, seconds};

@@ -1,4 +1,4 @@
-//! Batches whose first answer was lost.
+//! Tests batches that are sent again because the first response was lost.
 
 use crate::{Subject, seconds};
 use rewheel_core::store::{Insert, Inserted, Sent, StoreError};

@@ -1,4 +1,4 @@
-//! When a key may be used again.
+//! Tests when a key may be used again.
 
 use super::{keyed, lease_keyed, put_keyed, submit_again, submit_other};
 use crate::{Subject, millis, seconds};

@@ -1,4 +1,4 @@
-//! Kinds that people write, change and delete as they saw them.
+//! Tests conditional writes, changes and deletes of kinds.
 
 use super::{new_kind, put};
 use crate::Subject;

@@ -1,4 +1,4 @@
-//! Kinds whose dependency is taken to be down.
+//! Tests kinds whose dependency is considered down.
 
 use super::is_direct;
 use crate::people::AGES;

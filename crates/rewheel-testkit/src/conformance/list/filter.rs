@@ -1,4 +1,4 @@
-//! Chooses among jobs.
+//! Tests job filters.
 
 use super::{ids, newest_first, one_of_each};
 use crate::{Subject, seconds};

@@ -1,4 +1,4 @@
-//! Jobs that are found by their key, cursors, and what failed.
+//! Tests finding jobs by key, cursors, and the list of failures.
 
 use super::pages;
 use crate::Subject;

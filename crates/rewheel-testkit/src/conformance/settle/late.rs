@@ -1,4 +1,4 @@
-//! Settlements that come when the job is another's, or nobody's.
+//! Tests late settlements, when the job belongs to another holder or to none.
 
 use super::{claim_one, let_go};
 use crate::{Subject, seconds};

@@ -1,4 +1,4 @@
-//! What is remembered of failed attempts.
+//! Tests the records of failed attempts.
 
 use super::{claim_one, with};
 use crate::{Subject, millis, seconds};

@@ -1,4 +1,4 @@
-//! Settlements whose first answer was lost.
+//! Tests settlements that are sent again because the first response was lost.
 
 use super::{NOT_KEPT, claim_one, decisions, let_go, with};
 use crate::threads::at_once;

@@ -1,4 +1,4 @@
-//! What a person wanted while an attempt ran.
+//! Tests pausing and cancelling a job while an attempt runs.
 
 use super::{NOT_KEPT, claim_one, decisions, let_go, with};
 use crate::{Subject, seconds};
