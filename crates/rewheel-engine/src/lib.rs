@@ -84,6 +84,16 @@ pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, Wo
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// Runs the examples of the library's page as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;
+
+/// Runs the examples of the engine's page as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/engine.md")]
+struct EnginePage;
+
 /// Runs the examples of limits as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/limits.md")]
