@@ -9,6 +9,20 @@
 //!              ▲                 ▲                               │
 //!              └── not sticky ───┴────────── sticky ─────────────┘
 //! ```
+//!
+//! # Where to find what
+//!
+//! | to | use |
+//! | --- | --- |
+//! | start and stop an engine | [`Engine::builder`], [`EngineBuilder`], [`Engine::shutdown`] |
+//! | define a job and its handler | [`JobKind`], [`JobContext`], [`IntoReport`] |
+//! | run jobs in another way | [`Runner`] |
+//! | submit | [`Engine::submit`], [`Submit`], [`Receipt`] |
+//! | configure | [`EngineSettings`], [`KindSettings`], [`TenantSettings`], [`Rate`] |
+//! | change many jobs | [`Bulk`], [`Operation`] |
+//! | observe | [`Engine::status`], [`Listener`], [`meters`], [`trace`] |
+//! | notify people | [`notify`] |
+//! | serve remote workers | [`RemoteWorker`] |
 
 #![warn(missing_docs)]
 
@@ -108,3 +122,8 @@ struct RetryBudget;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/failures.md")]
 struct Failures;
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;
