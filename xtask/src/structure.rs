@@ -5,6 +5,8 @@ mod crate_edges;
 mod source_files;
 mod leftovers;
 mod decisions;
+mod links;
+mod doc_examples;
 mod stores;
 
 use std::fmt;
@@ -20,6 +22,8 @@ pub(crate) fn run(repository: &Repository) -> Result<()> {
     findings.extend(source_files::check(&files));
     findings.extend(leftovers::check(&files));
     findings.extend(decisions::check(&files));
+    findings.extend(links::check(&files));
+    findings.extend(doc_examples::check(&files));
     findings.extend(stores::check(&files));
     findings.extend(crate_edges::check(repository)?);
 
@@ -82,5 +86,18 @@ mod testing {
     /// Returns the locations of the findings, as `path:line`.
     pub(super) fn places(findings: &[Finding]) -> Vec<String> {
         findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{doc_examples, links, read_files};
+    use crate::repository::Repository;
+
+    #[test]
+    fn every_link_of_this_repository_leads_somewhere_and_a_test_compiles_every_page() {
+        let files = read_files(&Repository::of_this_run().unwrap()).unwrap();
+        assert_eq!(links::check(&files), []);
+        assert_eq!(doc_examples::check(&files), []);
     }
 }

@@ -1,8 +1,23 @@
 //! Types, rules and the store interface of the Rewheel engine, without I/O.
 //!
-//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time. While it is
-//! leased, one [holder](HolderId) holds it, and every write by that holder names the [`Fence`] that
-//! it received with the lease. [`decide`], a pure function, decides what happens after an attempt.
+//! A [job](NewJob) is the durable unit of work. It is in one [`State`] at a time, held by one
+//! [holder](HolderId) while it is leased, and every write by a holder names the [`Fence`] that it
+//! got with the lease. What follows an attempt is decided purely, by [`decide`].
+//!
+//! # Where to find what
+//!
+//! | subject | items |
+//! | --- | --- |
+//! | a job | [`NewJob`], [`Job`], [`JobId`], [`Key`], [`Priority`], [`Lane`] |
+//! | its states | [`State`], [`Cause`]: the one table of legal transitions |
+//! | a kind, a tenant | [`Kind`], [`KindName`], [`Tenant`] |
+//! | who may run it | [`Holder`], [`HolderId`], [`Lease`], [`Fence`] |
+//! | what follows an attempt | [`decide`], [`Decision`], [`Policy`], [`Failure`] |
+//! | rules for failures | [`Router`], [`Rule`], [`Action`] |
+//! | groups of failures | [`Incident`] |
+//! | who changed what, who may | [`AuditEntry`], [`Actor`], [`Token`], [`TokenRole`] |
+//! | limits | [`Limits`] |
+//! | what a database must do | [`store`]: the traits that every store implements |
 
 #![warn(missing_docs)]
 
@@ -56,3 +71,8 @@ pub use self::token::{
     NewToken, Token, TokenHash, TokenId, TokenIdError, TokenPut, TokenRevoked, TokenRole,
     TokenRoles, UnknownRole,
 };
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

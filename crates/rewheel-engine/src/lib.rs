@@ -10,6 +10,20 @@
 //!              ▲                 ▲                               │
 //!              └── not sticky ───┴────────── sticky ─────────────┘
 //! ```
+//!
+//! # Where to find what
+//!
+//! | to | use |
+//! | --- | --- |
+//! | start and stop an engine | [`Engine::builder`], [`EngineBuilder`], [`Engine::shutdown`] |
+//! | define a job and its handler | [`JobKind`], [`JobContext`], [`IntoReport`] |
+//! | run jobs in another way | [`Runner`] |
+//! | submit | [`Engine::submit`], [`Submit`], [`Receipt`] |
+//! | configure | [`EngineSettings`], [`KindSettings`], [`TenantSettings`], [`Rate`] |
+//! | change many jobs | [`Bulk`], [`Operation`] |
+//! | observe | [`Engine::status`], [`Listener`], [`meters`], [`trace`] |
+//! | notify people | [`notify`] |
+//! | serve remote workers | [`RemoteWorker`] |
 
 #![warn(missing_docs)]
 
@@ -85,7 +99,17 @@ pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, Wo
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Runs the examples of the limits documentation as tests.
+/// Runs the examples of the library's page as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryPage;
+
+/// Runs the examples of the engine's page as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/engine.md")]
+struct EnginePage;
+
+/// Runs the examples of limits as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
@@ -99,3 +123,8 @@ struct RetryBudget;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/failures.md")]
 struct Failures;
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

@@ -37,3 +37,8 @@ pub use self::dependency::{Dependency, Fault};
 pub use self::outcome::{Outcome, Second};
 pub use self::policy::{Policy, PolicyError};
 pub use self::storm::{Client, Storm, StormError};
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

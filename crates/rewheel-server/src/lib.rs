@@ -1,8 +1,23 @@
 //! The Rewheel server: REST, callbacks, configuration, notifications and telemetry.
 //!
-//! A [`Server`] serves REST on top of an engine and its store; [`config`] holds the settings.
-//! [`submit`] parses jobs, [`problem`] builds error responses, [`openapi`] describes the interface,
-//! and [`callback`] runs jobs by HTTP calls.
+//! A [`Server`] answers REST over an engine and its store; [`config`] says what can be set. What a
+//! request may say is parsed in [`submit`], what is wrong with it is a [`problem`]; [`openapi`]
+//! describes it all. Jobs run by a [`callback`].
+//!
+//! # Where to find what
+//!
+//! | subject | module |
+//! | --- | --- |
+//! | run a server | [`serve`], [`Server`] |
+//! | every setting | [`config`] |
+//! | submits and documents of jobs and kinds | [`submit`], [`job_document`], [`kind_document`] |
+//! | errors of requests | [`problem`] |
+//! | description for programs, page for people | [`openapi`] |
+//! | jobs that run by HTTP | [`callback`] |
+//! | tokens | [`tokens`] |
+//! | notifications | [`notify`](mod@notify) |
+//! | OpenTelemetry | [`telemetry`] |
+//! | the demo | [`demo`] |
 
 #![warn(missing_docs)]
 
@@ -38,3 +53,8 @@ mod serve;
 pub use self::log_fields::log_fields;
 pub use self::serve::{Said, ServeError, Server, Show, serve};
 pub use self::tls::TlsError;
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

@@ -1,8 +1,19 @@
 //! Stores for Rewheel jobs: memory, SQLite and PostgreSQL.
 //!
-//! [`connect`] opens a store by its URL. [`SqliteStore`] keeps jobs in one file on one machine, durable and embedded. `PostgresStore`
-//! (feature `postgres`) serves many nodes from one PostgreSQL database. [`MemoryStore`] is the simplest store: for tests, and for jobs
-//! that may be lost. All stores pass the same conformance suite, see `rewheel-testkit`.
+//! [`connect`] opens a store by its URL. [`SqliteStore`] is one file on one machine, durable and
+//! embedded. `PostgresStore` (feature `postgres`) is for many nodes on the database that they already run.
+//! [`MemoryStore`] is the simplest store there is: for tests, and for jobs that may be forgotten. All pass the same
+//! conformance suite, see `rewheel-testkit`.
+//!
+//! # Where to find what
+//!
+//! | to | use |
+//! | --- | --- |
+//! | open a store by URL | [`connect`] |
+//! | keep jobs in one file | `SqliteStore`, `SqliteOptions` (feature `sqlite`, default) |
+//! | keep jobs in PostgreSQL | `PostgresStore`, `PostgresOptions` (feature `postgres`) |
+//! | test without a database | [`MemoryStore`] |
+//! | submit in your own transaction | `PostgresStore::insert_in`; in SQL `rewheel_submit(…)` |
 
 #![warn(missing_docs)]
 
@@ -37,3 +48,8 @@ pub use self::memory::Weakness;
 pub use self::postgres::{OptionsError, Pooler, PostgresOptions, PostgresStore, Verify};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

@@ -18,11 +18,30 @@
 //!
 //! - An error type says once, through [`Classify`], what its failures mean; every policy uses it.
 //! - Policies are values: `const`, checked by the compiler, written as short strings in config files.
-//! - Shared state (breakers, limiters, budgets) is a handle: clones share it.
-//! - The [`Error`] of a call contains the reason, the number of attempts and the last error.
-//! - Time and randomness are arguments: with a [`ManualClock`] and a seeded [`Random`], tests of code that waits neither wait nor
-//!   flake.
-//! - Works with any executor. The `tokio` feature, on by default, uses tokio's timer where there is one.
+//! - Whatever is shared (breakers, limiters, budgets) is a handle: clone it, and it is the same one.
+//! - Every call that is given up says why, after how many attempts, with the last error: [`Error`].
+//! - Time and chance are arguments: with a [`ManualClock`] and a seeded [`Random`], tests of code
+//!   that waits neither wait nor flake.
+//! - Any executor will do. The `tokio` feature, on by default, uses tokio's timer where there is one.
+//!
+//! # Where to find what
+//!
+//! | to | use |
+//! | --- | --- |
+//! | retry one call | [`Retryable::retry`], with a [`Retry`] |
+//! | choose delays | [`Backoff`], [`Jitter`], or a preset such as [`Retry::EXTERNAL_API`] |
+//! | decide which errors are retried | [`Classify`], [`Class`], [`Category`], [`Matcher`] |
+//! | limit retries to a share of the calls | [`RetryBudget`] |
+//! | stop calling a service that is down | [`CircuitBreaker`], [`KeyedCircuitBreaker`] |
+//! | limit the rate of calls | [`RateLimiter`], [`KeyedRateLimiter`] |
+//! | limit concurrent calls | [`Bulkhead`] |
+//! | limit the time of a call | [`Timeout`] |
+//! | compose policies, and explain them | [`Pipeline`] |
+//! | continue a failed call as a durable job | [`Spill`], implemented by the engine |
+//! | observe calls | [`Observer`], [`Statistics`]; module `otel` (feature `otel`) |
+//! | test code that waits | [`ManualClock`], [`Random`] |
+//! | run work once per key | module `idempotency` (feature `idempotency`) |
+//! | use it in tower or axum | modules `tower` and `axum` (features of the same names) |
 
 #![warn(missing_docs)]
 
@@ -103,3 +122,8 @@ pub mod call {
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/idempotency.md")]
 struct IdempotencyPage;
+
+/// Runs the example of this crate's README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

@@ -1,13 +1,13 @@
-//! Checks the README against the library.
+//! Compares the page of the library with the library.
 
 use rewheel::{
     Bulkhead, CircuitBreaker, Pipeline, RateLimiter, Retry, RetryBudget, millis, seconds,
 };
 
-const README: &str = include_str!("../../../README.md");
+const PAGE: &str = include_str!("../../../docs/library.md");
 
 #[test]
-fn the_explanation_in_the_readme_is_what_is_printed() {
+fn the_explanation_on_the_page_is_what_is_printed() {
     let breaker = CircuitBreaker::consecutive(5).open_for(seconds(30)).named("pages").build();
     let limiter = RateLimiter::per_second(100).burst(20).wait_max(seconds(1)).build();
     let places = Bulkhead::places(64).queue_max(100).wait_max(millis(500)).build();
@@ -22,13 +22,13 @@ fn the_explanation_in_the_readme_is_what_is_printed() {
 
     let explanation = fetch.explain().to_string();
 
-    assert!(README.contains(&explanation), "the README does not show:\n{explanation}");
+    assert!(PAGE.contains(&explanation), "docs/library.md does not show:\n{explanation}");
 }
 
 #[test]
-fn the_policy_text_in_the_readme_is_the_constant_beside_it() {
+fn the_policy_text_on_the_page_is_the_constant_beside_it() {
     let gently = Retry::exponential(millis(100)).attempts_max(5).deadline(seconds(10));
-    assert!(README.contains(&format!("`{gently}`")), "the README does not show `{gently}`");
+    assert!(PAGE.contains(&format!("`{gently}`")), "docs/library.md does not show `{gently}`");
 }
 
 #[test]
