@@ -94,9 +94,10 @@ pub use self::timeout::Timeout;
 
 /// The types behind the methods of [`Call`]. There is no need to name them.
 pub mod call {
+    pub use crate::pipeline::{InPipeline, PipelineCall};
     pub use crate::retry::{
         ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
-        Options, OrWhenOk, Plain, marker,
+        Options, OrWhenOk, Plain, Setup, marker,
     };
 }
 

@@ -1,25 +1,25 @@
 //! Composes policies into one.
 
+mod call;
 mod machine;
 mod run;
 mod blocking;
 mod explain;
 
+pub use self::call::{InPipeline, PipelineCall};
 pub use self::explain::{Explanation, Warning};
 pub use self::run::Run;
 
 use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
 use crate::bulkhead::Bulkhead;
-use crate::classify::{Class, Classify};
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 use crate::observer::Observer;
 use crate::random::Random;
-use crate::retry::{Attempt, ByClassify, ByJudge, Retry};
+use crate::retry::Retry;
 use crate::statistics::Statistics;
 use std::borrow::Cow;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub struct Pipeline {
     plan: Arc<Plan>,
 }
 
-/// What a [`Pipeline`] consists of. Opaque: it only appears in the type of [`Run`].
+/// What a [`Pipeline`] consists of. Opaque: it only appears in the types of calls and of [`Run`].
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     name: Cow<'static, str>,
@@ -168,36 +168,6 @@ impl Pipeline {
     #[must_use]
     pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline {
         self.set(|plan| plan.observer = Some(observer))
-    }
-
-    /// Makes a call under these policies. The operation runs once per attempt.
-    ///
-    /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
-    /// leaves every line.
-    #[inline]
-    pub fn run<F, Fut, T, E>(&self, operation: F) -> Run<&Plan, F, Fut, E, ByClassify>
-    where
-        F: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        E: Classify,
-    {
-        Run::new(&self.plan, operation, ByClassify)
-    }
-
-    /// As [`run`](Pipeline::run), for errors that do not implement [`Classify`] and for successes
-    /// that are not: `judge` says what each result means.
-    #[inline]
-    pub fn run_judged<F, Fut, T, E, J>(
-        &self,
-        judge: J,
-        operation: F,
-    ) -> Run<&Plan, F, Fut, E, ByJudge<J>>
-    where
-        F: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        J: FnMut(&Result<T, E>) -> Class,
-    {
-        Run::new(&self.plan, operation, ByJudge::new(judge))
     }
 
     /// Returns what this stack comes to: its steps, its longest time, how many calls one call can

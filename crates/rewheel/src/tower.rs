@@ -128,7 +128,7 @@ impl<J> PipelineLayer<J> {
     where
         N: Fn(&Result<T, E>) -> Class + Clone,
     {
-        PipelineLayer { plan: self.plan, judge: ByJudge::new(judge) }
+        PipelineLayer { plan: self.plan, judge: ByJudge(judge) }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Refused, Why};
 use crate::limiter::{self, Admission};
 use crate::nesting::Inside;
 use crate::observer::Event;
-use crate::retry::{Attempt, Position, Retry, Step as After};
+use crate::retry::{Attempt, Position, Retry, Retrying, Step as After};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -24,9 +24,29 @@ pub(super) enum Need {
     Call(Attempt),
     /// Ask again then, or when woken. What the last attempt returned is of no more use.
     Wait(Moment),
+    /// As `Wait`, after a failure that a retry repeats.
+    Retry(WillRetry),
     /// Return what the last attempt returned, or, if that was a failure, why, after one of which
     /// category.
     Finish(Refused, Category),
+}
+
+/// A retry that was decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WillRetry {
+    /// When to ask again.
+    pub(super) at: Moment,
+    attempt: u32,
+    delay: Duration,
+    category: Category,
+}
+
+impl WillRetry {
+    /// Returns what hooks hear of it. `error` is what the attempt returned.
+    pub(super) const fn with<E>(self, error: Option<&E>) -> Retrying<'_, E> {
+        let WillRetry { attempt, delay, category, .. } = self;
+        Retrying { attempt, delay, category, error }
+    }
 }
 
 /// A run of a pipeline.
@@ -143,6 +163,14 @@ impl Machine {
             self.report_failure(plan, class);
         }
         self.leave(plan, class, verdict, None, Reached::Yes)
+    }
+
+    /// Gives up because the caller cancelled. A running attempt must have been dropped before.
+    pub(super) fn cancel(&mut self, plan: &Plan) -> Need {
+        self.release(plan, 0);
+        let refused = Refused::new(Why::Cancelled, None);
+        self.report_end(plan, Verdict::Stop, refused);
+        Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
     }
 
     /// Returns when the first of the limits that run now is over.
@@ -289,7 +317,10 @@ impl Machine {
                     After::Wait(delay) => {
                         let until = plan.clock.now().plus(delay);
                         self.state = State::Resting(until);
-                        return Need::Wait(until.min(self.earliest_end()));
+                        let at = until.min(self.earliest_end());
+                        let attempt = self.failed_attempt(index, retry);
+                        let category = class.category;
+                        return Need::Retry(WillRetry { at, attempt, delay, category });
                     }
                     After::Return => {}
                     After::GiveUp(reason) => {
@@ -314,6 +345,19 @@ impl Machine {
         }
         self.report_end(plan, verdict, why);
         Need::Finish(why, class.category)
+    }
+
+    /// Returns the number of the attempt that the retry at this step repeats.
+    fn failed_attempt(&self, index: usize, retry: &Retry) -> u32 {
+        match &self.slots[index] {
+            Slot::Retrying { position, .. } => position.attempt(retry).number().saturating_sub(1),
+            Slot::Empty
+            | Slot::Ends(_)
+            | Slot::Permit(_)
+            | Slot::Place
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => self.attempts,
+        }
     }
 
     /// Whether the retry at this step has made a call.

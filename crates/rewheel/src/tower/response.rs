@@ -2,7 +2,7 @@
 
 use super::attempt::{AttemptFuture, Repeat};
 use crate::error::Error;
-use crate::pipeline::{Plan, Run};
+use crate::pipeline::{InPipeline, Plan, Run};
 use crate::retry::{ByClassify, Judge};
 use pin_project_lite::pin_project;
 use std::fmt;
@@ -35,7 +35,9 @@ pin_project! {
 impl<S: Service<Req>, Req, J> ResponseFuture<S, Req, J> {
     #[inline]
     pub(super) fn new(plan: Arc<Plan>, ready: S, request: Req, judge: J) -> Self {
-        ResponseFuture { run: Some(Run::new(plan, Repeat::new(ready, request), judge)) }
+        ResponseFuture {
+            run: Some(Run::new(InPipeline::new(plan), Repeat::new(ready, request), judge, ())),
+        }
     }
 }
 
