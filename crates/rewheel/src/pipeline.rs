@@ -1,5 +1,6 @@
 //! Composes policies into one.
 
+mod keyed;
 mod call;
 mod machine;
 mod run;
@@ -8,8 +9,10 @@ mod explain;
 
 pub use self::call::{InPipeline, PipelineCall};
 pub use self::explain::{Explanation, Warning};
+pub use self::keyed::{NoKey, Policies, WithKey};
 pub use self::run::Run;
 
+use self::keyed::{Keyed, KeyedStep};
 use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
 use crate::bulkhead::Bulkhead;
@@ -48,14 +51,17 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct Pipeline {
+///
+/// `K` is the type of the keys if it has steps for each key; see [`Pipeline::keyed`].
+pub struct Pipeline<K = NoKey> {
     plan: Arc<Plan>,
+    /// What the keyed steps of the plan stand for; nothing if there are none.
+    keyed: Option<Arc<Vec<KeyedStep<K>>>>,
 }
 
-/// What a [`Pipeline`] consists of. Opaque: it only appears in the types of calls and of [`Run`].
+/// The steps of a [`Pipeline`] and what they have in common, without what depends on a key.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+struct Plan {
     name: Cow<'static, str>,
     steps: Vec<Step>,
     budget: Option<RetryBudget>,
@@ -73,24 +79,30 @@ enum Step {
     CircuitBreaker(CircuitBreaker),
     Bulkhead(Bulkhead),
     AttemptTimeout(Duration),
+    Keyed(Keyed),
 }
+
+/// The most steps a pipeline can have.
+const STEPS_MAX: usize = 8;
 
 impl Pipeline {
     /// The most steps a pipeline can have: what each needs while it runs is kept in the future
     /// itself, and nobody understands a stack of nine.
-    pub const STEPS_MAX: usize = 8;
+    pub const STEPS_MAX: usize = STEPS_MAX;
 
     /// Starts with no policy at all.
     pub fn new() -> Pipeline {
         Pipeline::default()
     }
+}
 
+impl<K> Pipeline<K> {
     /// Limits the time of everything inside.
     ///
     /// # Panics
     /// Panics if it is zero, and, like every policy, if there are [`Pipeline::STEPS_MAX`] already.
     #[must_use]
-    pub fn timeout(self, limit: Duration) -> Pipeline {
+    pub fn timeout(self, limit: Duration) -> Pipeline<K> {
         assert!(!limit.is_zero(), "no call fits a timeout of zero");
         self.step(Step::Timeout(limit))
     }
@@ -101,20 +113,20 @@ impl Pipeline {
     /// # Panics
     /// Panics if it is zero.
     #[must_use]
-    pub fn attempt_timeout(self, limit: Duration) -> Pipeline {
+    pub fn attempt_timeout(self, limit: Duration) -> Pipeline<K> {
         assert!(!limit.is_zero(), "no attempt fits a timeout of zero");
         self.step(Step::AttemptTimeout(limit))
     }
 
     /// Repeats all that is inside. The policy's own deadline and attempt timeout hold as well.
     #[must_use]
-    pub fn retry(self, retry: Retry) -> Pipeline {
+    pub fn retry(self, retry: Retry) -> Pipeline<K> {
         self.step(Step::Retry(retry))
     }
 
     /// Refuses while the breaker is open. A refusal is not retried.
     #[must_use]
-    pub fn circuit_breaker(self, breaker: &CircuitBreaker) -> Pipeline {
+    pub fn circuit_breaker(self, breaker: &CircuitBreaker) -> Pipeline<K> {
         self.step(Step::CircuitBreaker(breaker.clone()))
     }
 
@@ -122,51 +134,51 @@ impl Pipeline {
     /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows. A refusal inside of a retry is
     /// retried, after the time that the limiter names.
     #[must_use]
-    pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline {
+    pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline<K> {
         self.step(Step::RateLimiter(limiter.clone()))
     }
 
     /// Waits for a place, as its [`queue_max`](crate::BulkheadBuilder::queue_max) and
     /// [`wait_max`](crate::BulkheadBuilder::wait_max) allow.
     #[must_use]
-    pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline {
+    pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline<K> {
         self.step(Step::Bulkhead(bulkhead.clone()))
     }
 
     /// Retries only as much as a budget allows.
     #[must_use]
-    pub fn retry_budget(self, budget: &RetryBudget) -> Pipeline {
+    pub fn retry_budget(self, budget: &RetryBudget) -> Pipeline<K> {
         self.set(|plan| plan.budget = Some(budget.clone()))
     }
 
     /// Counts the calls among the others to the same dependency.
     #[must_use]
-    pub fn statistics(self, statistics: &Statistics) -> Pipeline {
+    pub fn statistics(self, statistics: &Statistics) -> Pipeline<K> {
         self.set(|plan| plan.statistics = Some(statistics.clone()))
     }
 
     /// Names it, for people and for telemetry.
     #[must_use]
-    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Pipeline {
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Pipeline<K> {
         self.set(|plan| plan.name = name.into())
     }
 
     /// Measures timeouts and waits by another clock. Breakers, limiters and bulkheads have clocks
     /// of their own: in a test, give the same [`ManualClock`](crate::ManualClock) to all of them.
     #[must_use]
-    pub fn clock(self, clock: impl Into<Clock>) -> Pipeline {
+    pub fn clock(self, clock: impl Into<Clock>) -> Pipeline<K> {
         self.set(|plan| plan.clock = clock.into())
     }
 
     /// Draws jitter from a seed.
     #[must_use]
-    pub fn random(self, random: &Random) -> Pipeline {
+    pub fn random(self, random: &Random) -> Pipeline<K> {
         self.set(|plan| plan.random = random.clone())
     }
 
     /// Reports what happens.
     #[must_use]
-    pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline {
+    pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline<K> {
         self.set(|plan| plan.observer = Some(observer))
     }
 
@@ -185,23 +197,19 @@ impl Pipeline {
             | Step::RateLimiter(_)
             | Step::CircuitBreaker(_)
             | Step::Bulkhead(_)
-            | Step::AttemptTimeout(_) => None,
+            | Step::AttemptTimeout(_)
+            | Step::Keyed(_) => None,
         });
         let attempts_max = retries.fold(1, u32::saturating_mul);
         (&self.plan.name, attempts_max, self.plan.observer.clone())
     }
 
-    #[cfg(feature = "tower")]
-    pub(crate) fn plan(&self) -> &Arc<Plan> {
-        &self.plan
-    }
-
-    fn step(self, step: Step) -> Pipeline {
-        assert!(self.plan.steps.len() < Pipeline::STEPS_MAX, "a pipeline has at most 8 steps");
+    fn step(self, step: Step) -> Pipeline<K> {
+        assert!(self.plan.steps.len() < STEPS_MAX, "a pipeline has at most 8 steps");
         self.set(|plan| plan.steps.push(step))
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Plan)) -> Pipeline {
+    fn set(mut self, change: impl FnOnce(&mut Plan)) -> Pipeline<K> {
         change(Arc::make_mut(&mut self.plan));
         self
     }
@@ -215,7 +223,9 @@ impl Plan {
             Step::AttemptTimeout(_) | Step::Timeout(_) | Step::Retry(_) => {
                 !self.steps[index + 1..].iter().any(|step| matches!(step, Step::Retry(_)))
             }
-            Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) => false,
+            Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) | Step::Keyed(_) => {
+                false
+            }
         }
     }
 

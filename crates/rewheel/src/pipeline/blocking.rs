@@ -2,6 +2,7 @@
 
 use super::Plan;
 use super::call::InPipeline;
+use super::keyed::Policies;
 use super::machine::{Machine, Need};
 use crate::cancel::{CancelToken, Cancelled};
 use crate::clock::{Moment, ThreadWaker};
@@ -9,7 +10,6 @@ use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Blocking;
 use crate::retry::{Attempt, Call, Hooks, Judge};
-use std::ops::Deref;
 use std::thread;
 
 /// Gives back what the run holds, also when the operation panics.
@@ -29,14 +29,15 @@ where
     F: FnMut(Attempt) -> Result<T, E>,
     J: Judge<T, E>,
     H: Hooks<T, E>,
-    P: Deref<Target = Plan>,
+    P: Policies,
 {
     /// Makes the call, blocking this thread for the attempts and for all waits.
     ///
     /// # Errors
     /// Says why it was given up, with the last error.
     pub fn call(mut self) -> Result<T, Error<E>> {
-        let plan: &Plan = &self.setup.plan;
+        let policies = &self.setup.policies;
+        let plan = policies.plan().0;
         let cancel = self.setup.cancel.as_ref().map(Cancelled::token);
         let is_cancelled = || cancel.is_some_and(CancelToken::is_cancelled);
         let waker = ThreadWaker::current();
@@ -46,8 +47,11 @@ where
         let machine = &mut running.machine;
         machine.note_start(plan);
         let mut last = None;
-        let mut need =
-            if is_cancelled() { machine.cancel(plan) } else { machine.begin(plan, &waker) };
+        let mut need = if is_cancelled() {
+            machine.cancel(plan)
+        } else {
+            machine.begin(plan, policies, &waker)
+        };
         loop {
             need = match need {
                 Need::Finish(refused, category) => {
@@ -63,7 +67,11 @@ where
                 Need::Wait(at) => {
                     wait(plan, at);
                     let is_cancelled = is_cancelled();
-                    if is_cancelled { machine.cancel(plan) } else { machine.resume(plan, &waker) }
+                    if is_cancelled {
+                        machine.cancel(plan)
+                    } else {
+                        machine.resume(plan, policies, &waker)
+                    }
                 }
                 Need::Call(attempt) => {
                     let result = {

@@ -1,32 +1,33 @@
 //! The call that is made under a pipeline, with its options.
 
+use super::Pipeline;
+use super::keyed::{NoKey, Policies, WithKey};
 use super::run::Run;
-use super::{Pipeline, Plan};
 use crate::cancel::{CancelToken, Cancelled};
 use crate::error::Error;
 use crate::retry::marker::{Async, Blocking};
 use crate::retry::{Attempt, ByClassify, Call, Hooks, Judge};
 use std::future::{Future, IntoFuture};
-use std::ops::Deref;
 
 /// The pipeline of a [`Call`], with what else the call is given. There is no need to name it.
 #[derive(Debug)]
 pub struct InPipeline<P> {
-    pub(super) plan: P,
+    pub(super) policies: P,
     pub(super) cancel: Option<Cancelled>,
 }
 
 impl<P> InPipeline<P> {
     #[inline]
-    pub(crate) const fn new(plan: P) -> InPipeline<P> {
-        InPipeline { plan, cancel: None }
+    pub(crate) const fn new(policies: P) -> InPipeline<P> {
+        InPipeline { policies, cancel: None }
     }
 }
 
 /// A [`Call`] under a pipeline, before it is given any option.
-pub type PipelineCall<'a, F, M> = Call<F, M, ByClassify, (), InPipeline<&'a Plan>>;
+pub type PipelineCall<'a, F, M, K = NoKey> =
+    Call<F, M, ByClassify, (), InPipeline<&'a Pipeline<K>>>;
 
-impl Pipeline {
+impl<K> Pipeline<K> {
     /// Makes a call under these policies: `.await` it. The operation runs once per attempt.
     ///
     /// The call takes the options that [`.retry()`](crate::Retryable::retry) takes: `when`,
@@ -57,12 +58,15 @@ impl Pipeline {
     /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
     /// leaves every line.
     #[inline]
-    pub fn run<F, Fut, T, E>(&self, operation: F) -> PipelineCall<'_, F, Async<Attempt, Fut, T, E>>
+    pub fn run<F, Fut, T, E>(
+        &self,
+        operation: F,
+    ) -> PipelineCall<'_, F, Async<Attempt, Fut, T, E>, K>
     where
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        Call::new(operation, InPipeline::new(&*self.plan))
+        Call::new(operation, InPipeline::new(self))
     }
 
     /// As [`run`](Pipeline::run), for an operation that blocks: `.call()` it.
@@ -91,11 +95,11 @@ impl Pipeline {
     pub fn run_blocking<F, T, E>(
         &self,
         operation: F,
-    ) -> PipelineCall<'_, F, Blocking<Attempt, T, E>>
+    ) -> PipelineCall<'_, F, Blocking<Attempt, T, E>, K>
     where
         F: FnMut(Attempt) -> Result<T, E>,
     {
-        Call::new(operation, InPipeline::new(&*self.plan))
+        Call::new(operation, InPipeline::new(self))
     }
 }
 
@@ -110,13 +114,27 @@ impl<F, M, J, H, P> Call<F, M, J, H, InPipeline<P>> {
     }
 }
 
+impl<'a, F, M, J, H, K> Call<F, M, J, H, InPipeline<&'a Pipeline<K>>> {
+    /// Says which key the call has, for the keyed steps of its pipeline; see
+    /// [`Pipeline::keyed`](crate::Pipeline::keyed).
+    pub fn key<'k, Q: ?Sized>(self, key: &'k Q) -> Call<F, M, J, H, InPipeline<WithKey<'k, K, Q>>>
+    where
+        'a: 'k,
+        K: std::borrow::Borrow<Q>,
+    {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        let policies = WithKey { pipeline: setup.policies, key };
+        Call { operation, mode, judge, hooks, setup: InPipeline { policies, cancel: setup.cancel } }
+    }
+}
+
 impl<F, Fut, T, E, J, H, P> IntoFuture for Call<F, Async<Attempt, Fut, T, E>, J, H, InPipeline<P>>
 where
     F: FnMut(Attempt) -> Fut,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
     H: Hooks<T, E>,
-    P: Deref<Target = Plan>,
+    P: Policies,
 {
     type Output = Result<T, Error<E>>;
     type IntoFuture = Run<P, F, Fut, E, J, H>;

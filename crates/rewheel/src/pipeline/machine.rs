@@ -4,8 +4,9 @@
 
 mod report;
 
-use super::{Pipeline, Plan, Step};
-use crate::breaker::Outcome;
+use super::keyed::Policies;
+use super::{Plan, STEPS_MAX, Step};
+use crate::breaker::{Outcome, OwnedPermit};
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
@@ -52,7 +53,7 @@ impl WillRetry {
 /// A run of a pipeline.
 #[derive(Debug)]
 pub(super) struct Machine {
-    slots: [Slot; Pipeline::STEPS_MAX],
+    slots: [Slot; STEPS_MAX],
     /// How many steps have been entered.
     depth: usize,
     state: State,
@@ -86,6 +87,7 @@ enum Slot {
         attempts_before: u32,
     },
     Permit(crate::breaker::Token),
+    KeyedPermit(OwnedPermit),
     Place,
     LimiterLine(limiter::Waiting),
     BulkheadLine(bulkhead::Waiting),
@@ -110,7 +112,7 @@ struct End {
 impl Machine {
     pub(super) fn new() -> Machine {
         Machine {
-            slots: [const { Slot::Empty }; Pipeline::STEPS_MAX],
+            slots: [const { Slot::Empty }; STEPS_MAX],
             depth: 0,
             state: State::Entering,
             attempts: 0,
@@ -121,16 +123,16 @@ impl Machine {
     }
 
     /// Begins, in the thread that makes the first attempt.
-    pub(super) fn begin(&mut self, plan: &Plan, waker: &Waker) -> Need {
+    pub(super) fn begin(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         self.nested = Inside::is_marked();
         if plan.observer.is_some() || plan.clock.is_manual() {
             self.note_start(plan);
         }
-        self.enter(plan, waker)
+        self.enter(plan, policies, waker)
     }
 
     /// Goes on after a wait.
-    pub(super) fn resume(&mut self, plan: &Plan, waker: &Waker) -> Need {
+    pub(super) fn resume(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         if let Some(need) = self.cut_if_over(plan) {
             return need;
         }
@@ -140,9 +142,9 @@ impl Machine {
             }
             State::Resting(_) => {
                 self.restart_attempt(plan);
-                self.enter(plan, waker)
+                self.enter(plan, policies, waker)
             }
-            State::Entering => self.enter(plan, waker),
+            State::Entering => self.enter(plan, policies, waker),
             State::Calling => Need::Wait(self.earliest_end()),
         }
     }
@@ -182,6 +184,7 @@ impl Machine {
             }
             Slot::Empty
             | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
             | Slot::Place
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => earliest,
@@ -245,7 +248,7 @@ impl Machine {
     }
 
     /// Enters the steps that have not been entered yet, then calls.
-    fn enter(&mut self, plan: &Plan, waker: &Waker) -> Need {
+    fn enter(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         self.state = State::Entering;
         // One reading of the clock serves all the steps that are entered at once.
         let mut now = None;
@@ -256,6 +259,9 @@ impl Machine {
                 }
                 Step::Retry(retry) => Ok(self.begin_retry(plan, retry, &mut now)),
                 Step::CircuitBreaker(breaker) => breaker.machine().acquire().map(Slot::Permit),
+                Step::Keyed(keyed) => policies
+                    .enter(keyed.index)
+                    .map(|permit| permit.map_or(Slot::Empty, Slot::KeyedPermit)),
                 Step::RateLimiter(limiter) => {
                     let mut line = self.take_limiter_line();
                     match line.poll(limiter, 1, waker) {
@@ -354,6 +360,7 @@ impl Machine {
             Slot::Empty
             | Slot::Ends(_)
             | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
             | Slot::Place
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => self.attempts,
@@ -367,6 +374,7 @@ impl Machine {
             Slot::Empty
             | Slot::Ends(_)
             | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
             | Slot::Place
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => false,
@@ -476,6 +484,7 @@ impl Machine {
                 }
                 Slot::Empty
                 | Slot::Permit(_)
+                | Slot::KeyedPermit(_)
                 | Slot::Place
                 | Slot::LimiterLine(_)
                 | Slot::BulkheadLine(_) => [None, None],
@@ -488,6 +497,7 @@ impl Machine {
             (Slot::Permit(token), Step::CircuitBreaker(breaker)) => {
                 breaker.machine().record(token, class.and_then(Outcome::of_class));
             }
+            (Slot::KeyedPermit(permit), _) => permit.finish(class.and_then(Outcome::of_class)),
             (Slot::Place, Step::Bulkhead(bulkhead)) => bulkhead.release(),
             (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),
             (Slot::BulkheadLine(mut line), Step::Bulkhead(bulkhead)) => line.leave(bulkhead),

@@ -2,6 +2,7 @@
 
 use super::Plan;
 use super::call::InPipeline;
+use super::keyed::Policies;
 use super::machine::{Machine, Need};
 use crate::cancel::Cancelled;
 use crate::clock::{Moment, Sleep};
@@ -11,7 +12,6 @@ use crate::retry::marker::Invoke;
 use crate::retry::{Attempt, Hooks, Judge};
 use pin_project_lite::pin_project;
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -21,8 +21,8 @@ pin_project! {
     /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
     /// leaves every line.
     #[must_use = "a future does nothing until it is awaited"]
-    pub struct Run<P: Deref<Target = Plan>, F, Fut, E, J, H = ()> {
-        plan: P,
+    pub struct Run<P: Policies, F, Fut, E, J, H = ()> {
+        policies: P,
         cancel: Option<Cancelled>,
         operation: F,
         judge: J,
@@ -38,12 +38,12 @@ pin_project! {
         last: Option<E>,
     }
 
-    impl<P: Deref<Target = Plan>, F, Fut, E, J, H> PinnedDrop for Run<P, F, Fut, E, J, H> {
+    impl<P: Policies, F, Fut, E, J, H> PinnedDrop for Run<P, F, Fut, E, J, H> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             // The attempt ends before its place and its permit are free for another; and they are
             // free also if it panics on its way out.
-            let _release = Release { machine: this.machine, plan: this.plan };
+            let _release = Release { machine: this.machine, plan: this.policies.plan().0 };
             this.call.set(None);
         }
     }
@@ -61,11 +61,11 @@ impl Drop for Release<'_> {
     }
 }
 
-impl<P: Deref<Target = Plan>, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
+impl<P: Policies, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
     #[inline]
     pub(crate) fn new(setup: InPipeline<P>, operation: F, judge: J, hooks: H) -> Self {
         Run {
-            plan: setup.plan,
+            policies: setup.policies,
             cancel: setup.cancel,
             operation,
             judge,
@@ -82,7 +82,7 @@ impl<P: Deref<Target = Plan>, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
 
 impl<P, F, Fut, T, E, J, H> Future for Run<P, F, Fut, E, J, H>
 where
-    P: Deref<Target = Plan>,
+    P: Policies,
     F: Invoke<Attempt, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
@@ -109,8 +109,12 @@ where
                 },
                 Some(Need::Finish(refused, category)) => {
                     let this = self.project();
-                    let error =
-                        this.machine.give_up(this.plan, refused, category, this.last.take());
+                    let error = this.machine.give_up(
+                        this.policies.plan().0,
+                        refused,
+                        category,
+                        this.last.take(),
+                    );
                     this.hooks.gave_up(&error);
                     return Poll::Ready(Err(error));
                 }
@@ -132,7 +136,7 @@ where
 
 impl<P, F, Fut, T, E, J, H> Run<P, F, Fut, E, J, H>
 where
-    P: Deref<Target = Plan>,
+    P: Policies,
     F: Invoke<Attempt, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
@@ -145,26 +149,26 @@ where
         if this.call.is_some() {
             None
         } else if this.cancel.as_ref().is_some_and(|cancel| cancel.token().is_cancelled()) {
-            Some(this.machine.cancel(this.plan))
+            Some(this.machine.cancel(this.policies.plan().0))
         } else if *this.is_begun {
-            Some(this.machine.resume(this.plan, cx.waker()))
+            Some(this.machine.resume(this.policies.plan().0, &*this.policies, cx.waker()))
         } else {
             *this.is_begun = true;
-            Some(this.machine.begin(this.plan, cx.waker()))
+            Some(this.machine.begin(this.policies.plan().0, &*this.policies, cx.waker()))
         }
     }
 
     #[inline]
     fn start_call(self: Pin<&mut Self>, attempt: Attempt) {
         let mut this = self.project();
-        let _inside = Inside::enter_if(this.plan.repeats());
+        let _inside = Inside::enter_if(this.policies.plan().0.repeats());
         this.call.set(Some(this.operation.invoke(attempt)));
     }
 
     #[inline]
     fn poll_call(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let this = self.project();
-        let _inside = Inside::enter_if(this.plan.repeats());
+        let _inside = Inside::enter_if(this.policies.plan().0.repeats());
         this.call.as_pin_mut().map_or(Poll::Pending, |call| call.poll(cx))
     }
 
@@ -172,18 +176,18 @@ where
     fn poll_wait(self: Pin<&mut Self>, at: Moment, cx: &mut Context<'_>) -> Poll<Need> {
         let this = self.project();
         if poll_cancelled(this.cancel, cx) {
-            return Poll::Ready(this.machine.cancel(this.plan));
+            return Poll::Ready(this.machine.cancel(this.policies.plan().0));
         }
-        if poll_until(at, this.plan, this.timer, this.timer_at, cx).is_pending() {
+        if poll_until(at, this.policies.plan().0, this.timer, this.timer_at, cx).is_pending() {
             return Poll::Pending;
         }
-        Poll::Ready(this.machine.resume(this.plan, cx.waker()))
+        Poll::Ready(this.machine.resume(this.policies.plan().0, &*this.policies, cx.waker()))
     }
 
     /// Asks whether the call that is still running must end.
     fn poll_interruption(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Need>> {
         let mut this = self.project();
-        let (plan, machine): (&Plan, _) = (this.plan, this.machine);
+        let (plan, machine) = (this.policies.plan().0, this.machine);
         machine.note_start(plan);
         if poll_cancelled(this.cancel, cx) {
             this.call.set(None);
@@ -205,7 +209,7 @@ where
     #[inline]
     fn after_call(self: Pin<&mut Self>, result: Result<T, E>) -> Result<T, Need> {
         let mut this = self.project();
-        let (plan, machine): (&Plan, _) = (this.plan, this.machine);
+        let (plan, machine) = (this.policies.plan().0, this.machine);
         this.call.set(None);
         let class = this.judge.judge(&result);
         match (machine.returned(plan, &class, &result), result) {
@@ -259,7 +263,7 @@ fn poll_until(
     polled
 }
 
-impl<P: Deref<Target = Plan>, F, Fut, E, J, H> std::fmt::Debug for Run<P, F, Fut, E, J, H> {
+impl<P: Policies, F, Fut, E, J, H> std::fmt::Debug for Run<P, F, Fut, E, J, H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run").field("attempts", &self.machine.attempts).finish_non_exhaustive()
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 mod calls;
+mod keyed;
 mod order;
 mod giving_back;
 mod lines;
