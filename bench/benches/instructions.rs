@@ -167,7 +167,7 @@ fn budget(budget: RetryBudget) -> RetryBudget {
 }
 
 fn run(pipeline: &Pipeline, _: u32) {
-    let _ = black_box(ready(pipeline.run(answer_attempt)));
+    let _ = black_box(ready(pipeline.run(answer_attempt).into_future()));
 }
 
 fn five_policies() -> Pipeline {

@@ -38,7 +38,7 @@ fn five(clock: &Clock) -> Pipeline {
 
 fn subject(name: &'static str, pipeline: Pipeline) -> Subject {
     let check = allocations::none(|| {
-        let _ = black_box(runtime().block_on(pipeline.run(answer)));
+        let _ = black_box(runtime().block_on(pipeline.run(answer).into_future()));
     });
     awaited!(name, pipeline.run(answer)).checked(check)
 }

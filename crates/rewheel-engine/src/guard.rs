@@ -153,7 +153,7 @@ impl GuardedStore {
             let left = way.time_max.saturating_sub(elapsed()).max(millis(1));
             within(left, way.time_max, call(attempt))
         };
-        let answer = way.pipeline.run_judged(judge, attempt).await;
+        let answer = way.pipeline.run(attempt).judge(judge).await;
         self.meters.called(verb, elapsed(), answer.is_ok());
         if is_unsure {
             self.unsure.notify_one();

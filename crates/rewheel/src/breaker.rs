@@ -298,7 +298,19 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
         )
     }
 
-    /// Returns the number of keys.
+    /// As [`get`](KeyedCircuitBreaker::get), then
+    /// [`acquire_owned`](CircuitBreaker::acquire_owned).
+    pub(crate) fn acquire<Q>(&self, key: &Q) -> Result<OwnedPermit, Refused>
+    where
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        K: std::borrow::Borrow<Q>,
+    {
+        let breaker = self.get(key);
+        let token = breaker.machine.acquire()?;
+        Ok(OwnedPermit::new(breaker.machine, token))
+    }
+
+    /// Returns how many keys it knows.
     pub fn len(&self) -> usize {
         self.shared.by_key.len()
     }
@@ -306,6 +318,16 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
     /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl<K> KeyedCircuitBreaker<K> {
+    pub(crate) fn name(&self) -> &str {
+        &self.shared.template.name
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        self.shared.template.to_string()
     }
 }
 

@@ -100,7 +100,7 @@ pub use self::error::{BoxedError, Error, Refused, Why};
 pub use self::idempotency::{Idempotency, IdempotencyKey, IdempotencyStore, MemoryIdempotency};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
 pub use self::observer::{Event, Observer};
-pub use self::pipeline::{Explanation, Pipeline, Plan, Run, Warning};
+pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
 pub use self::presets::ServiceClass;
 pub use self::random::Random;
 pub use self::retry::{
@@ -112,9 +112,10 @@ pub use self::timeout::Timeout;
 
 /// The types behind the methods of [`Call`]. You need not name them.
 pub mod call {
+    pub use crate::pipeline::{InPipeline, NoKey, PipelineCall, Policies, WithKey};
     pub use crate::retry::{
         ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
-        Options, OrWhenOk, Plain, marker,
+        Options, OrWhenOk, Plain, Setup, marker,
     };
 }
 

@@ -1,25 +1,28 @@
 //! Pipeline: composes policies around a call.
 
+mod keyed;
+mod call;
 mod machine;
 mod run;
 mod blocking;
 mod explain;
 
+pub use self::call::{InPipeline, PipelineCall};
 pub use self::explain::{Explanation, Warning};
+pub use self::keyed::{NoKey, Policies, WithKey};
 pub use self::run::Run;
 
+use self::keyed::{Keyed, KeyedStep};
 use crate::breaker::CircuitBreaker;
 use crate::budget::RetryBudget;
 use crate::bulkhead::Bulkhead;
-use crate::classify::{Class, Classify};
 use crate::clock::Clock;
 use crate::limiter::RateLimiter;
 use crate::observer::Observer;
 use crate::random::Random;
-use crate::retry::{Attempt, ByClassify, ByJudge, Retry};
+use crate::retry::Retry;
 use crate::statistics::Statistics;
 use std::borrow::Cow;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,14 +51,17 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct Pipeline {
+///
+/// `K` is the type of the keys if it has steps for each key; see [`Pipeline::keyed`].
+pub struct Pipeline<K = NoKey> {
     plan: Arc<Plan>,
+    /// What the keyed steps of the plan stand for; nothing if there are none.
+    keyed: Option<Arc<Vec<KeyedStep<K>>>>,
 }
 
-/// The content of a [`Pipeline`]. Opaque: it only appears in the type of [`Run`].
+/// The steps of a [`Pipeline`] and what they have in common, without what depends on a key.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+struct Plan {
     name: Cow<'static, str>,
     steps: Vec<Step>,
     budget: Option<RetryBudget>,
@@ -73,25 +79,31 @@ enum Step {
     CircuitBreaker(CircuitBreaker),
     Bulkhead(Bulkhead),
     AttemptTimeout(Duration),
+    Keyed(Keyed),
 }
 
+/// The most steps a pipeline can have.
+const STEPS_MAX: usize = 8;
+
 impl Pipeline {
-    /// Maximum number of steps: their runtime data is stored in the future itself, and a longer
-    /// pipeline would be hard to understand.
-    pub const STEPS_MAX: usize = 8;
+    /// The most steps a pipeline can have: what each needs while it runs is kept in the future
+    /// itself, and nobody understands a stack of nine.
+    pub const STEPS_MAX: usize = STEPS_MAX;
 
     /// Creates a pipeline without policies.
     pub fn new() -> Pipeline {
         Pipeline::default()
     }
+}
 
-    /// Limits the total time of the inner steps and the call.
+impl<K> Pipeline<K> {
+    /// Limits the time of everything inside.
     ///
     /// # Panics
     /// Panics if the limit is zero, and, like every policy, if there are [`Pipeline::STEPS_MAX`]
     /// steps already.
     #[must_use]
-    pub fn timeout(self, limit: Duration) -> Pipeline {
+    pub fn timeout(self, limit: Duration) -> Pipeline<K> {
         assert!(!limit.is_zero(), "no call fits a timeout of zero");
         self.step(Step::Timeout(limit))
     }
@@ -102,7 +114,7 @@ impl Pipeline {
     /// # Panics
     /// Panics if the limit is zero.
     #[must_use]
-    pub fn attempt_timeout(self, limit: Duration) -> Pipeline {
+    pub fn attempt_timeout(self, limit: Duration) -> Pipeline<K> {
         assert!(!limit.is_zero(), "no attempt fits a timeout of zero");
         self.step(Step::AttemptTimeout(limit))
     }
@@ -110,13 +122,13 @@ impl Pipeline {
     /// Retries the inner steps and the call. The policy's own deadline and attempt timeout apply as
     /// well.
     #[must_use]
-    pub fn retry(self, retry: Retry) -> Pipeline {
+    pub fn retry(self, retry: Retry) -> Pipeline<K> {
         self.step(Step::Retry(retry))
     }
 
     /// Refuses calls while the breaker is open. A refusal is not retried.
     #[must_use]
-    pub fn circuit_breaker(self, breaker: &CircuitBreaker) -> Pipeline {
+    pub fn circuit_breaker(self, breaker: &CircuitBreaker) -> Pipeline<K> {
         self.step(Step::CircuitBreaker(breaker.clone()))
     }
 
@@ -124,86 +136,56 @@ impl Pipeline {
     /// [`wait_max`](crate::RateLimiterBuilder::wait_max) allows. A refusal inside a retry is
     /// retried, after the time that the limiter returns.
     #[must_use]
-    pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline {
+    pub fn rate_limiter(self, limiter: &RateLimiter) -> Pipeline<K> {
         self.step(Step::RateLimiter(limiter.clone()))
     }
 
     /// Waits for a slot, as far as its [`queue_max`](crate::BulkheadBuilder::queue_max) and
     /// [`wait_max`](crate::BulkheadBuilder::wait_max) allow.
     #[must_use]
-    pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline {
+    pub fn bulkhead(self, bulkhead: &Bulkhead) -> Pipeline<K> {
         self.step(Step::Bulkhead(bulkhead.clone()))
     }
 
     /// Limits retries by a budget.
     #[must_use]
-    pub fn retry_budget(self, budget: &RetryBudget) -> Pipeline {
+    pub fn retry_budget(self, budget: &RetryBudget) -> Pipeline<K> {
         self.set(|plan| plan.budget = Some(budget.clone()))
     }
 
     /// Counts the calls in these statistics, together with other calls to the same dependency.
     #[must_use]
-    pub fn statistics(self, statistics: &Statistics) -> Pipeline {
+    pub fn statistics(self, statistics: &Statistics) -> Pipeline<K> {
         self.set(|plan| plan.statistics = Some(statistics.clone()))
     }
 
     /// Sets the name, for logs and telemetry.
     #[must_use]
-    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Pipeline {
+    pub fn named(self, name: impl Into<Cow<'static, str>>) -> Pipeline<K> {
         self.set(|plan| plan.name = name.into())
     }
 
     /// Uses another clock for timeouts and waits. Breakers, limiters and bulkheads have their own
     /// clocks: in a test, pass the same [`ManualClock`](crate::ManualClock) to all of them.
     #[must_use]
-    pub fn clock(self, clock: impl Into<Clock>) -> Pipeline {
+    pub fn clock(self, clock: impl Into<Clock>) -> Pipeline<K> {
         self.set(|plan| plan.clock = clock.into())
     }
 
     /// Uses this random source for jitter.
     #[must_use]
-    pub fn random(self, random: &Random) -> Pipeline {
+    pub fn random(self, random: &Random) -> Pipeline<K> {
         self.set(|plan| plan.random = random.clone())
     }
 
     /// Reports events to an observer.
     #[must_use]
-    pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline {
+    pub fn observer(self, observer: Arc<dyn Observer>) -> Pipeline<K> {
         self.set(|plan| plan.observer = Some(observer))
     }
 
-    /// Makes a call under these policies. The operation runs once per attempt.
-    ///
-    /// Cancel safe: dropping it drops the running attempt, releases permits and slots, and leaves
-    /// every queue.
-    #[inline]
-    pub fn run<F, Fut, T, E>(&self, operation: F) -> Run<&Plan, F, Fut, E, ByClassify>
-    where
-        F: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        E: Classify,
-    {
-        Run::new(&self.plan, operation, ByClassify)
-    }
-
-    /// Like [`run`](Pipeline::run), for errors that do not implement [`Classify`] and for `Ok`
-    /// values that are failures: `judge` decides what each result means.
-    #[inline]
-    pub fn run_judged<F, Fut, T, E, J>(
-        &self,
-        judge: J,
-        operation: F,
-    ) -> Run<&Plan, F, Fut, E, ByJudge<J>>
-    where
-        F: FnMut(Attempt) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
-        J: FnMut(&Result<T, E>) -> Class,
-    {
-        Run::new(&self.plan, operation, ByJudge::new(judge))
-    }
-
-    /// Describes this pipeline: its steps, its maximum time, the maximum number of calls that one
-    /// call can become, and problems of its order.
+    /// Returns what this stack comes to: its steps, its longest time, how many calls one call can
+    /// become, and what about its order defeats itself.
     pub fn explain(&self) -> Explanation {
         Explanation::of(&self.plan)
     }
@@ -218,23 +200,19 @@ impl Pipeline {
             | Step::RateLimiter(_)
             | Step::CircuitBreaker(_)
             | Step::Bulkhead(_)
-            | Step::AttemptTimeout(_) => None,
+            | Step::AttemptTimeout(_)
+            | Step::Keyed(_) => None,
         });
         let attempts_max = retries.fold(1, u32::saturating_mul);
         (&self.plan.name, attempts_max, self.plan.observer.clone())
     }
 
-    #[cfg(feature = "tower")]
-    pub(crate) fn plan(&self) -> &Arc<Plan> {
-        &self.plan
-    }
-
-    fn step(self, step: Step) -> Pipeline {
-        assert!(self.plan.steps.len() < Pipeline::STEPS_MAX, "a pipeline has at most 8 steps");
+    fn step(self, step: Step) -> Pipeline<K> {
+        assert!(self.plan.steps.len() < STEPS_MAX, "a pipeline has at most 8 steps");
         self.set(|plan| plan.steps.push(step))
     }
 
-    fn set(mut self, change: impl FnOnce(&mut Plan)) -> Pipeline {
+    fn set(mut self, change: impl FnOnce(&mut Plan)) -> Pipeline<K> {
         change(Arc::make_mut(&mut self.plan));
         self
     }
@@ -248,7 +226,9 @@ impl Plan {
             Step::AttemptTimeout(_) | Step::Timeout(_) | Step::Retry(_) => {
                 !self.steps[index + 1..].iter().any(|step| matches!(step, Step::Retry(_)))
             }
-            Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) => false,
+            Step::RateLimiter(_) | Step::CircuitBreaker(_) | Step::Bulkhead(_) | Step::Keyed(_) => {
+                false
+            }
         }
     }
 

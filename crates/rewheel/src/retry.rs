@@ -15,7 +15,7 @@ pub use self::call::{Call, Retryable, marker};
 pub use self::future::RetryFuture;
 pub use self::hooks::{Hooks, OnGiveUp, OnRetry, OnSuccess, Retrying};
 pub use self::judge::{ByClassify, ByJudge, ByMatcher, ByWhen, Judge, OrWhenOk};
-pub use self::options::{Extras, Options, Plain};
+pub use self::options::{Extras, Options, Plain, Setup};
 pub(crate) use self::series::Position;
 pub use self::series::{Attempt, Series, Step};
 pub use self::spill::{Durably, Spill, SpillError};

@@ -53,10 +53,9 @@ pub use self::response::ResponseFuture;
 
 use crate::classify::Class;
 use crate::error::{Error, Refused, Why};
-use crate::pipeline::{Pipeline, Plan};
+use crate::pipeline::Pipeline;
 use crate::retry::{ByClassify, ByJudge, Judge};
 use std::fmt;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tower_layer::Layer;
@@ -65,7 +64,7 @@ use tower_service::Service;
 impl Pipeline {
     /// Creates a tower layer of these policies. See the module [`tower`](crate::tower).
     pub fn layer(&self) -> PipelineLayer {
-        PipelineLayer { plan: Arc::clone(self.plan()), judge: ByClassify }
+        PipelineLayer { pipeline: self.clone(), judge: ByClassify }
     }
 }
 
@@ -94,7 +93,7 @@ impl Pipeline {
 /// ```
 #[derive(Clone)]
 pub struct PipelineLayer<J = ByClassify> {
-    plan: Arc<Plan>,
+    pipeline: Pipeline,
     judge: J,
 }
 
@@ -124,7 +123,7 @@ impl<J> PipelineLayer<J> {
     where
         N: Fn(&Result<T, E>) -> Class + Clone,
     {
-        PipelineLayer { plan: self.plan, judge: ByJudge::new(judge) }
+        PipelineLayer { pipeline: self.pipeline, judge: ByJudge(judge) }
     }
 }
 
@@ -132,13 +131,13 @@ impl<S, J: Clone> Layer<S> for PipelineLayer<J> {
     type Service = PipelineService<S, J>;
 
     fn layer(&self, inner: S) -> PipelineService<S, J> {
-        PipelineService { inner, plan: Arc::clone(&self.plan), judge: self.judge.clone() }
+        PipelineService { inner, pipeline: self.pipeline.clone(), judge: self.judge.clone() }
     }
 }
 
 impl<J> fmt::Debug for PipelineLayer<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PipelineLayer").field("plan", &self.plan).finish_non_exhaustive()
+        f.debug_struct("PipelineLayer").field("pipeline", &self.pipeline).finish_non_exhaustive()
     }
 }
 
@@ -149,7 +148,7 @@ impl<J> fmt::Debug for PipelineLayer<J> {
 #[derive(Clone)]
 pub struct PipelineService<S, J = ByClassify> {
     inner: S,
-    plan: Arc<Plan>,
+    pipeline: Pipeline,
     judge: J,
 }
 
@@ -175,7 +174,7 @@ where
         // Readiness belongs to the instance that was polled; a clone has reserved nothing.
         let fresh = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, fresh);
-        ResponseFuture::new(Arc::clone(&self.plan), ready, request, self.judge.clone())
+        ResponseFuture::new(self.pipeline.clone(), ready, request, self.judge.clone())
     }
 }
 
@@ -183,7 +182,7 @@ impl<S: fmt::Debug, J> fmt::Debug for PipelineService<S, J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PipelineService")
             .field("inner", &self.inner)
-            .field("plan", &self.plan)
+            .field("pipeline", &self.pipeline)
             .finish_non_exhaustive()
     }
 }

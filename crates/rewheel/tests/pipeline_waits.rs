@@ -31,7 +31,7 @@ fn a_wait_by_the_clock_of_a_limiter_is_as_long_by_the_clock_of_the_pipeline() {
     limiter.check().unwrap();
     let policies = Pipeline::new().rate_limiter(&limiter).clock(&clock);
     let wakes = Arc::new(Wakes::default());
-    let mut call = Box::pin(policies.run(|_| ready(Ok::<_, io::Error>(7))));
+    let mut call = Box::pin(policies.run(|_| ready(Ok::<_, io::Error>(7))).into_future());
     assert!(poll(call.as_mut(), &wakes).is_pending());
 
     its_clock.advance(seconds(1));
@@ -48,7 +48,7 @@ fn nothing_is_left_of_a_wait_that_ended_early() {
     let policies = Pipeline::new().bulkhead(&bulkhead).clock(&clock);
     let place = bulkhead.try_acquire().unwrap();
     let wakes = Arc::new(Wakes::default());
-    let mut call = Box::pin(policies.run(|_| pending::<io::Result<()>>()));
+    let mut call = Box::pin(policies.run(|_| pending::<io::Result<()>>()).into_future());
     assert!(poll(call.as_mut(), &wakes).is_pending());
 
     drop(place);

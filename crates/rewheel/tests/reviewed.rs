@@ -88,7 +88,7 @@ async fn an_error_that_a_judge_calls_done_is_no_success() {
     let pipeline = Pipeline::new().statistics(&statistics).observer(failed);
     let done = |_: &Result<(), &str>| Class::DONE;
 
-    let error = pipeline.run_judged(done, |_| async { Err("x") }).await.unwrap_err();
+    let error = pipeline.run(|_| async { Err("x") }).judge(done).await.unwrap_err();
 
     assert_eq!((error.why(), statistics.summary().successes), (Why::Stopped, 0));
 }

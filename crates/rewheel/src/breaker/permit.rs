@@ -60,7 +60,7 @@ macro_rules! recording {
             }
 
             #[inline]
-            pub(super) fn finish(mut self, outcome: Option<Outcome>) {
+            pub(crate) fn finish(mut self, outcome: Option<Outcome>) {
                 if let Some(token) = self.token.take() {
                     self.machine.record(token, outcome);
                 }

@@ -109,6 +109,16 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
     }
 }
 
+impl<K> KeyedRateLimiter<K> {
+    pub(crate) fn name(&self) -> &str {
+        &self.shared.config.name
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        self.shared.config.to_string()
+    }
+}
+
 impl<K> Shared<K> {
     fn fresh_state(&self) -> State {
         match self.config.rule {

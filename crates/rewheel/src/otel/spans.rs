@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::observer::{Event, Observer};
 use crate::pipeline::Pipeline;
 use crate::retry::marker::{Async, Blocking, Invoke};
-use crate::retry::{Attempt, Call, Hooks, Judge, Options};
+use crate::retry::{Attempt, Call, Hooks, Judge, Options, Setup};
 use std::fmt::Display;
 use std::future::{Future, IntoFuture as _};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -154,7 +154,7 @@ fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-impl<F, A, Fut, T, E, J, H, O> Call<F, Async<A, Fut, T, E>, J, H, O>
+impl<F, A, Fut, T, E, J, H, O> Call<F, Async<A, Fut, T, E>, J, H, Setup<O>>
 where
     F: Invoke<A, Fut>,
     Fut: Future<Output = Result<T, E>>,
@@ -198,7 +198,7 @@ where
     }
 }
 
-impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, O>
+impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, Setup<O>>
 where
     F: Invoke<A, Result<T, E>>,
     J: Judge<T, E>,
@@ -262,7 +262,7 @@ impl Pipeline {
             let future = span.in_scope(|| operation(attempt));
             future.instrument(span)
         };
-        let result = own.run(follow).instrument(trace.span()).await;
+        let result = own.run(follow).into_future().instrument(trace.span()).await;
         trace.end(&result);
         result
     }

@@ -1,12 +1,15 @@
 //! Runs a pipeline by blocking the thread.
 
+use super::Plan;
+use super::call::InPipeline;
+use super::keyed::Policies;
 use super::machine::{Machine, Need};
-use super::{Pipeline, Plan};
-use crate::classify::Classify;
+use crate::cancel::{CancelToken, Cancelled};
 use crate::clock::{Moment, ThreadWaker};
 use crate::error::Error;
 use crate::nesting::Inside;
-use crate::retry::{Attempt, ByClassify, Judge};
+use crate::retry::marker::Blocking;
+use crate::retry::{Attempt, Call, Hooks, Judge};
 use std::thread;
 
 /// Releases everything that the run holds, also if the operation panics.
@@ -21,42 +24,72 @@ impl Drop for Running<'_> {
     }
 }
 
-impl Pipeline {
-    /// Like [`run`](Pipeline::run), for a blocking operation.
-    ///
-    /// A timeout cannot interrupt the operation: a late result is still returned. Timeouts limit
-    /// the waits, and no attempt starts after them.
+impl<F, T, E, J, H, P> Call<F, Blocking<Attempt, T, E>, J, H, InPipeline<P>>
+where
+    F: FnMut(Attempt) -> Result<T, E>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+    P: Policies,
+{
+    /// Makes the call, blocking this thread for the attempts and for all waits.
     ///
     /// # Errors
-    /// Fails with the reason for giving up, and the last error.
-    pub fn run_blocking<T, E: Classify>(
-        &self,
-        mut operation: impl FnMut(Attempt) -> Result<T, E>,
-    ) -> Result<T, Error<E>> {
-        let plan = &*self.plan;
+    /// Says why it was given up, with the last error.
+    pub fn call(mut self) -> Result<T, Error<E>> {
+        let policies = &self.setup.policies;
+        let plan = policies.plan().0;
+        let cancel = self.setup.cancel.as_ref().map(Cancelled::token);
+        let is_cancelled = || cancel.is_some_and(CancelToken::is_cancelled);
         let waker = ThreadWaker::current();
+        // Unparks this thread from any wait, of a retry or in a line.
+        let _registration = cancel.map(|cancel| cancel.register(waker.clone()));
         let mut running = Running { plan, machine: Machine::new() };
         let machine = &mut running.machine;
         machine.note_start(plan);
         let mut last = None;
-        let mut need = machine.begin(plan, &waker);
+        let mut need = if is_cancelled() {
+            machine.cancel(plan)
+        } else {
+            machine.begin(plan, policies, &waker)
+        };
         loop {
             need = match need {
                 Need::Finish(refused, category) => {
-                    return Err(machine.give_up(plan, refused, category, last));
+                    let error = machine.give_up(plan, refused, category, last);
+                    self.hooks.gave_up(&error);
+                    return Err(error);
                 }
+                Need::Retry(retry) => {
+                    self.hooks.retrying(&retry.with(None));
+                    Need::Wait(retry.at)
+                }
+                Need::Wait(_) if is_cancelled() => machine.cancel(plan),
                 Need::Wait(at) => {
                     wait(plan, at);
-                    machine.resume(plan, &waker)
+                    let is_cancelled = is_cancelled();
+                    if is_cancelled {
+                        machine.cancel(plan)
+                    } else {
+                        machine.resume(plan, policies, &waker)
+                    }
                 }
                 Need::Call(attempt) => {
                     let result = {
                         let _inside = Inside::enter_if(plan.repeats());
-                        operation(attempt)
+                        (self.operation)(attempt)
                     };
-                    let class = ByClassify.judge(&result);
+                    let class = self.judge.judge(&result);
                     match (machine.returned(plan, &class, &result), result) {
-                        (Need::Finish(..), Ok(value)) => return Ok(value),
+                        (Need::Finish(refused, category), Ok(value)) => {
+                            let end = (class.verdict, refused, category);
+                            machine.tell_end(plan, &value, end, last, &mut self.hooks);
+                            return Ok(value);
+                        }
+                        (Need::Retry(retry), Err(error)) => {
+                            self.hooks.retrying(&retry.with(Some(&error)));
+                            last = Some(error);
+                            Need::Wait(retry.at)
+                        }
                         (next, result) => {
                             last = result.err().or(last);
                             next

@@ -1,5 +1,6 @@
 //! Describes the effect of a pipeline: calls, times and risks.
 
+use super::keyed::{Keyed, KeyedKind};
 use super::{Plan, Step};
 use crate::duration;
 use std::fmt;
@@ -146,6 +147,7 @@ impl fmt::Display for Step {
             Step::RateLimiter(limiter) => {
                 write!(f, "rate limiter{}: {}", quoted(limiter.name()), limiter.describe())
             }
+            Step::Keyed(keyed) => write!(f, "{keyed}"),
             Step::Bulkhead(bulkhead) => {
                 write!(f, "bulkhead{}: {}", quoted(bulkhead.name()), bulkhead.describe())
             }
@@ -161,7 +163,8 @@ fn time_max(steps: &[Step]) -> Option<Duration> {
         Step::Timeout(limit) | Step::AttemptTimeout(limit) => {
             Some(inside.map_or(*limit, |inside| inside.min(*limit)))
         }
-        Step::CircuitBreaker(_) => inside,
+        // A keyed limiter does not wait.
+        Step::CircuitBreaker(_) | Step::Keyed(_) => inside,
         Step::RateLimiter(limiter) => inside?.checked_add(limiter.wait_max()?),
         Step::Bulkhead(bulkhead) => inside?.checked_add(bulkhead.wait_max()?),
         Step::Retry(retry) => {
@@ -184,7 +187,8 @@ fn amplification_max(steps: &[Step]) -> u64 {
             | Step::AttemptTimeout(_)
             | Step::CircuitBreaker(_)
             | Step::RateLimiter(_)
-            | Step::Bulkhead(_) => 1,
+            | Step::Bulkhead(_)
+            | Step::Keyed(_) => 1,
         })
         .fold(1, u64::saturating_mul)
 }
@@ -201,14 +205,14 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
         let is_inside_retry = outside.iter().any(Step::is_retry);
         let is_outside_retry = inside.iter().any(Step::is_retry);
         match step {
-            Step::CircuitBreaker(_) if is_outside_retry => warn(Warning::BreakerOutsideRetry),
-            Step::RateLimiter(_) if is_outside_retry => warn(Warning::LimiterOutsideRetry),
+            _ if step.is_breaker() && is_outside_retry => warn(Warning::BreakerOutsideRetry),
+            _ if step.is_limiter() && is_outside_retry => warn(Warning::LimiterOutsideRetry),
             Step::Bulkhead(_) if is_outside_retry => warn(Warning::BulkheadOutsideRetry),
             Step::Timeout(_) if is_inside_retry => warn(Warning::TimeoutInsideRetry),
             Step::AttemptTimeout(_) if is_outside_retry => {
                 warn(Warning::AttemptTimeoutOutsideRetry);
             }
-            Step::CircuitBreaker(_) if !is_inside_retry => {
+            _ if step.is_breaker() && !is_inside_retry => {
                 if plan.steps.iter().all(|step| step.limit().is_none()) {
                     warn(Warning::NothingEndsAnAttempt);
                 }
@@ -228,7 +232,8 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
             | Step::AttemptTimeout(_)
             | Step::CircuitBreaker(_)
             | Step::RateLimiter(_)
-            | Step::Bulkhead(_) => {}
+            | Step::Bulkhead(_)
+            | Step::Keyed(_) => {}
         }
     }
     warnings
@@ -257,12 +262,28 @@ impl Step {
         matches!(self, Step::Retry(_))
     }
 
+    const fn is_breaker(&self) -> bool {
+        matches!(
+            self,
+            Step::CircuitBreaker(_) | Step::Keyed(Keyed { kind: KeyedKind::CircuitBreaker, .. })
+        )
+    }
+
+    const fn is_limiter(&self) -> bool {
+        matches!(
+            self,
+            Step::RateLimiter(_) | Step::Keyed(Keyed { kind: KeyedKind::RateLimiter, .. })
+        )
+    }
+
     const fn limit(&self) -> Option<Duration> {
         match self {
             Step::Timeout(limit) | Step::AttemptTimeout(limit) => Some(*limit),
-            Step::Retry(_) | Step::CircuitBreaker(_) | Step::RateLimiter(_) | Step::Bulkhead(_) => {
-                None
-            }
+            Step::Retry(_)
+            | Step::CircuitBreaker(_)
+            | Step::RateLimiter(_)
+            | Step::Bulkhead(_)
+            | Step::Keyed(_) => None,
         }
     }
 }

@@ -4,8 +4,9 @@
 
 mod report;
 
-use super::{Pipeline, Plan, Step};
-use crate::breaker::Outcome;
+use super::keyed::Policies;
+use super::{Plan, STEPS_MAX, Step};
+use crate::breaker::{Outcome, OwnedPermit};
 use crate::bulkhead;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::Moment;
@@ -13,7 +14,7 @@ use crate::error::{Refused, Why};
 use crate::limiter::{self, Admission};
 use crate::nesting::Inside;
 use crate::observer::Event;
-use crate::retry::{Attempt, Position, Retry, Step as After};
+use crate::retry::{Attempt, Position, Retry, Retrying, Step as After};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -24,16 +25,36 @@ pub(super) enum Need {
     Call(Attempt),
     /// Resume at this time, or when woken. The result of the last attempt is no longer needed.
     Wait(Moment),
-    /// Return the result of the last attempt, or, if it was a failure, the reason, with the
-    /// category of the last failure.
+    /// As `Wait`, after a failure that a retry repeats.
+    Retry(WillRetry),
+    /// Return what the last attempt returned, or, if that was a failure, why, after one of which
+    /// category.
     Finish(Refused, Category),
+}
+
+/// A retry that was decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WillRetry {
+    /// When to ask again.
+    pub(super) at: Moment,
+    attempt: u32,
+    delay: Duration,
+    category: Category,
+}
+
+impl WillRetry {
+    /// Returns what hooks hear of it. `error` is what the attempt returned.
+    pub(super) const fn with<E>(self, error: Option<&E>) -> Retrying<'_, E> {
+        let WillRetry { attempt, delay, category, .. } = self;
+        Retrying { attempt, delay, category, error }
+    }
 }
 
 /// A run of a pipeline.
 #[derive(Debug)]
 pub(super) struct Machine {
-    slots: [Slot; Pipeline::STEPS_MAX],
-    /// Number of entered steps.
+    slots: [Slot; STEPS_MAX],
+    /// How many steps have been entered.
     depth: usize,
     state: State,
     /// Number of calls made.
@@ -66,6 +87,7 @@ enum Slot {
         attempts_before: u32,
     },
     Permit(crate::breaker::Token),
+    KeyedPermit(OwnedPermit),
     Place,
     LimiterLine(limiter::Waiting),
     BulkheadLine(bulkhead::Waiting),
@@ -90,7 +112,7 @@ struct End {
 impl Machine {
     pub(super) fn new() -> Machine {
         Machine {
-            slots: [const { Slot::Empty }; Pipeline::STEPS_MAX],
+            slots: [const { Slot::Empty }; STEPS_MAX],
             depth: 0,
             state: State::Entering,
             attempts: 0,
@@ -101,16 +123,16 @@ impl Machine {
     }
 
     /// Begins, in the thread that makes the first attempt.
-    pub(super) fn begin(&mut self, plan: &Plan, waker: &Waker) -> Need {
+    pub(super) fn begin(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         self.nested = Inside::is_marked();
         if plan.observer.is_some() || plan.clock.is_manual() {
             self.note_start(plan);
         }
-        self.enter(plan, waker)
+        self.enter(plan, policies, waker)
     }
 
-    /// Continues after a wait.
-    pub(super) fn resume(&mut self, plan: &Plan, waker: &Waker) -> Need {
+    /// Goes on after a wait.
+    pub(super) fn resume(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         if let Some(need) = self.cut_if_over(plan) {
             return need;
         }
@@ -120,9 +142,9 @@ impl Machine {
             }
             State::Resting(_) => {
                 self.restart_attempt(plan);
-                self.enter(plan, waker)
+                self.enter(plan, policies, waker)
             }
-            State::Entering => self.enter(plan, waker),
+            State::Entering => self.enter(plan, policies, waker),
             State::Calling => Need::Wait(self.earliest_end()),
         }
     }
@@ -146,7 +168,15 @@ impl Machine {
         self.leave(plan, class, verdict, None, Reached::Yes)
     }
 
-    /// Returns when the first of the running time limits ends.
+    /// Gives up because the caller cancelled. A running attempt must have been dropped before.
+    pub(super) fn cancel(&mut self, plan: &Plan) -> Need {
+        self.release(plan, 0);
+        let refused = Refused::new(Why::Cancelled, None);
+        self.report_end(plan, Verdict::Stop, refused);
+        Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
+    }
+
+    /// Returns when the first of the limits that run now is over.
     pub(super) fn earliest_end(&self) -> Moment {
         self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
             Slot::Ends(at) => earliest.min(*at),
@@ -155,6 +185,7 @@ impl Machine {
             }
             Slot::Empty
             | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
             | Slot::Place
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => earliest,
@@ -219,7 +250,7 @@ impl Machine {
     }
 
     /// Enters the steps that have not been entered yet, then calls.
-    fn enter(&mut self, plan: &Plan, waker: &Waker) -> Need {
+    fn enter(&mut self, plan: &Plan, policies: &dyn Policies, waker: &Waker) -> Need {
         self.state = State::Entering;
         // One clock reading serves all the steps that are entered at once.
         let mut now = None;
@@ -230,6 +261,9 @@ impl Machine {
                 }
                 Step::Retry(retry) => Ok(self.begin_retry(plan, retry, &mut now)),
                 Step::CircuitBreaker(breaker) => breaker.machine().acquire().map(Slot::Permit),
+                Step::Keyed(keyed) => policies
+                    .enter(keyed.index)
+                    .map(|permit| permit.map_or(Slot::Empty, Slot::KeyedPermit)),
                 Step::RateLimiter(limiter) => {
                     let mut line = self.take_limiter_line();
                     match line.poll(limiter, 1, waker) {
@@ -291,7 +325,10 @@ impl Machine {
                     After::Wait(delay) => {
                         let until = plan.clock.now().plus(delay);
                         self.state = State::Resting(until);
-                        return Need::Wait(until.min(self.earliest_end()));
+                        let at = until.min(self.earliest_end());
+                        let attempt = self.failed_attempt(index, retry);
+                        let category = class.category;
+                        return Need::Retry(WillRetry { at, attempt, delay, category });
                     }
                     After::Return => {}
                     After::GiveUp(reason) => {
@@ -318,13 +355,28 @@ impl Machine {
         Need::Finish(why, class.category)
     }
 
-    /// Returns whether the retry at this step has made a call.
+    /// Returns the number of the attempt that the retry at this step repeats.
+    fn failed_attempt(&self, index: usize, retry: &Retry) -> u32 {
+        match &self.slots[index] {
+            Slot::Retrying { position, .. } => position.attempt(retry).number().saturating_sub(1),
+            Slot::Empty
+            | Slot::Ends(_)
+            | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
+            | Slot::Place
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => self.attempts,
+        }
+    }
+
+    /// Whether the retry at this step has made a call.
     fn has_called_since(&self, index: usize) -> bool {
         match &self.slots[index] {
             Slot::Retrying { attempts_before, .. } => self.attempts > *attempts_before,
             Slot::Empty
             | Slot::Ends(_)
             | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
             | Slot::Place
             | Slot::LimiterLine(_)
             | Slot::BulkheadLine(_) => false,
@@ -434,6 +486,7 @@ impl Machine {
                 }
                 Slot::Empty
                 | Slot::Permit(_)
+                | Slot::KeyedPermit(_)
                 | Slot::Place
                 | Slot::LimiterLine(_)
                 | Slot::BulkheadLine(_) => [None, None],
@@ -446,6 +499,7 @@ impl Machine {
             (Slot::Permit(token), Step::CircuitBreaker(breaker)) => {
                 breaker.machine().record(token, class.and_then(Outcome::of_class));
             }
+            (Slot::KeyedPermit(permit), _) => permit.finish(class.and_then(Outcome::of_class)),
             (Slot::Place, Step::Bulkhead(bulkhead)) => bulkhead.release(),
             (Slot::LimiterLine(mut line), Step::RateLimiter(limiter)) => line.leave(limiter),
             (Slot::BulkheadLine(mut line), Step::Bulkhead(bulkhead)) => line.leave(bulkhead),

@@ -1,25 +1,32 @@
 //! Runs a pipeline without blocking.
 
 use super::Plan;
+use super::call::InPipeline;
+use super::keyed::Policies;
 use super::machine::{Machine, Need};
+use crate::cancel::Cancelled;
 use crate::clock::{Moment, Sleep};
 use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Invoke;
-use crate::retry::{Attempt, Judge};
+use crate::retry::{Attempt, Hooks, Judge};
 use pin_project_lite::pin_project;
 use std::future::Future;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
     /// The future of [`Pipeline::run`](super::Pipeline::run).
+    ///
+    /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
+    /// leaves every line.
     #[must_use = "a future does nothing until it is awaited"]
-    pub struct Run<P: Deref<Target = Plan>, F, Fut, E, J> {
-        plan: P,
+    pub struct Run<P: Policies, F, Fut, E, J, H = ()> {
+        policies: P,
+        cancel: Option<Cancelled>,
         operation: F,
         judge: J,
+        hooks: H,
         #[pin]
         call: Option<Fut>,
         // For the earliest event: the end of a wait or of a timeout.
@@ -31,12 +38,12 @@ pin_project! {
         last: Option<E>,
     }
 
-    impl<P: Deref<Target = Plan>, F, Fut, E, J> PinnedDrop for Run<P, F, Fut, E, J> {
+    impl<P: Policies, F, Fut, E, J, H> PinnedDrop for Run<P, F, Fut, E, J, H> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // The attempt is dropped before its slot and permit are released, and they are released
-            // also if its drop panics.
-            let _release = Release { machine: this.machine, plan: this.plan };
+            // The attempt ends before its place and its permit are free for another; and they are
+            // free also if it panics on its way out.
+            let _release = Release { machine: this.machine, plan: this.policies.plan().0 };
             this.call.set(None);
         }
     }
@@ -54,13 +61,15 @@ impl Drop for Release<'_> {
     }
 }
 
-impl<P: Deref<Target = Plan>, F, Fut, E, J> Run<P, F, Fut, E, J> {
+impl<P: Policies, F, Fut, E, J, H> Run<P, F, Fut, E, J, H> {
     #[inline]
-    pub(crate) fn new(plan: P, operation: F, judge: J) -> Run<P, F, Fut, E, J> {
+    pub(crate) fn new(setup: InPipeline<P>, operation: F, judge: J, hooks: H) -> Self {
         Run {
-            plan,
+            policies: setup.policies,
+            cancel: setup.cancel,
             operation,
             judge,
+            hooks,
             call: None,
             timer: None,
             timer_at: Moment::NEVER,
@@ -71,79 +80,162 @@ impl<P: Deref<Target = Plan>, F, Fut, E, J> Run<P, F, Fut, E, J> {
     }
 }
 
-impl<P, F, Fut, T, E, J> Future for Run<P, F, Fut, E, J>
+impl<P, F, Fut, T, E, J, H> Future for Run<P, F, Fut, E, J, H>
 where
-    P: Deref<Target = Plan>,
+    P: Policies,
     F: Invoke<Attempt, Fut>,
     Fut: Future<Output = Result<T, E>>,
     J: Judge<T, E>,
+    H: Hooks<T, E>,
 {
     type Output = Result<T, Error<E>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.as_mut().project();
-        let plan: &Plan = this.plan;
-        let machine = this.machine;
-        let mut need = if this.call.is_some() {
-            None
-        } else if *this.is_begun {
-            Some(machine.resume(plan, cx.waker()))
-        } else {
-            *this.is_begun = true;
-            Some(machine.begin(plan, cx.waker()))
-        };
+        let mut need = self.as_mut().first_need(cx);
         loop {
             match need.take() {
-                Some(Need::Call(attempt)) => {
-                    let _inside = Inside::enter_if(plan.repeats());
-                    this.call.set(Some(this.operation.invoke(attempt)));
-                }
-                Some(Need::Finish(refused, category)) => {
-                    let error = machine.give_up(plan, refused, category, this.last.take());
-                    return Poll::Ready(Err(error));
-                }
-                Some(Need::Wait(at)) => {
-                    if poll_until(at, plan, this.timer.as_mut(), this.timer_at, cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    need = Some(machine.resume(plan, cx.waker()));
+                Some(Need::Call(attempt)) => self.as_mut().start_call(attempt),
+                Some(Need::Retry(retry)) => {
+                    self.as_mut().project().hooks.retrying(&retry.with(None));
+                    need = Some(Need::Wait(retry.at));
                     continue;
+                }
+                Some(Need::Wait(at)) => match self.as_mut().poll_wait(at, cx) {
+                    Poll::Ready(next) => {
+                        need = Some(next);
+                        continue;
+                    }
+                    Poll::Pending => return Poll::Pending,
+                },
+                Some(Need::Finish(refused, category)) => {
+                    let this = self.project();
+                    let error = this.machine.give_up(
+                        this.policies.plan().0,
+                        refused,
+                        category,
+                        this.last.take(),
+                    );
+                    this.hooks.gave_up(&error);
+                    return Poll::Ready(Err(error));
                 }
                 None => {}
             }
-            let Some(call) = this.call.as_mut().as_pin_mut() else { continue };
-            let polled = {
-                let _inside = Inside::enter_if(plan.repeats());
-                call.poll(cx)
-            };
-            let Poll::Ready(result) = polled else {
-                machine.note_start(plan);
-                let end = machine.earliest_end();
-                if poll_until(end, plan, this.timer.as_mut(), this.timer_at, cx).is_pending() {
-                    return Poll::Pending;
-                }
-                if machine.is_over(plan) {
-                    // First of all: cutting gives its slot to another call.
-                    this.call.set(None);
-                    need = machine.cut_if_over(plan);
-                }
-                continue;
-            };
-            this.call.set(None);
-            let class = this.judge.judge(&result);
-            match (machine.returned(plan, &class, &result), result) {
-                // Good, or the best result available.
-                (Need::Finish(..), Ok(value)) => return Poll::Ready(Ok(value)),
-                (next, result) => {
-                    *this.last = result.err().or(this.last.take());
-                    need = Some(next);
-                }
+            match self.as_mut().poll_call(cx) {
+                Poll::Ready(result) => match self.as_mut().after_call(result) {
+                    Ok(value) => return Poll::Ready(Ok(value)),
+                    Err(next) => need = Some(next),
+                },
+                Poll::Pending => match self.as_mut().poll_interruption(cx) {
+                    Poll::Ready(next) => need = next,
+                    Poll::Pending => return Poll::Pending,
+                },
             }
         }
     }
 }
 
-/// Waits until `at`; forever if that is never.
+impl<P, F, Fut, T, E, J, H> Run<P, F, Fut, E, J, H>
+where
+    P: Policies,
+    F: Invoke<Attempt, Fut>,
+    Fut: Future<Output = Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+{
+    /// Returns what to do first when it is polled; nothing while a call is running.
+    #[inline]
+    fn first_need(self: Pin<&mut Self>, cx: &Context<'_>) -> Option<Need> {
+        let this = self.project();
+        if this.call.is_some() {
+            None
+        } else if this.cancel.as_ref().is_some_and(|cancel| cancel.token().is_cancelled()) {
+            Some(this.machine.cancel(this.policies.plan().0))
+        } else if *this.is_begun {
+            Some(this.machine.resume(this.policies.plan().0, &*this.policies, cx.waker()))
+        } else {
+            *this.is_begun = true;
+            Some(this.machine.begin(this.policies.plan().0, &*this.policies, cx.waker()))
+        }
+    }
+
+    #[inline]
+    fn start_call(self: Pin<&mut Self>, attempt: Attempt) {
+        let mut this = self.project();
+        let _inside = Inside::enter_if(this.policies.plan().0.repeats());
+        this.call.set(Some(this.operation.invoke(attempt)));
+    }
+
+    #[inline]
+    fn poll_call(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let this = self.project();
+        let _inside = Inside::enter_if(this.policies.plan().0.repeats());
+        this.call.as_pin_mut().map_or(Poll::Pending, |call| call.poll(cx))
+    }
+
+    /// Waits between two attempts or in a line; returns what to do then.
+    fn poll_wait(self: Pin<&mut Self>, at: Moment, cx: &mut Context<'_>) -> Poll<Need> {
+        let this = self.project();
+        if poll_cancelled(this.cancel, cx) {
+            return Poll::Ready(this.machine.cancel(this.policies.plan().0));
+        }
+        if poll_until(at, this.policies.plan().0, this.timer, this.timer_at, cx).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(this.machine.resume(this.policies.plan().0, &*this.policies, cx.waker()))
+    }
+
+    /// Asks whether the call that is still running must end.
+    fn poll_interruption(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Need>> {
+        let mut this = self.project();
+        let (plan, machine) = (this.policies.plan().0, this.machine);
+        machine.note_start(plan);
+        if poll_cancelled(this.cancel, cx) {
+            this.call.set(None);
+            return Poll::Ready(Some(machine.cancel(plan)));
+        }
+        let end = machine.earliest_end();
+        if poll_until(end, plan, this.timer, this.timer_at, cx).is_pending() {
+            return Poll::Pending;
+        }
+        if !machine.is_over(plan) {
+            return Poll::Ready(None);
+        }
+        // First of all: cutting gives its place to another.
+        this.call.set(None);
+        Poll::Ready(machine.cut_if_over(plan))
+    }
+
+    /// Returns the value, a good one or the best there is, or what to do next.
+    #[inline]
+    fn after_call(self: Pin<&mut Self>, result: Result<T, E>) -> Result<T, Need> {
+        let mut this = self.project();
+        let (plan, machine) = (this.policies.plan().0, this.machine);
+        this.call.set(None);
+        let class = this.judge.judge(&result);
+        match (machine.returned(plan, &class, &result), result) {
+            (Need::Finish(refused, category), Ok(value)) => {
+                let end = (class.verdict, refused, category);
+                machine.tell_end(plan, &value, end, this.last.take(), this.hooks);
+                Ok(value)
+            }
+            (Need::Retry(retry), Err(error)) => {
+                this.hooks.retrying(&retry.with(Some(&error)));
+                *this.last = Some(error);
+                Err(Need::Wait(retry.at))
+            }
+            (next, result) => {
+                *this.last = result.err().or(this.last.take());
+                Err(next)
+            }
+        }
+    }
+}
+
+fn poll_cancelled(cancel: &mut Option<Cancelled>, cx: &mut Context<'_>) -> bool {
+    cancel.as_mut().is_some_and(|cancelled| Pin::new(cancelled).poll(cx).is_ready())
+}
+
+/// Waits until `at`; for ever if that is never.
 fn poll_until(
     at: Moment,
     plan: &Plan,
@@ -171,7 +263,7 @@ fn poll_until(
     polled
 }
 
-impl<P: Deref<Target = Plan>, F, Fut, E, J> std::fmt::Debug for Run<P, F, Fut, E, J> {
+impl<P: Policies, F, Fut, E, J, H> std::fmt::Debug for Run<P, F, Fut, E, J, H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run").field("attempts", &self.machine.attempts).finish_non_exhaustive()
     }

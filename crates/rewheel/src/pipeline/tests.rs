@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod calls;
+mod keyed;
 mod order;
 mod giving_back;
 mod lines;
@@ -19,7 +21,7 @@ use crate::{
 };
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -49,8 +51,8 @@ type Result<T = u32, E = crate::Error<Failure>> = std::result::Result<T, E>;
 
 /// Polls to the end. Everything here waits only for the manual clock.
 #[track_caller]
-fn finish<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
+fn finish<F: IntoFuture>(future: F) -> F::Output {
+    let mut future = pin!(future.into_future());
     for _ in 0..1_000_000 {
         if let Poll::Ready(output) = poll(future.as_mut()) {
             return output;
@@ -137,7 +139,7 @@ fn fits_a_struct_and_any_thread() {
     }
     let client = Client { fetch: Pipeline::new().retry(FIVE).timeout(seconds(1)) };
     assert_shared(&client);
-    let call = assert_send(client.fetch.run(|_| async { Ok::<_, Failure>(1) }));
+    let call = assert_send(client.fetch.run(|_| async { Ok::<_, Failure>(1) }).into_future());
     assert_eq!(finish(call), Ok(1));
 
     let not_send = std::rc::Rc::new(2);
@@ -167,7 +169,7 @@ fn a_judge_decides_about_foreign_errors_and_about_successes() {
     };
     let judged = |script: &[Result<u32, &'static str>]| {
         let mut turns = script.iter().copied().cycle();
-        let call = pipeline.run_judged(judge, |_| std::future::ready(turns.next().unwrap()));
+        let call = pipeline.run(|_| std::future::ready(turns.next().unwrap())).judge(judge);
         finish(clock.drive(call)).map_err(|error| (error.why(), error.attempts()))
     };
     assert_eq!(judged(&[Err("busy"), Ok(0), Ok(3)]), Ok(3));

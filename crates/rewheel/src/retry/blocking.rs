@@ -1,13 +1,13 @@
 //! Retries by blocking the thread.
 
 use super::call::marker::{Blocking, Invoke};
-use super::options::Options;
+use super::options::{Options, Setup};
 use super::progress::{Next, Outcome, Past, Progress};
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
 use crate::error::{Error, Why};
 
-impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, O>
+impl<F, A, T, E, J, H, O> Call<F, Blocking<A, T, E>, J, H, Setup<O>>
 where
     F: Invoke<A, Result<T, E>>,
     J: Judge<T, E>,

@@ -42,13 +42,7 @@ pub trait Retryable<M>: Sized {
     /// blocks.
     #[inline]
     fn retry(self, policy: Retry) -> Call<Self, M> {
-        Call {
-            operation: self,
-            mode: std::marker::PhantomData,
-            judge: ByClassify,
-            hooks: (),
-            setup: Setup::new(policy),
-        }
+        Call::new(self, Setup::new(policy))
     }
 }
 
@@ -125,29 +119,37 @@ pub mod marker {
     }
 }
 
-/// A call that is retried by a policy. Created by [`Retryable::retry`].
+/// A call that is made under policies: a retry policy, by [`Retryable::retry`], or all those of a
+/// [`Pipeline`](crate::Pipeline), by [`Pipeline::run`](crate::Pipeline::run).
 ///
 /// Nothing happens until it is awaited or, for blocking operations, [called](Call::call). Dropping
 /// it at any time cancels the running attempt or the delay.
 #[must_use = "nothing is called until it is awaited, or called if it blocks"]
 #[derive(Debug)]
-pub struct Call<F, M, J = ByClassify, H = (), O = Plain> {
-    pub(super) operation: F,
-    mode: std::marker::PhantomData<fn() -> M>,
-    pub(super) judge: J,
-    pub(super) hooks: H,
-    pub(super) setup: Setup<O>,
+pub struct Call<F, M, J = ByClassify, H = (), S = Setup<Plain>> {
+    pub(crate) operation: F,
+    pub(crate) mode: std::marker::PhantomData<fn() -> M>,
+    pub(crate) judge: J,
+    pub(crate) hooks: H,
+    pub(crate) setup: S,
 }
 
-impl<F, M: Mode, H, O> Call<F, M, ByClassify, H, O> {
-    /// Retries the errors for which `when` returns true; for errors that do not implement
+impl<F, M, S> Call<F, M, ByClassify, (), S> {
+    #[inline]
+    pub(crate) const fn new(operation: F, setup: S) -> Call<F, M, ByClassify, (), S> {
+        Call { operation, mode: std::marker::PhantomData, judge: ByClassify, hooks: (), setup }
+    }
+}
+
+impl<F, M: Mode, H, S> Call<F, M, ByClassify, H, S> {
+    /// Retries the errors for which `when` says so; for errors that do not implement
     /// [`Classify`](crate::Classify).
-    pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H, O> {
+    pub fn when<W: FnMut(&M::Err) -> bool>(self, when: W) -> Call<F, M, ByWhen<W>, H, S> {
         self.judged_by(ByWhen(when))
     }
 
     /// Retries the errors that a matcher matches.
-    pub fn when_matches(self, matcher: &Matcher) -> Call<F, M, ByMatcher, H, O> {
+    pub fn when_matches(self, matcher: &Matcher) -> Call<F, M, ByMatcher, H, S> {
         self.judged_by(ByMatcher(matcher.clone()))
     }
 
@@ -169,31 +171,31 @@ impl<F, M: Mode, H, O> Call<F, M, ByClassify, H, O> {
     ///     .call();
     /// # assert_eq!(response.unwrap().status, 200);
     /// ```
-    pub fn judge<N>(self, judge: N) -> Call<F, M, ByJudge<N>, H, O>
+    pub fn judge<N>(self, judge: N) -> Call<F, M, ByJudge<N>, H, S>
     where
         N: FnMut(&Result<M::Ok, M::Err>) -> Class,
     {
         self.judged_by(ByJudge(judge))
     }
 
-    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H, O> {
+    fn judged_by<N>(self, judge: N) -> Call<F, M, N, H, S> {
         let Call { operation, mode, hooks, setup, .. } = self;
         Call { operation, mode, judge, hooks, setup }
     }
 }
 
-impl<F, M: Mode, J, H, O> Call<F, M, J, H, O> {
-    /// Also retries successes for which `when` returns true. If the last attempt ends like that,
-    /// the call returns that value.
+impl<F, M: Mode, J, H, S> Call<F, M, J, H, S> {
+    /// Also retries successes that `when` is not content with. If the last attempt ends like that,
+    /// the call returns what it has.
     ///
-    /// Call it after `when`, `when_matches` or `judge`, if one of them is used.
-    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H, O> {
+    /// Comes after `when`, `when_matches` or `judge`, where there is one of them.
+    pub fn when_ok<W: FnMut(&M::Ok) -> bool>(self, when: W) -> Call<F, M, OrWhenOk<J, W>, H, S> {
         let Call { operation, mode, judge, hooks, setup } = self;
         Call { operation, mode, judge: OrWhenOk { judge, when }, hooks, setup }
     }
 
-    /// Calls `hook` before each delay.
-    pub fn on_retry<N>(self, hook: N) -> Call<F, M, J, OnRetry<H, N>, O>
+    /// Calls `hook` before each wait.
+    pub fn on_retry<N>(self, hook: N) -> Call<F, M, J, OnRetry<H, N>, S>
     where
         N: FnMut(&Retrying<'_, M::Err>),
         H: Hooks<M::Ok, M::Err>,
@@ -203,7 +205,7 @@ impl<F, M: Mode, J, H, O> Call<F, M, J, H, O> {
     }
 
     /// Calls `hook` with the result and the number of attempts when the call succeeds.
-    pub fn on_success<N: FnMut(&M::Ok, u32)>(self, hook: N) -> Call<F, M, J, OnSuccess<H, N>, O>
+    pub fn on_success<N: FnMut(&M::Ok, u32)>(self, hook: N) -> Call<F, M, J, OnSuccess<H, N>, S>
     where
         H: Hooks<M::Ok, M::Err>,
     {
@@ -212,7 +214,7 @@ impl<F, M: Mode, J, H, O> Call<F, M, J, H, O> {
     }
 
     /// Calls `hook` when the call is given up.
-    pub fn on_give_up<N: FnMut(&Error<M::Err>)>(self, hook: N) -> Call<F, M, J, OnGiveUp<H, N>, O>
+    pub fn on_give_up<N: FnMut(&Error<M::Err>)>(self, hook: N) -> Call<F, M, J, OnGiveUp<H, N>, S>
     where
         H: Hooks<M::Ok, M::Err>,
     {
@@ -221,42 +223,42 @@ impl<F, M: Mode, J, H, O> Call<F, M, J, H, O> {
     }
 }
 
-impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
-    fn with(self, change: impl FnOnce(&mut Extras)) -> Call<F, M, J, H, Extras> {
+impl<F, M, J, H, O: Options> Call<F, M, J, H, Setup<O>> {
+    fn with(self, change: impl FnOnce(&mut Extras)) -> Call<F, M, J, H, Setup<Extras>> {
         let Call { operation, mode, judge, hooks, setup } = self;
         let mut options = setup.options.into_extras();
         change(&mut options);
         Call { operation, mode, judge, hooks, setup: Setup { policy: setup.policy, options } }
     }
 
-    /// Continues at a later attempt, where an earlier process stopped.
-    pub fn starting_at(self, attempt: u32) -> Call<F, M, J, H, Extras> {
+    /// Goes on at a later attempt, where an earlier process left off.
+    pub fn starting_at(self, attempt: u32) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.first_attempt = attempt)
     }
 
-    /// Uses another clock.
-    pub fn clock(self, clock: impl Into<Clock>) -> Call<F, M, J, H, Extras> {
+    /// Goes by another clock.
+    pub fn clock(self, clock: impl Into<Clock>) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.clock = clock.into())
     }
 
-    /// Uses this random source for jitter.
-    pub fn random(self, random: &Random) -> Call<F, M, J, H, Extras> {
+    /// Draws jitter from a seed.
+    pub fn random(self, random: &Random) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.random = random.clone())
     }
 
-    /// Limits retries by a budget that is shared with other calls.
-    pub fn retry_budget(self, budget: &RetryBudget) -> Call<F, M, J, H, Extras> {
+    /// Retries only as much as a budget allows, which is shared with other calls.
+    pub fn retry_budget(self, budget: &RetryBudget) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.budget = Some(budget.clone()))
     }
 
-    /// Counts this call in these statistics, together with other calls to the same dependency.
-    pub fn statistics(self, statistics: &Statistics) -> Call<F, M, J, H, Extras> {
+    /// Counts this call among the others to the same dependency.
+    pub fn statistics(self, statistics: &Statistics) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.statistics = Some(statistics.clone()))
     }
 
     /// Gives up as soon as the token is cancelled. A blocking attempt is not interrupted; the delay
     /// after it is.
-    pub fn cancel(self, token: &CancelToken) -> Call<F, M, J, H, Extras> {
+    pub fn cancel(self, token: &CancelToken) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.cancel = Some(token.cancelled()))
     }
 
@@ -265,13 +267,13 @@ impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
         self,
         name: &'static str,
         observer: Arc<dyn Observer>,
-    ) -> Call<F, M, J, H, Extras> {
+    ) -> Call<F, M, J, H, Setup<Extras>> {
         self.with(|extras| extras.observer = Some((name, observer)))
     }
 }
 
 #[cfg(feature = "otel")]
-impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
+impl<F, M, J, H, O: Options> Call<F, M, J, H, Setup<O>> {
     pub(crate) const fn policy(&self) -> Retry {
         self.setup.policy
     }
@@ -281,14 +283,14 @@ impl<F, M, J, H, O: Options> Call<F, M, J, H, O> {
         self.setup.observer().cloned()
     }
 
-    /// Wraps the operation.
-    pub(crate) fn around<N, G>(self, wrap: impl FnOnce(F) -> N) -> Call<N, G, J, H, O> {
+    /// Puts something around the operation.
+    pub(crate) fn around<N, G>(self, wrap: impl FnOnce(F) -> N) -> Call<N, G, J, H, Setup<O>> {
         let Call { operation, judge, hooks, setup, .. } = self;
         Call { operation: wrap(operation), mode: std::marker::PhantomData, judge, hooks, setup }
     }
 }
 
-impl<F, A, Fut, T, E, J, H, O> IntoFuture for Call<F, Async<A, Fut, T, E>, J, H, O>
+impl<F, A, Fut, T, E, J, H, O> IntoFuture for Call<F, Async<A, Fut, T, E>, J, H, Setup<O>>
 where
     F: marker::Invoke<A, Fut>,
     Fut: Future<Output = Result<T, E>>,
@@ -301,6 +303,6 @@ where
 
     #[inline]
     fn into_future(self) -> Self::IntoFuture {
-        RetryFuture::new(self)
+        RetryFuture::new(self.operation, self.setup, self.judge, self.hooks)
     }
 }

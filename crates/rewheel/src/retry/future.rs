@@ -1,9 +1,9 @@
 //! The future of an async retry.
 
-use super::call::marker::{Async, Invoke};
+use super::call::marker::Invoke;
 use super::options::{Options, Setup};
 use super::progress::{Next, Outcome, Past, Progress};
-use super::{Attempt, Call, Hooks, Judge};
+use super::{Attempt, Hooks, Judge};
 use crate::cancel::Cancelled;
 use crate::classify::{Category, Class, Verdict};
 use crate::clock::{Moment, Sleep};
@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
-    /// The future of a retried [`Call`]. Does not allocate.
+    /// The future of a retried [`Call`](super::Call). Allocates nothing of its own.
     ///
     /// Cancel safe: dropping it drops the running attempt or ends the delay.
     #[must_use = "a future does nothing until it is awaited"]
@@ -60,15 +60,9 @@ pin_project! {
 
 impl<F, A, Fut, E, J, H, O: Options> RetryFuture<F, A, Fut, E, J, H, O> {
     #[inline]
-    pub(super) fn new<T>(call: Call<F, Async<A, Fut, T, E>, J, H, O>) -> Self {
-        RetryFuture {
-            operation: call.operation,
-            setup: call.setup,
-            state: State::New,
-            judge: call.judge,
-            hooks: call.hooks,
-            arguments: PhantomData,
-        }
+    pub(super) fn new(operation: F, setup: Setup<O>, judge: J, hooks: H) -> Self {
+        let state = State::New;
+        RetryFuture { operation, setup, state, judge, hooks, arguments: PhantomData }
     }
 }
 

@@ -62,13 +62,7 @@ fn picked(retryable: bool) -> Class {
 
 /// Classifies every result by a closure.
 #[derive(Clone, Copy, Debug)]
-pub struct ByJudge<J>(pub(super) J);
-
-impl<J> ByJudge<J> {
-    pub(crate) const fn new(judge: J) -> ByJudge<J> {
-        ByJudge(judge)
-    }
-}
+pub struct ByJudge<J>(pub(crate) J);
 
 impl<T, E, J: FnMut(&Result<T, E>) -> Class> Judge<T, E> for ByJudge<J> {
     #[inline]

@@ -12,12 +12,12 @@ use crate::random::Random;
 use crate::statistics::Statistics;
 use std::sync::Arc;
 
-/// The policy, with the options of a call.
+/// The retry policy of a call, with what else the call is given. There is no need to name it.
 ///
 /// Aligned for the widest copies that every processor has: these are slow across cache lines.
 #[derive(Debug)]
 #[repr(align(16))]
-pub(super) struct Setup<O> {
+pub struct Setup<O> {
     pub(super) policy: Retry,
     pub(super) options: O,
 }

@@ -1,7 +1,7 @@
 //! Hands a call that ran out of attempts to a durable engine.
 
 use super::call::marker::{Async, Invoke};
-use super::options::Options;
+use super::options::{Options, Setup};
 use super::{Call, Hooks, Judge};
 use crate::error::{Error, Why};
 use std::fmt;
@@ -57,7 +57,7 @@ where
     }
 }
 
-impl<F, A, Fut, T, E, J, H, O> Call<F, Async<A, Fut, T, E>, J, H, O>
+impl<F, A, Fut, T, E, J, H, O> Call<F, Async<A, Fut, T, E>, J, H, Setup<O>>
 where
     F: Invoke<A, Fut>,
     Fut: Future<Output = Result<T, E>>,

@@ -2,18 +2,17 @@
 
 use super::attempt::{AttemptFuture, Repeat};
 use crate::error::Error;
-use crate::pipeline::{Plan, Run};
+use crate::pipeline::{InPipeline, Pipeline, Run};
 use crate::retry::{ByClassify, Judge};
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
 type Running<S, Req, J> =
-    Run<Arc<Plan>, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
+    Run<Pipeline, Repeat<S, Req>, AttemptFuture<S, Req>, <S as Service<Req>>::Error, J>;
 
 pin_project! {
     /// The future of [`PipelineService`](super::PipelineService). Does not allocate.
@@ -34,8 +33,10 @@ pin_project! {
 
 impl<S: Service<Req>, Req, J> ResponseFuture<S, Req, J> {
     #[inline]
-    pub(super) fn new(plan: Arc<Plan>, ready: S, request: Req, judge: J) -> Self {
-        ResponseFuture { run: Some(Run::new(plan, Repeat::new(ready, request), judge)) }
+    pub(super) fn new(pipeline: Pipeline, ready: S, request: Req, judge: J) -> Self {
+        ResponseFuture {
+            run: Some(Run::new(InPipeline::new(pipeline), Repeat::new(ready, request), judge, ())),
+        }
     }
 }
 

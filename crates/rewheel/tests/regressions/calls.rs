@@ -114,7 +114,7 @@ fn an_open_breaker_is_not_retried_and_costs_no_budget() {
         .circuit_breaker(&breaker)
         .retry_budget(&budget)
         .clock(&clock);
-    let error = pipeline.run_blocking(|_| Ok::<_, io::Error>(())).unwrap_err();
+    let error = pipeline.run_blocking(|_| Ok::<_, io::Error>(())).call().unwrap_err();
     assert_eq!((error.why(), error.attempts()), (Why::CircuitOpen, 0));
     assert_eq!((budget.balance(), clock.elapsed()), (9, Duration::ZERO));
 }
@@ -146,7 +146,8 @@ fn timeout_of_an_attempt_is_not_taken_for_a_cancellation() {
 fn panicking_call_gives_back_its_place() {
     let bulkhead = Bulkhead::places(1).build();
     let pipeline = Pipeline::new().bulkhead(&bulkhead);
-    let call = AssertUnwindSafe(|| pipeline.run_blocking(|_| -> io::Result<()> { panic!("now") }));
+    let call =
+        AssertUnwindSafe(|| pipeline.run_blocking(|_| -> io::Result<()> { panic!("now") }).call());
     assert!(catch_unwind(call).is_err());
     assert_eq!(bulkhead.free(), 1);
 }

@@ -6,6 +6,7 @@ use crate::clock::Moment;
 use crate::error::{Error, Refused};
 use crate::observer::Event;
 use crate::pipeline::Plan;
+use crate::retry::Hooks;
 
 impl Machine {
     /// Builds the error of a call that was given up.
@@ -20,6 +21,23 @@ impl Machine {
         let is_said = crate::Classify::classify(&refused).category == category;
         Error::new(refused, self.attempts, self.elapsed(plan), last)
             .with_category((!is_said).then_some(category))
+    }
+
+    /// Tells the hooks of a call that ends with a value: a good one, or the best there is.
+    #[inline]
+    pub(in crate::pipeline) fn tell_end<T, E, H: Hooks<T, E>>(
+        &self,
+        plan: &Plan,
+        value: &T,
+        (verdict, refused, category): (Verdict, Refused, Category),
+        last: Option<E>,
+        hooks: &mut H,
+    ) {
+        if verdict == Verdict::Done {
+            hooks.succeeded(value, self.attempts);
+        } else {
+            hooks.gave_up(&self.give_up(plan, refused, category, last));
+        }
     }
 
     pub(super) fn report_failure(&mut self, plan: &Plan, class: &Class) {

@@ -15,6 +15,7 @@ fn retries_and_waits_as_the_async_form_does() {
             starts.borrow_mut().push((attempt.number(), clock.elapsed().as_secs()));
             Err::<u32, _>(Failure::Busy)
         })
+        .call()
         .unwrap_err();
     assert_eq!((error.why(), error.attempts()), (Why::AttemptsExhausted, 5));
     assert_eq!(*starts.borrow(), [(1, 0), (2, 3), (3, 6), (4, 9), (5, 12)]);
@@ -25,10 +26,12 @@ fn retries_and_waits_as_the_async_form_does() {
 fn a_timeout_bounds_the_waits_and_the_next_attempt() {
     let clock = ManualClock::new();
     let pipeline = Pipeline::new().timeout(seconds(5)).retry(FIVE).clock(&clock);
-    let late = pipeline.run_blocking(|_| {
-        clock.advance(seconds(9));
-        Ok::<_, Failure>(1)
-    });
+    let late = pipeline
+        .run_blocking(|_| {
+            clock.advance(seconds(9));
+            Ok::<_, Failure>(1)
+        })
+        .call();
     assert_eq!(late, Ok(1), "what returns too late has still returned");
     let mut calls = 0;
     let error = pipeline
@@ -38,6 +41,7 @@ fn a_timeout_bounds_the_waits_and_the_next_attempt() {
             clock.advance(seconds(2));
             Err::<u32, _>(Failure::Busy)
         })
+        .call()
         .unwrap_err();
     assert_eq!((error.why(), error.attempts()), (Why::Deadline, 2));
     assert_eq!(error.elapsed(), seconds(5));
@@ -45,7 +49,7 @@ fn a_timeout_bounds_the_waits_and_the_next_attempt() {
     let limiter = RateLimiter::per(1, HOUR).clock(&clock).build();
     limiter.check().unwrap();
     let pipeline = Pipeline::new().timeout(seconds(5)).rate_limiter(&limiter).clock(&clock);
-    let error = pipeline.run_blocking(|_| Ok::<_, Failure>(1)).unwrap_err();
+    let error = pipeline.run_blocking(|_| Ok::<_, Failure>(1)).call().unwrap_err();
     assert_eq!((error.why(), error.attempts(), error.elapsed()), (Why::Timeout, 0, seconds(5)));
     clock.advance(HOUR);
     limiter.check().expect("a ghost waits in the limiter's line");
@@ -60,14 +64,14 @@ fn a_panic_gives_everything_back() {
     clock.advance(seconds(1));
     let pipeline = Pipeline::new().bulkhead(&bulkhead).retry(FIVE).circuit_breaker(&breaker);
     let panicking = AssertUnwindSafe(|| {
-        pipeline.run_blocking(|_| -> Result<u32, Failure> { panic!("an operation") })
+        pipeline.run_blocking(|_| -> Result<u32, Failure> { panic!("an operation") }).call()
     });
     assert!(catch_unwind(panicking).is_err());
     assert_eq!((bulkhead.free(), breaker.snapshot().probes), (1, 0));
     assert_eq!(breaker.state(), BreakerState::HalfOpen, "neither success nor failure");
-    assert_eq!(pipeline.run_blocking(|_| Ok::<_, Failure>(1)), Ok(1));
+    assert_eq!(pipeline.run_blocking(|_| Ok::<_, Failure>(1)).call(), Ok(1));
     let clocked = pipeline.clone().clock(&clock);
-    let error = clocked.run_blocking(|_| Err::<u32, _>(Failure::Busy)).unwrap_err();
+    let error = clocked.run_blocking(|_| Err::<u32, _>(Failure::Busy)).call().unwrap_err();
     assert_eq!(error.attempts(), 5, "the panic left its mark, which suppresses retries");
 }
 
@@ -78,11 +82,14 @@ fn a_nested_pipeline_is_suppressed() {
     let mut calls = 0;
     let error = pipeline
         .run_blocking(|_| {
-            pipeline.run_blocking(|_| {
-                calls += 1;
-                Err::<u32, _>(Failure::Busy)
-            })
+            pipeline
+                .run_blocking(|_| {
+                    calls += 1;
+                    Err::<u32, _>(Failure::Busy)
+                })
+                .call()
         })
+        .call()
         .unwrap_err();
     assert_eq!((error.attempts(), calls), (5, 5));
     assert_eq!(error.into_last().unwrap().why(), Why::Nested);
@@ -96,7 +103,7 @@ fn a_thread_that_waits_for_a_place_is_woken_when_there_is_one() {
     let (done, finished) = mpsc::channel();
     let thread = std::thread::spawn({
         let pipeline = pipeline.clone();
-        move || done.send(pipeline.run_blocking(|_| Ok::<_, Failure>(1))).unwrap()
+        move || done.send(pipeline.run_blocking(|_| Ok::<_, Failure>(1)).call()).unwrap()
     });
     while bulkhead.waiting() == 0 {
         std::thread::yield_now();

@@ -96,10 +96,14 @@ fn after_being_dropped_wherever_it_waits() {
             .rate_limiter(&taken.limiter)
             .attempt_timeout(seconds(1))
             .clock(&taken.clock);
-        let mut call = Box::pin(pipeline.run(|_| async {
-            Clock::from(&taken.clock).sleep(seconds(2)).await;
-            Ok::<_, Failure>(1)
-        }));
+        let mut call = Box::pin(
+            pipeline
+                .run(|_| async {
+                    Clock::from(&taken.clock).sleep(seconds(2)).await;
+                    Ok::<_, Failure>(1)
+                })
+                .into_future(),
+        );
         let mut held = Some(held);
         for poll_number in 0..polls {
             assert!(poll(call.as_mut()).is_pending() || poll_number > 3);
@@ -156,10 +160,14 @@ fn not_before_the_call_itself_is_gone() {
     for limit in [seconds(1), HOUR] {
         let (taken, drops) = (Taken::new(), Cell::new(0));
         let pipeline = taken.pipeline().timeout(limit);
-        let mut call = Box::pin(pipeline.run(|_| async {
-            let _using = Using(&taken, &drops);
-            std::future::pending::<Result<u32, Failure>>().await
-        }));
+        let mut call = Box::pin(
+            pipeline
+                .run(|_| async {
+                    let _using = Using(&taken, &drops);
+                    std::future::pending::<Result<u32, Failure>>().await
+                })
+                .into_future(),
+        );
         assert!(poll(call.as_mut()).is_pending());
         taken.clock.advance(seconds(1));
         assert_eq!(poll(call.as_mut()).is_ready(), limit == seconds(1));

@@ -21,10 +21,14 @@ fn calls_are_admitted_in_the_order_in_which_they_came() {
     let order = RefCell::new(Vec::new());
     let call = |number: u32| {
         let order = &order;
-        Box::pin(pipeline.run(move |_| {
-            order.borrow_mut().push(number);
-            std::future::ready(Ok::<_, Failure>(number))
-        }))
+        Box::pin(
+            pipeline
+                .run(move |_| {
+                    order.borrow_mut().push(number);
+                    std::future::ready(Ok::<_, Failure>(number))
+                })
+                .into_future(),
+        )
     };
     let mut calls: Vec<_> = (0..6).map(|number| Some(call(number))).collect();
     for call in calls.iter_mut().flatten() {
@@ -85,7 +89,7 @@ fn the_limits_of_a_limiter_and_of_a_bulkhead_hold() {
     let bulkhead = Bulkhead::places(1).queue_max(1).wait_max(seconds(5)).clock(&clock).build();
     let _place = bulkhead.try_acquire().unwrap();
     let pipeline = Pipeline::new().bulkhead(&bulkhead).clock(&clock);
-    let mut first = Box::pin(pipeline.run(|_| async { Ok::<_, Failure>(1) }));
+    let mut first = Box::pin(pipeline.run(|_| async { Ok::<_, Failure>(1) }).into_future());
     assert!(poll(first.as_mut()).is_pending());
     let (error, _) = fail(&pipeline, &clock);
     assert_eq!((error.why(), error.elapsed()), (Why::BulkheadFull, Duration::ZERO));
@@ -102,14 +106,18 @@ fn places_go_to_those_who_wait_in_their_order() {
     let (order, running) = (RefCell::new(Vec::new()), Cell::new(0));
     let call = |number: u32| {
         let (order, running, clock) = (&order, &running, &clock);
-        Box::pin(pipeline.run(move |_| async move {
-            order.borrow_mut().push(number);
-            running.set(running.get() + 1);
-            assert!(running.get() <= 2, "more than there are places for");
-            Clock::from(clock).sleep(seconds(1)).await;
-            running.set(running.get() - 1);
-            Ok::<_, Failure>(number)
-        }))
+        Box::pin(
+            pipeline
+                .run(move |_| async move {
+                    order.borrow_mut().push(number);
+                    running.set(running.get() + 1);
+                    assert!(running.get() <= 2, "more than there are places for");
+                    Clock::from(clock).sleep(seconds(1)).await;
+                    running.set(running.get() - 1);
+                    Ok::<_, Failure>(number)
+                })
+                .into_future(),
+        )
     };
     let mut calls: Vec<_> = (0..7).map(|number| Some(call(number))).collect();
     for round in 0..20 {
@@ -134,7 +142,7 @@ fn a_limiter_may_go_by_another_clock_than_the_pipeline() {
     let limiter = RateLimiter::per_second(10).burst(1).clock(&others).build();
     limiter.check().unwrap();
     let pipeline = Pipeline::new().timeout(seconds(5)).rate_limiter(&limiter).clock(&own);
-    let mut call = pin!(pipeline.run(|_| async { Ok::<_, Failure>(1) }));
+    let mut call = pin!(pipeline.run(|_| async { Ok::<_, Failure>(1) }).into_future());
     assert!(poll(call.as_mut()).is_pending());
     others.advance(millis(100));
     assert!(own.advance_to_next());
@@ -149,7 +157,7 @@ fn a_bulkhead_may_go_by_another_clock_than_the_pipeline() {
     let bulkhead = Bulkhead::places(1).queue_max(1).wait_max(seconds(3)).clock(&others).build();
     let _place = bulkhead.try_acquire().unwrap();
     let pipeline = Pipeline::new().bulkhead(&bulkhead).clock(&own);
-    let mut call = pin!(pipeline.run(|_| async { Ok::<_, Failure>(1) }));
+    let mut call = pin!(pipeline.run(|_| async { Ok::<_, Failure>(1) }).into_future());
     assert!(poll(call.as_mut()).is_pending(), "it waits for a moment of the wrong clock");
     others.advance(seconds(3));
     assert!(own.advance_to_next());

@@ -135,25 +135,30 @@ fn start<'a>(
     live: &'a Cell<usize>,
 ) -> Running<'a> {
     let places = stack.bulkheads.iter().map(|(_, places)| *places).min().unwrap_or(usize::MAX);
-    let call = Box::pin(stack.pipeline.run(move |_| {
-        calls.set(calls.get() + 1);
-        async move {
-            let _live = Live::begin(live);
-            assert!(live.get() <= places, "more calls at once than there are places");
-            if dice.one_in(2) {
-                let takes = if dice.one_in(4) { HOUR } else { dice.time() };
-                Clock::from(clock).sleep(takes).await;
-            }
-            if dice.one_in(20) {
-                std::future::pending::<()>().await;
-            }
-            match dice.below(5) {
-                0 => Ok(1),
-                1 => Err(Failure::Gone),
-                _ => Err(Failure::Busy),
-            }
-        }
-    }));
+    let call = Box::pin(
+        stack
+            .pipeline
+            .run(move |_| {
+                calls.set(calls.get() + 1);
+                async move {
+                    let _live = Live::begin(live);
+                    assert!(live.get() <= places, "more calls at once than there are places");
+                    if dice.one_in(2) {
+                        let takes = if dice.one_in(4) { HOUR } else { dice.time() };
+                        Clock::from(clock).sleep(takes).await;
+                    }
+                    if dice.one_in(20) {
+                        std::future::pending::<()>().await;
+                    }
+                    match dice.below(5) {
+                        0 => Ok(1),
+                        1 => Err(Failure::Gone),
+                        _ => Err(Failure::Busy),
+                    }
+                }
+            })
+            .into_future(),
+    );
     let polls_left = if dice.one_in(3) { dice.below(8) } else { 400 };
     Running { call, began: clock.elapsed(), calls, polls_left }
 }

@@ -12,13 +12,14 @@ fn calls_inside_of_a_retry(pipeline: Pipeline, takes: Duration) -> u32 {
     let (clock, calls) = (ManualClock::new(), Cell::new(0));
     let pipeline = pipeline.clock(&clock);
     let inner = || {
-        pipeline.run(|_| {
+        let call = pipeline.run(|_| {
             calls.set(calls.get() + 1);
             async {
                 Clock::from(&clock).sleep(takes).await;
                 Err::<u32, _>(Failure::Busy)
             }
-        })
+        });
+        call.into_future()
     };
     let _ = finish(clock.drive(inner.retry(THREE).clock(&clock)));
     calls.get()
@@ -66,7 +67,8 @@ fn a_retry_inside_of_a_pipeline_leaves_the_repeating_to_it() {
 fn a_sibling_on_the_same_thread_is_not_suppressed() {
     let clock = ManualClock::new();
     let pipeline = Pipeline::new().retry(THREE).clock(&clock);
-    let mut hanging = Box::pin(pipeline.run(|_| std::future::pending::<Result<u32, Failure>>()));
+    let mut hanging =
+        Box::pin(pipeline.run(|_| std::future::pending::<Result<u32, Failure>>()).into_future());
     assert!(poll(hanging.as_mut()).is_pending());
     assert_eq!(fail(&pipeline, &clock).1, 3);
     drop(hanging);

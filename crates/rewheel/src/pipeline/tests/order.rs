@@ -131,7 +131,7 @@ fn a_bulkhead_outside_of_a_retry_keeps_its_place_between_attempts() {
         } else {
             pipeline.retry(FIVE).bulkhead(&bulkhead)
         };
-        let mut call = pin!(pipeline.run(|_| async { Err::<(), _>(Failure::Busy) }));
+        let mut call = pin!(pipeline.run(|_| async { Err::<(), _>(Failure::Busy) }).into_future());
         assert!(poll(call.as_mut()).is_pending());
         bulkhead.free()
     };

@@ -69,10 +69,14 @@ fn no_attempt_starts_after_a_limit_that_passed_during_the_rest() {
         Pipeline::new().retry(FIVE.deadline(seconds(5))),
     ] {
         let (pipeline, calls) = (pipeline.clock(&clock), Cell::new(0));
-        let mut call = pin!(pipeline.run(|_| {
-            calls.set(calls.get() + 1);
-            std::future::ready(Err::<u32, _>(Failure::Busy))
-        }));
+        let mut call = pin!(
+            pipeline
+                .run(|_| {
+                    calls.set(calls.get() + 1);
+                    std::future::ready(Err::<u32, _>(Failure::Busy))
+                })
+                .into_future()
+        );
         assert!(poll(call.as_mut()).is_pending());
         clock.advance(HOUR);
         assert!(poll(call.as_mut()).is_ready());

@@ -1,0 +1,146 @@
+//! The call that is made under a pipeline, with its options.
+
+use super::Pipeline;
+use super::keyed::{NoKey, Policies, WithKey};
+use super::run::Run;
+use crate::cancel::{CancelToken, Cancelled};
+use crate::error::Error;
+use crate::retry::marker::{Async, Blocking};
+use crate::retry::{Attempt, ByClassify, Call, Hooks, Judge};
+use std::future::{Future, IntoFuture};
+
+/// The pipeline of a [`Call`], with what else the call is given. There is no need to name it.
+#[derive(Debug)]
+pub struct InPipeline<P> {
+    pub(super) policies: P,
+    pub(super) cancel: Option<Cancelled>,
+}
+
+impl<P> InPipeline<P> {
+    #[inline]
+    pub(crate) const fn new(policies: P) -> InPipeline<P> {
+        InPipeline { policies, cancel: None }
+    }
+}
+
+/// A [`Call`] under a pipeline, before it is given any option.
+pub type PipelineCall<'a, F, M, K = NoKey> =
+    Call<F, M, ByClassify, (), InPipeline<&'a Pipeline<K>>>;
+
+impl<K> Pipeline<K> {
+    /// Makes a call under these policies: `.await` it. The operation runs once per attempt.
+    ///
+    /// The call takes the options that [`.retry()`](crate::Retryable::retry) takes: `when`,
+    /// `when_matches`, `judge`, `when_ok`, the hooks and `cancel`.
+    ///
+    /// ```
+    /// use rewheel::{Pipeline, Retry, millis, seconds};
+    /// # #[derive(Debug)]
+    /// # struct SdkError { busy: bool }
+    /// # async fn sdk_get(attempt: u32) -> Result<u32, SdkError> {
+    /// #     if attempt < 2 { Err(SdkError { busy: true }) } else { Ok(attempt) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let fetch = Pipeline::new().retry(Retry::exponential(millis(1))).attempt_timeout(seconds(2));
+    /// let mut retries = 0;
+    ///
+    /// let page = fetch
+    ///     .run(|attempt| sdk_get(attempt.number()))
+    ///     .when(|error| error.busy)
+    ///     .on_retry(|_| retries += 1)
+    ///     .await;
+    ///
+    /// assert_eq!((page.unwrap(), retries), (2, 1));
+    /// # }
+    /// ```
+    ///
+    /// Cancel safe: dropping it drops the running attempt, gives back permits and places, and
+    /// leaves every line.
+    #[inline]
+    pub fn run<F, Fut, T, E>(
+        &self,
+        operation: F,
+    ) -> PipelineCall<'_, F, Async<Attempt, Fut, T, E>, K>
+    where
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        Call::new(operation, InPipeline::new(self))
+    }
+
+    /// As [`run`](Pipeline::run), for an operation that blocks: `.call()` it.
+    ///
+    /// A timeout cannot interrupt the operation: a result that comes too late still counts.
+    /// Timeouts bound the waits, and no attempt starts after them.
+    ///
+    /// ```
+    /// use rewheel::{Category, Class, Pipeline, Retry, millis};
+    /// # fn poll_status(attempt: u32) -> Result<&'static str, String> {
+    /// #     Ok(if attempt < 3 { "pending" } else { "done" })
+    /// # }
+    ///
+    /// let poll = Pipeline::new().retry(Retry::exponential(millis(1)));
+    /// let status = poll
+    ///     .run_blocking(|attempt| poll_status(attempt.number()))
+    ///     .judge(|result| match result {
+    ///         Ok("pending") => Class::retry(Category::Transient),
+    ///         Ok(_) => Class::DONE,
+    ///         Err(_) => Class::stop(Category::Unknown),
+    ///     })
+    ///     .call();
+    /// assert_eq!(status.unwrap(), "done");
+    /// ```
+    #[inline]
+    pub fn run_blocking<F, T, E>(
+        &self,
+        operation: F,
+    ) -> PipelineCall<'_, F, Blocking<Attempt, T, E>, K>
+    where
+        F: FnMut(Attempt) -> Result<T, E>,
+    {
+        Call::new(operation, InPipeline::new(self))
+    }
+}
+
+impl<F, M, J, H, P> Call<F, M, J, H, InPipeline<P>> {
+    /// Gives up as soon as the token is cancelled: in an attempt, between two, and in the line of a
+    /// limiter or a bulkhead. A blocking attempt is not interrupted; the wait after it is.
+    ///
+    /// Breakers count a cancelled attempt neither as a success nor as a failure.
+    pub fn cancel(mut self, token: &CancelToken) -> Call<F, M, J, H, InPipeline<P>> {
+        self.setup.cancel = Some(token.cancelled());
+        self
+    }
+}
+
+impl<'a, F, M, J, H, K> Call<F, M, J, H, InPipeline<&'a Pipeline<K>>> {
+    /// Says which key the call has, for the keyed steps of its pipeline; see
+    /// [`Pipeline::keyed`](crate::Pipeline::keyed).
+    pub fn key<'k, Q: ?Sized>(self, key: &'k Q) -> Call<F, M, J, H, InPipeline<WithKey<'k, K, Q>>>
+    where
+        'a: 'k,
+        K: std::borrow::Borrow<Q>,
+    {
+        let Call { operation, mode, judge, hooks, setup } = self;
+        let policies = WithKey { pipeline: setup.policies, key };
+        Call { operation, mode, judge, hooks, setup: InPipeline { policies, cancel: setup.cancel } }
+    }
+}
+
+impl<F, Fut, T, E, J, H, P> IntoFuture for Call<F, Async<Attempt, Fut, T, E>, J, H, InPipeline<P>>
+where
+    F: FnMut(Attempt) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+    P: Policies,
+{
+    type Output = Result<T, Error<E>>;
+    type IntoFuture = Run<P, F, Fut, E, J, H>;
+
+    #[inline]
+    fn into_future(self) -> Self::IntoFuture {
+        Run::new(self.setup, self.operation, self.judge, self.hooks)
+    }
+}

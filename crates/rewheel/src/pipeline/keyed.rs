@@ -1,0 +1,218 @@
+//! Steps of a pipeline that are different for each key.
+
+use super::{Pipeline, Plan, Step};
+use crate::breaker::{KeyedCircuitBreaker, OwnedPermit};
+use crate::error::Refused;
+use crate::limiter::KeyedRateLimiter;
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// The key type of a [`Pipeline`] that has no keyed steps. There is no value of it.
+#[derive(Clone, Copy, Debug)]
+pub enum NoKey {}
+
+/// A step that is different for each key.
+#[derive(Clone, Debug)]
+pub(super) enum KeyedStep<K> {
+    CircuitBreaker(KeyedCircuitBreaker<K>),
+    RateLimiter(KeyedRateLimiter<K>),
+}
+
+/// Stands in a plan for a [`KeyedStep`].
+#[derive(Clone, Debug)]
+pub(super) struct Keyed {
+    /// Where the pipeline has it.
+    pub(super) index: usize,
+    pub(super) kind: KeyedKind,
+    name: String,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyedKind {
+    CircuitBreaker,
+    RateLimiter,
+}
+
+impl fmt::Display for Keyed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            KeyedKind::CircuitBreaker => "circuit breaker",
+            KeyedKind::RateLimiter => "rate limiter",
+        })?;
+        if !self.name.is_empty() {
+            write!(f, " {:?}", self.name)?;
+        }
+        write!(f, " for each key: {}", self.text)
+    }
+}
+
+impl Pipeline {
+    /// Starts with no policy, for calls that have a key: a host, a tenant, an account. Keyed steps
+    /// then go by the breaker or the limit of that key. All keyed steps have the same key type.
+    ///
+    /// Every call names its key with [`key`](crate::Call::key), or does not compile.
+    ///
+    /// ```
+    /// use rewheel::{CircuitBreaker, Pipeline, RateLimiter, Retry, Why, millis};
+    /// use std::io;
+    /// # async fn get(host: &str) -> io::Result<u32> {
+    /// #     if host == "down" { Err(io::ErrorKind::ConnectionRefused.into()) } else { Ok(7) }
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let breakers = CircuitBreaker::consecutive(2).keyed::<String>(1_000);
+    /// let limits = RateLimiter::per_second(100).keyed::<String>(1_000);
+    /// let fetch = Pipeline::keyed()
+    ///     .retry(Retry::exponential(millis(1)).attempts_max(2))
+    ///     .rate_limiter_keyed(&limits)
+    ///     .circuit_breaker_keyed(&breakers);
+    ///
+    /// let down = fetch.run(|_| get("down")).key("down").await.unwrap_err();
+    /// let refused = fetch.run(|_| get("down")).key("down").await.unwrap_err();
+    /// let page = fetch.run(|_| get("up")).key("up").await;
+    ///
+    /// assert_eq!((down.why(), refused.why()), (Why::AttemptsExhausted, Why::CircuitOpen));
+    /// assert_eq!(page.unwrap(), 7);
+    /// # }
+    /// ```
+    /// ```compile_fail
+    /// # async fn forgets_the_key(fetch: rewheel::Pipeline<String>) {
+    /// let page = fetch.run(|_| async { Ok::<_, std::io::Error>(7) }).await;
+    /// # }
+    /// ```
+    pub fn keyed<K>() -> Pipeline<K> {
+        Pipeline { plan: Arc::default(), keyed: None }
+    }
+}
+
+impl<K: Hash + Eq + Clone> Pipeline<K> {
+    /// Refuses while the breaker of the call's key is open. A refusal is not retried.
+    #[must_use]
+    pub fn circuit_breaker_keyed(self, breakers: &KeyedCircuitBreaker<K>) -> Pipeline<K> {
+        let (kind, name) = (KeyedKind::CircuitBreaker, breakers.name().to_owned());
+        let step = KeyedStep::CircuitBreaker(breakers.clone());
+        self.step_keyed(step, kind, name, breakers.describe())
+    }
+
+    /// Refuses if the limit of the call's key is reached. It does not wait, but inside of a retry a
+    /// refusal is retried, after the time that the limiter names.
+    #[must_use]
+    pub fn rate_limiter_keyed(self, limiters: &KeyedRateLimiter<K>) -> Pipeline<K> {
+        let (kind, name) = (KeyedKind::RateLimiter, limiters.name().to_owned());
+        let step = KeyedStep::RateLimiter(limiters.clone());
+        self.step_keyed(step, kind, name, limiters.describe())
+    }
+
+    fn step_keyed(
+        mut self,
+        step: KeyedStep<K>,
+        kind: KeyedKind,
+        name: String,
+        text: String,
+    ) -> Pipeline<K> {
+        let steps = Arc::make_mut(self.keyed.get_or_insert_default());
+        let index = steps.len();
+        steps.push(step);
+        self.step(Step::Keyed(Keyed { index, kind, name, text }))
+    }
+}
+
+/// The policies of one call, with its key if they need one. There is no need to name it.
+#[diagnostic::on_unimplemented(
+    message = "this call needs a key",
+    note = "the pipeline has steps for each key: add `.key(&key)` to the call"
+)]
+pub trait Policies: sealed::Sealed {
+    #[doc(hidden)]
+    fn plan(&self) -> PlanRef<'_>;
+    /// Asks a keyed step to let a call pass. A limiter has no permit to give back.
+    #[doc(hidden)]
+    fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Pipeline {}
+    impl Sealed for &super::Pipeline {}
+    impl<K, Q: ?Sized> Sealed for super::WithKey<'_, K, Q> {}
+}
+
+/// Lets [`Policies`] hand out what is private.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanRef<'a>(pub(super) &'a Plan);
+
+impl Policies for Pipeline {
+    #[inline]
+    fn plan(&self) -> PlanRef<'_> {
+        PlanRef(&self.plan)
+    }
+    fn enter(&self, _: usize) -> Result<Option<OwnedPermit>, Refused> {
+        Ok(None)
+    }
+}
+
+impl Policies for &Pipeline {
+    #[inline]
+    fn plan(&self) -> PlanRef<'_> {
+        PlanRef(&self.plan)
+    }
+    fn enter(&self, _: usize) -> Result<Option<OwnedPermit>, Refused> {
+        Ok(None)
+    }
+}
+
+/// A pipeline with the key of one call. There is no need to name it.
+pub struct WithKey<'a, K, Q: ?Sized> {
+    pub(super) pipeline: &'a Pipeline<K>,
+    pub(super) key: &'a Q,
+}
+
+impl<K, Q> Policies for WithKey<'_, K, Q>
+where
+    K: Hash + Eq + Clone + Borrow<Q>,
+    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+{
+    #[inline]
+    fn plan(&self) -> PlanRef<'_> {
+        PlanRef(&self.pipeline.plan)
+    }
+
+    fn enter(&self, index: usize) -> Result<Option<OwnedPermit>, Refused> {
+        match self.pipeline.keyed.as_deref().and_then(|steps| steps.get(index)) {
+            Some(KeyedStep::CircuitBreaker(breakers)) => breakers.acquire(self.key).map(Some),
+            Some(KeyedStep::RateLimiter(limiters)) => limiters.check(self.key).map(|()| None),
+            None => Ok(None),
+        }
+    }
+}
+
+// Not derived: none of these needs anything of `K`.
+
+impl<K> Clone for Pipeline<K> {
+    fn clone(&self) -> Pipeline<K> {
+        Pipeline { plan: Arc::clone(&self.plan), keyed: self.keyed.clone() }
+    }
+}
+
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline::keyed()
+    }
+}
+
+impl<K> fmt::Debug for Pipeline<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl<K, Q: fmt::Debug + ?Sized> fmt::Debug for WithKey<'_, K, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("WithKey");
+        debug.field("pipeline", &self.pipeline).field("key", &self.key).finish()
+    }
+}
