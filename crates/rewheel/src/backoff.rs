@@ -4,15 +4,17 @@ mod growth;
 mod jitter;
 mod registry;
 mod text;
+mod checked;
 
 pub use self::jitter::{Jitter, JitterError};
 pub use self::registry::{Backoffs, NameError};
 pub use self::text::BackoffError;
 
-use self::growth::{Factor, Growth};
+use self::growth::Growth;
 use crate::duration::nanos;
 use crate::random::Random;
 use crate::ratio::Ratio;
+use crate::setting::{NotAllowed, not_allowed, valid};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -83,29 +85,27 @@ impl Backoff {
     ///
     /// # Panics
     /// Panics if `base` is zero; in a constant that is a compile error. So do its siblings below.
+    #[track_caller]
     pub const fn linear(base: Duration) -> Backoff {
-        let base = nanos(base);
-        Backoff::growing(base, Growth::Linear { base, step: base })
+        valid(Backoff::checked_linear(base))
     }
 
     /// Doubles each time: 1, 2, 4, 8 … times `base`. See [`factor`](Backoff::factor).
+    #[track_caller]
     pub const fn exponential(base: Duration) -> Backoff {
-        let base = nanos(base);
-        Backoff::growing(base, Growth::Exponential { base, factor: Factor::TWO })
+        valid(Backoff::checked_exponential(base))
     }
 
     /// Grows more slowly than doubling: 1, 1, 2, 3, 5, 8 … times `base`.
+    #[track_caller]
     pub const fn fibonacci(base: Duration) -> Backoff {
-        let base = nanos(base);
-        Backoff::growing(base, Growth::Fibonacci { base })
+        valid(Backoff::checked_fibonacci(base))
     }
 
     /// Draws from `base` up to three times the previous delay. It is its own jitter.
+    #[track_caller]
     pub const fn decorrelated(base: Duration) -> Backoff {
-        let base = nanos(base);
-        let mut backoff = Backoff::growing(base, Growth::Decorrelated { base });
-        backoff.jitter = Jitter::NONE;
-        backoff
+        valid(Backoff::checked_decorrelated(base))
     }
 
     /// Exponential, and up to ten times longer while the dependency fails everybody.
@@ -113,10 +113,9 @@ impl Backoff {
     /// The delay is stretched in proportion to the recent failure ratio of the dependency, taken
     /// from the [`Statistics`](crate::Statistics) that the call shares with others. A call
     /// without statistics knows of one failure only, its own, and is stretched in full.
+    #[track_caller]
     pub const fn adaptive(base: Duration) -> Backoff {
-        let base = nanos(base);
-        let growth = Growth::Adaptive { base, factor: Factor::TWO, stretch: Factor::TEN };
-        Backoff::growing(base, growth)
+        valid(Backoff::checked_adaptive(base))
     }
 
     /// Asks a function for the delay after each attempt.
@@ -126,14 +125,9 @@ impl Backoff {
     /// # Panics
     /// Panics if the name is not 1 to 64 of `a-z`, `0-9`, `_`, `-` and `.`; in a constant that is
     /// a compile error.
+    #[track_caller]
     pub const fn custom(name: &'static str, delay: fn(attempt: u32) -> Duration) -> Backoff {
-        assert!(registry::is_name(name), "a name is 1 to 64 of a-z, 0-9, `_`, `-`, `.`");
-        Backoff {
-            growth: Growth::Custom(growth::Custom { name, delay }),
-            jitter: Jitter::FULL,
-            delay_min: 0,
-            delay_max: nanos(Backoff::DELAY_MAX),
-        }
+        valid(Backoff::checked_custom(name, delay))
     }
 
     /// Sets the growth per attempt of an exponential or adaptive shape, 1.001 to 1000.
@@ -141,17 +135,9 @@ impl Backoff {
     /// # Panics
     /// Panics on other shapes and factors; in a constant that is a compile error.
     #[must_use]
-    pub const fn factor(mut self, factor: f64) -> Backoff {
-        let Some(new) = Factor::new(factor) else { panic!("a factor is 1.001 to 1000") };
-        match &mut self.growth {
-            Growth::Exponential { factor, .. } | Growth::Adaptive { factor, .. } => *factor = new,
-            Growth::Fixed { .. }
-            | Growth::Linear { .. }
-            | Growth::Fibonacci { .. }
-            | Growth::Decorrelated { .. }
-            | Growth::Custom(_) => panic!("only exponential and adaptive backoff have a factor"),
-        }
-        self
+    #[track_caller]
+    pub const fn factor(self, factor: f64) -> Backoff {
+        valid(self.checked_factor(factor))
     }
 
     /// Sets what a linear shape adds each time.
@@ -159,18 +145,9 @@ impl Backoff {
     /// # Panics
     /// Panics on other shapes and if `step` is zero; in a constant that is a compile error.
     #[must_use]
-    pub const fn step(mut self, step: Duration) -> Backoff {
-        assert!(!step.is_zero(), "a step of zero never grows: use fixed");
-        match &mut self.growth {
-            Growth::Linear { step: old, .. } => *old = nanos(step),
-            Growth::Fixed { .. }
-            | Growth::Exponential { .. }
-            | Growth::Fibonacci { .. }
-            | Growth::Decorrelated { .. }
-            | Growth::Adaptive { .. }
-            | Growth::Custom(_) => panic!("only linear backoff has a step"),
-        }
-        self
+    #[track_caller]
+    pub const fn step(self, step: Duration) -> Backoff {
+        valid(self.checked_step(step))
     }
 
     /// Sets how many times longer an adaptive delay gets when every call fails, 1.001 to 1000.
@@ -178,18 +155,9 @@ impl Backoff {
     /// # Panics
     /// Panics on other shapes and values; in a constant that is a compile error.
     #[must_use]
-    pub const fn stretch(mut self, stretch: f64) -> Backoff {
-        let Some(new) = Factor::new(stretch) else { panic!("a stretch is 1.001 to 1000") };
-        match &mut self.growth {
-            Growth::Adaptive { stretch, .. } => *stretch = new,
-            Growth::Fixed { .. }
-            | Growth::Linear { .. }
-            | Growth::Exponential { .. }
-            | Growth::Fibonacci { .. }
-            | Growth::Decorrelated { .. }
-            | Growth::Custom(_) => panic!("only adaptive backoff can be stretched"),
-        }
-        self
+    #[track_caller]
+    pub const fn stretch(self, stretch: f64) -> Backoff {
+        valid(self.checked_stretch(stretch))
     }
 
     /// Sets the shortest delay; jitter does not go below it either.
@@ -197,10 +165,9 @@ impl Backoff {
     /// # Panics
     /// Panics if it is above the longest delay; in a constant that is a compile error.
     #[must_use]
-    pub const fn min(mut self, delay: Duration) -> Backoff {
-        self.delay_min = nanos(delay);
-        assert!(self.delay_min <= self.delay_max, "the shortest delay is above the longest");
-        self
+    #[track_caller]
+    pub const fn min(self, delay: Duration) -> Backoff {
+        valid(self.checked_min(delay))
     }
 
     /// Sets the longest delay; jitter does not go above it either.
@@ -209,11 +176,9 @@ impl Backoff {
     /// Panics if it is below the first or the shortest delay; in a constant that is a compile
     /// error.
     #[must_use]
-    pub const fn max(mut self, delay: Duration) -> Backoff {
-        self.delay_max = nanos(delay);
-        assert!(self.delay_max >= self.growth.base(), "the longest delay is below the first");
-        assert!(self.delay_max >= self.delay_min, "the longest delay is below the shortest");
-        self
+    #[track_caller]
+    pub const fn max(self, delay: Duration) -> Backoff {
+        valid(self.checked_max(delay))
     }
 
     /// Sets how delays are spread.
@@ -222,13 +187,9 @@ impl Backoff {
     /// Panics on a decorrelated shape, which is random already; in a constant that is a compile
     /// error.
     #[must_use]
-    pub const fn jitter(mut self, jitter: Jitter) -> Backoff {
-        assert!(
-            !matches!(self.growth, Growth::Decorrelated { .. }),
-            "decorrelated backoff is random already"
-        );
-        self.jitter = jitter;
-        self
+    #[track_caller]
+    pub const fn jitter(self, jitter: Jitter) -> Backoff {
+        valid(self.checked_jitter(jitter))
     }
 
     /// Draws the delay after a failed attempt, counted from 1.
@@ -375,15 +336,17 @@ impl Backoff {
         }
     }
 
-    const fn growing(base: u64, growth: Growth) -> Backoff {
-        assert!(base > 0, "a growing backoff needs a first delay above zero");
+    const fn growing(base: u64, growth: Growth) -> Result<Backoff, NotAllowed> {
+        if base == 0 {
+            return Err(not_allowed!("base", "use a first delay above zero"));
+        }
         let delay_max = nanos(Backoff::DELAY_MAX);
-        Backoff {
+        Ok(Backoff {
             growth,
             jitter: Jitter::FULL,
             delay_min: 0,
             delay_max: if base > delay_max { base } else { delay_max },
-        }
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stops calling what is down.
 
 mod config;
+mod checked;
 mod word;
 mod machine;
 mod permit;
@@ -14,6 +15,7 @@ pub(crate) use self::machine::Token;
 use crate::classify::{Category, Class, Classify, Verdict};
 use crate::error::{Error, Refused};
 use crate::keyed::Keyed;
+use crate::setting::valid;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -108,24 +110,27 @@ impl CircuitBreaker {
     ///
     /// # Panics
     /// Panics if it is zero; in a constant that is a compile error.
+    #[track_caller]
     pub const fn consecutive(failures: u32) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(Trip::consecutive(failures))
+        CircuitBreakerBuilder::new(valid(Trip::consecutive(failures)))
     }
 
     /// Looks at the last so many calls, up to a million; opens when half of them failed.
     ///
     /// # Panics
     /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    #[track_caller]
     pub const fn count_window(calls: u32) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(Trip::count_window(calls))
+        CircuitBreakerBuilder::new(valid(Trip::count_window(calls)))
     }
 
     /// Looks at the calls of so long a time; opens when half of them failed.
     ///
     /// # Panics
     /// Panics if it is less than ten milliseconds; in a constant that is a compile error.
+    #[track_caller]
     pub const fn time_window(length: Duration) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(Trip::time_window(length))
+        CircuitBreakerBuilder::new(valid(Trip::time_window(length)))
     }
 
     /// Asks for a call to pass. The primitive under everything else.

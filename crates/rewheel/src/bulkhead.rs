@@ -4,6 +4,7 @@ use crate::clock::{Clock, Moment};
 use crate::error::{Error, Refused, Why};
 use crate::observer::{Observer, refused};
 use crate::queue::{Queue, Ticket};
+use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use crate::sync::{Mutex, lock};
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -46,16 +47,23 @@ impl Bulkhead {
     ///
     /// # Panics
     /// Panics if there are none; in a constant that is a compile error.
+    #[track_caller]
     pub const fn places(places: usize) -> BulkheadBuilder {
-        assert!(places > 0, "a bulkhead without a place lets nobody in");
-        BulkheadBuilder {
-            places,
-            queue_max: 0,
-            wait_max: Duration::MAX,
-            name: Cow::Borrowed(""),
-            clock: Clock::system(),
-            observer: None,
-        }
+        BulkheadBuilder::new(valid(checked_places(places)))
+    }
+
+    /// As [`places`](Bulkhead::places), without the panic.
+    ///
+    /// ```
+    /// let error = rewheel::Bulkhead::try_places(0).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid places `0`: use 1 or more");
+    /// ```
+    ///
+    /// # Errors
+    /// Rejects a bulkhead without a place.
+    pub fn try_places(places: usize) -> Result<BulkheadBuilder, SettingError> {
+        let places = checked_places(places).map_err(|rule| rule.with(places))?;
+        Ok(BulkheadBuilder::new(places))
     }
 
     /// Takes a place if there is one now and nobody waits for it.
@@ -272,7 +280,22 @@ pub struct BulkheadBuilder {
     observer: Option<Arc<dyn Observer>>,
 }
 
+const fn checked_places(places: usize) -> Result<usize, NotAllowed> {
+    if places > 0 { Ok(places) } else { Err(not_allowed!("places", "use 1 or more")) }
+}
+
 impl BulkheadBuilder {
+    const fn new(places: usize) -> BulkheadBuilder {
+        BulkheadBuilder {
+            places,
+            queue_max: 0,
+            wait_max: Duration::MAX,
+            name: Cow::Borrowed(""),
+            clock: Clock::system(),
+            observer: None,
+        }
+    }
+
     /// Lets so many wait in line for a place. None unless set.
     #[must_use]
     pub const fn queue_max(mut self, calls: usize) -> BulkheadBuilder {

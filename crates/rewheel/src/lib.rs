@@ -32,6 +32,7 @@ pub mod duration;
 #[cfg(feature = "serde")]
 mod text;
 mod ratio;
+mod setting;
 mod random;
 mod cancel;
 mod clock;
@@ -89,6 +90,7 @@ pub use self::retry::{
     Attempt, Call, Durably, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series,
     Spill, SpillError, Step,
 };
+pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};
 pub use self::timeout::Timeout;
 

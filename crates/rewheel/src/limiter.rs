@@ -4,6 +4,7 @@ pub(crate) mod gcra;
 mod sliding;
 mod waiting;
 mod keyed;
+mod checked;
 
 pub use self::keyed::KeyedRateLimiter;
 pub(crate) use self::waiting::{Admission, Waiting};
@@ -15,6 +16,7 @@ use crate::duration::nanos;
 use crate::error::{Refused, Why};
 use crate::observer::{Observer, refused};
 use crate::queue::Queue;
+use crate::setting::valid;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -83,6 +85,7 @@ impl RateLimiter {
     ///
     /// # Panics
     /// Panics if it is zero or more than a thousand million; in a constant that is a compile error.
+    #[track_caller]
     pub const fn per_second(calls: u32) -> RateLimiterBuilder {
         RateLimiter::per(calls, Duration::from_secs(1))
     }
@@ -93,14 +96,9 @@ impl RateLimiter {
     /// # Panics
     /// Panics if there are none, or more than one a nanosecond, or if the burst takes more than a
     /// century to fill; in a constant that is a compile error.
+    #[track_caller]
     pub const fn per(calls: u32, period: Duration) -> RateLimiterBuilder {
-        assert!(calls > 0, "a limiter that admits nobody");
-        assert!(nanos(period) >= calls as u64, "more than one a nanosecond is no limit");
-        // Rounded up: the limit is never exceeded, not even by a fraction.
-        let interval = nanos(period).div_ceil(calls as u64);
-        let bucket = Bucket::new(interval, calls as u64);
-        check_fill(&bucket);
-        RateLimiterBuilder::new(Rule::Bucket(bucket), calls, period)
+        RateLimiterBuilder::new(valid(checked::rate(calls, period)), calls, period)
     }
 
     /// Admits at most so many in any stretch of time of this length, however they come.
@@ -110,14 +108,9 @@ impl RateLimiter {
     /// # Panics
     /// Panics if there are none, or if the window is below a microsecond; in a constant that is a
     /// compile error.
+    #[track_caller]
     pub const fn sliding_window(calls: u32, window: Duration) -> RateLimiterBuilder {
-        assert!(calls > 0, "a limiter that admits nobody");
-        assert!(nanos(window) >= 1_000, "a window is at least a microsecond");
-        RateLimiterBuilder::new(
-            Rule::Window(Limit::new(calls as u64, nanos(window))),
-            calls,
-            window,
-        )
+        RateLimiterBuilder::new(valid(checked::window(calls, window)), calls, window)
     }
 
     /// Asks for one call to be admitted now.
@@ -237,15 +230,6 @@ fn refusal(rule: &Rule, n: u32, wait: u64) -> Refused {
     }
 }
 
-const fn check_fill(bucket: &Bucket) {
-    /// A century; the sums that a bucket does with moments stay far from overflowing.
-    const FILL_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
-    let Some(fill) = bucket.interval().checked_mul(bucket.burst()) else {
-        panic!("the burst takes more than a century to fill")
-    };
-    assert!(fill <= FILL_MAX, "the burst takes more than a century to fill");
-}
-
 /// Sets up a [`RateLimiter`].
 #[derive(Clone, Debug)]
 pub struct RateLimiterBuilder {
@@ -288,15 +272,9 @@ impl RateLimiterBuilder {
     /// Panics if there are none, on a sliding window, and if they take more than a century to
     /// come in; in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn burst(mut self, calls: u32) -> RateLimiterBuilder {
-        assert!(calls > 0, "a burst of none admits nobody");
-        match &mut self.rule {
-            Rule::Bucket(bucket) => {
-                *bucket = Bucket::new(bucket.interval(), calls as u64);
-                check_fill(bucket);
-            }
-            Rule::Window(_) => panic!("a sliding window has no burst of its own"),
-        }
+        self.rule = valid(checked::burst(self.rule, calls));
         self
     }
 

@@ -4,6 +4,7 @@ mod machine;
 mod run;
 mod blocking;
 mod explain;
+mod checked;
 
 pub use self::explain::{Explanation, Warning};
 pub use self::run::Run;

@@ -1,6 +1,7 @@
 //! Makes a failing call again until it succeeds or is given up.
 
 mod text;
+mod checked;
 mod series;
 mod judge;
 mod hooks;

@@ -1,13 +1,14 @@
 //! What a breaker goes by.
 
 use super::machine::Machine;
-use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker};
+use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker, checked};
 use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::keyed::Keyed;
 use crate::observer::Observer;
 use crate::random::Random;
 use crate::ratio::Ratio;
+use crate::setting::valid;
 use std::borrow::Cow;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(super) struct Slow {
 
 impl When {
     /// Half of at least ten calls. One failure at night, when it is the only call, is no outage.
-    const DEFAULT: When = When {
+    pub(super) const DEFAULT: When = When {
         failures: Threshold::Ratio(Ratio::from_millionths(500_000)),
         slow: None,
         calls_min: 10,
@@ -52,35 +53,6 @@ impl When {
 }
 
 impl Trip {
-    pub(super) const fn consecutive(failures: u32) -> Trip {
-        assert!(failures > 0, "a breaker that opens after no failure is never closed");
-        Trip::Consecutive { failures }
-    }
-
-    pub(super) const fn count_window(size: u32) -> Trip {
-        assert!(size > 0, "a window of no calls sees nothing");
-        assert!(size <= 1_000_000, "a window is at most a million calls");
-        let mut when = When::DEFAULT;
-        if size < when.calls_min {
-            when.calls_min = size;
-        }
-        Trip::Count { size, when }
-    }
-
-    pub(super) const fn time_window(length: Duration) -> Trip {
-        assert!(length.as_millis() >= 10, "a window is at least ten milliseconds");
-        Trip::Time { length, when: When::DEFAULT }
-    }
-
-    pub(super) const fn when(&mut self) -> &mut When {
-        match self {
-            Trip::Count { when, .. } | Trip::Time { when, .. } => when,
-            Trip::Consecutive { .. } => {
-                panic!("a consecutive breaker has no window: use count_window or time_window")
-            }
-        }
-    }
-
     pub(super) const fn slow(&self) -> Option<Slow> {
         match self {
             Trip::Count { when, .. } | Trip::Time { when, .. } => when.slow,
@@ -127,39 +99,34 @@ impl CircuitBreakerBuilder {
     /// Panics on other ratios, and without a window; in a constant that is a compile error. So do
     /// its siblings below.
     #[must_use]
+    #[track_caller]
     pub const fn failure_ratio(mut self, ratio: f64) -> CircuitBreakerBuilder {
-        self.trip.when().failures = Threshold::Ratio(positive(ratio));
+        self.trip = valid(self.trip.failure_ratio(ratio));
         self
     }
 
     /// Opens when so many calls in the window failed, whatever their share.
     #[must_use]
+    #[track_caller]
     pub const fn failures(mut self, failures: u32) -> CircuitBreakerBuilder {
-        assert!(failures > 0, "a breaker that opens after no failure is never closed");
-        if let Trip::Count { size, .. } = self.trip {
-            assert!(failures <= size, "a window never has more failures than its size");
-        }
-        self.trip.when().failures = Threshold::Number(failures);
+        self.trip = valid(self.trip.failures(failures));
         self
     }
 
     /// Goes by ratios only once the window has so many calls. Ten unless set.
     #[must_use]
+    #[track_caller]
     pub const fn calls_min(mut self, calls: u32) -> CircuitBreakerBuilder {
-        assert!(calls > 0, "a ratio of no calls says nothing");
-        if let Trip::Count { size, .. } = self.trip {
-            assert!(calls <= size, "a window never has more calls than its size");
-        }
-        self.trip.when().calls_min = calls;
+        self.trip = valid(self.trip.calls_min(calls));
         self
     }
 
     /// Also opens when this share of the calls in the window took longer than `over`: what answers
     /// too late has failed, too.
     #[must_use]
+    #[track_caller]
     pub const fn slow_calls(mut self, over: Duration, ratio: f64) -> CircuitBreakerBuilder {
-        assert!(!over.is_zero(), "every call takes longer than nothing");
-        self.trip.when().slow = Some(Slow { over, ratio: positive(ratio) });
+        self.trip = valid(self.trip.slow_calls(over, ratio));
         self
     }
 
@@ -172,36 +139,35 @@ impl CircuitBreakerBuilder {
     /// Stays open longer each time that a probe fails, and starts over once it has been closed. Not
     /// for a custom backoff: nobody's code runs under the breaker's lock.
     #[must_use]
+    #[track_caller]
     pub const fn open_backoff(mut self, backoff: Backoff) -> CircuitBreakerBuilder {
-        assert!(!backoff.is_custom(), "a breaker does not call a function while it opens");
-        self.open = backoff;
+        self.open = valid(checked::open_backoff(backoff));
         self
     }
 
     /// Lets so many probes pass at the same time while it is half open, up to a thousand.
     #[must_use]
+    #[track_caller]
     pub const fn probes_max(mut self, probes: u32) -> CircuitBreakerBuilder {
-        assert!(probes > 0, "without a probe it never closes again");
-        assert!(probes <= 1_000, "a thousand probes at once are traffic");
-        self.probes_max = probes;
+        self.probes_max = valid(checked::probes_max(probes));
         self
     }
 
     /// Closes once so many probes have succeeded. One that fails, or is slow where slow calls count,
     /// opens it again.
     #[must_use]
+    #[track_caller]
     pub const fn successes_to_close(mut self, successes: u32) -> CircuitBreakerBuilder {
-        assert!(successes > 0, "nothing would show that it is up again");
-        self.successes_to_close = successes;
+        self.successes_to_close = valid(checked::successes_to_close(successes));
         self
     }
 
     /// Gives a probe's place to another call if it has not come back for so long. It counts as
     /// neither success nor failure, and what it reports later is ignored.
     #[must_use]
+    #[track_caller]
     pub const fn probe_timeout(mut self, timeout: Duration) -> CircuitBreakerBuilder {
-        assert!(!timeout.is_zero(), "no probe comes back at once");
-        self.probe_timeout = timeout;
+        self.probe_timeout = valid(checked::probe_timeout(timeout));
         self
     }
 
@@ -245,15 +211,6 @@ impl CircuitBreakerBuilder {
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedCircuitBreaker<K> {
         let breakers = Breakers { by_key: Keyed::new(keys_max), template: self };
         KeyedCircuitBreaker { shared: Arc::new(breakers) }
-    }
-}
-
-const fn positive(ratio: f64) -> Ratio {
-    match Ratio::new(ratio) {
-        // Finer than a ratio is kept: as little as there can be is still something.
-        Some(least) if least.is_zero() && ratio > 0.0 => Ratio::from_millionths(1),
-        Some(ratio) if !ratio.is_zero() => ratio,
-        _ => panic!("a ratio is above 0, at most 1"),
     }
 }
 
