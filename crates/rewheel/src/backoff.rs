@@ -1,15 +1,18 @@
 //! Decides how long to wait before the next attempt.
 
 mod growth;
+mod custom;
 mod jitter;
 mod registry;
 mod text;
 mod checked;
 
+pub use self::custom::CustomBackoff;
 pub use self::jitter::{Jitter, JitterError};
 pub use self::registry::{Backoffs, NameError};
 pub use self::text::BackoffError;
 
+use self::custom::Custom;
 use self::growth::Growth;
 use crate::duration::nanos;
 use crate::random::Random;
@@ -62,6 +65,12 @@ pub struct Past {
     /// The share of recent calls to the dependency that failed, 0 to 1, which
     /// [`Backoff::adaptive`] goes by. Without evidence assume 1: this call did fail.
     pub failure_ratio: f64,
+}
+
+impl Past {
+    fn of_attempt(attempt: u32) -> Past {
+        Past { attempt: attempt.max(1), previous: None, failure_ratio: 1.0 }
+    }
 }
 
 impl Backoff {
@@ -118,7 +127,8 @@ impl Backoff {
         valid(Backoff::checked_adaptive(base))
     }
 
-    /// Asks a function for the delay after each attempt.
+    /// Asks a function for the delay after each attempt. For code that holds state, see
+    /// [`Backoffs::register_custom`].
     ///
     /// The name stands for it in text; [`Backoffs`] reads it back.
     ///
@@ -206,7 +216,13 @@ impl Backoff {
     /// Returns the shortest and the longest delay possible after a failed attempt.
     pub fn delay_range(&self, attempt: u32) -> RangeInclusive<Duration> {
         let (low, high) = match self.growth {
-            Growth::Custom(custom) => self.spread(0, nanos((custom.delay)(attempt.max(1)))),
+            Growth::Custom(custom @ Custom::Function { .. }) => {
+                self.spread(0, nanos(custom.delay(&Past::of_attempt(attempt))))
+            }
+            // It may count its calls, so it is asked for waits only.
+            Growth::Custom(Custom::Object(_)) => {
+                (self.spread(0, 0).0, self.spread(0, self.delay_max).1)
+            }
             Growth::Adaptive { .. } => (
                 self.range(attempt, Ratio::from_millionths(0)).0,
                 self.range(attempt, Ratio::ONE).1,
@@ -270,14 +286,14 @@ impl Backoff {
         }
     }
 
-    /// Returns whether it asks a function, which cannot be stored or sent elsewhere.
+    /// Returns whether it asks code of the user, which cannot be stored or sent elsewhere.
     pub const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }
 
     const fn custom_name(&self) -> Option<&'static str> {
         match self.growth {
-            Growth::Custom(custom) => Some(custom.name),
+            Growth::Custom(custom) => Some(custom.name()),
             Growth::Fixed { .. }
             | Growth::Linear { .. }
             | Growth::Exponential { .. }
@@ -300,7 +316,14 @@ impl Backoff {
         random: &Random,
     ) -> u64 {
         let (low, high) = match (self.growth, previous) {
-            (Growth::Custom(custom), _) => self.spread(0, nanos((custom.delay)(attempt.max(1)))),
+            (Growth::Custom(custom), _) => {
+                let past = Past {
+                    attempt: attempt.max(1),
+                    previous: previous.map(Duration::from_nanos),
+                    failure_ratio: failure_ratio.as_f64(),
+                };
+                self.spread(0, nanos(custom.delay(&past)))
+            }
             (Growth::Decorrelated { base }, Some(previous)) => {
                 self.spread(base, previous.saturating_mul(3))
             }
@@ -333,6 +356,15 @@ impl Backoff {
             self.delay_max
         } else {
             delay
+        }
+    }
+
+    const fn of_custom(custom: Custom) -> Backoff {
+        Backoff {
+            growth: Growth::Custom(custom),
+            jitter: Jitter::FULL,
+            delay_min: 0,
+            delay_max: nanos(Backoff::DELAY_MAX),
         }
     }
 

@@ -64,7 +64,9 @@ pub mod tower;
 #[cfg(feature = "axum")]
 pub mod axum;
 
-pub use self::backoff::{Backoff, BackoffError, Backoffs, Jitter, JitterError, NameError, Past};
+pub use self::backoff::{
+    Backoff, BackoffError, Backoffs, CustomBackoff, Jitter, JitterError, NameError, Past,
+};
 pub use self::breaker::{
     BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder, KeyedCircuitBreaker,
     OwnedPermit, Permit,

@@ -1,6 +1,7 @@
 //! Builds backoffs from values that may not be allowed.
 
-use super::growth::{self, Factor, Growth};
+use super::custom::Custom;
+use super::growth::{Factor, Growth};
 use super::{Backoff, Jitter, registry};
 use crate::duration::{nanos, text};
 use crate::setting::{NotAllowed, SettingError, not_allowed};
@@ -45,12 +46,7 @@ impl Backoff {
         if !registry::is_name(name) {
             return Err(not_allowed!("name", "use 1 to 64 of a-z, 0-9, `_`, `-`, `.`"));
         }
-        Ok(Backoff {
-            growth: Growth::Custom(growth::Custom { name, delay }),
-            jitter: Jitter::FULL,
-            delay_min: 0,
-            delay_max: nanos(Backoff::DELAY_MAX),
-        })
+        Ok(Backoff::of_custom(Custom::Function { name, delay }))
     }
 
     pub(super) const fn checked_factor(mut self, factor: f64) -> Checked {

@@ -1,7 +1,7 @@
 //! How delays grow with the attempts, before bounds and jitter.
 
+use super::custom::Custom;
 use crate::ratio::Ratio;
-use std::time::Duration;
 
 /// Nanoseconds, except where a function is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,21 +52,6 @@ impl Growth {
         (delay, delay)
     }
 }
-
-/// A function with a name, which is what makes it printable and comparable.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Custom {
-    pub(super) name: &'static str,
-    pub(super) delay: fn(attempt: u32) -> Duration,
-}
-
-impl PartialEq for Custom {
-    fn eq(&self, other: &Custom) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Custom {}
 
 /// A growth factor in thousandths: exact for every factor a person writes down, never NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod custom;
 mod spread;
 mod text;
 
