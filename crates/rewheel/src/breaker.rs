@@ -5,9 +5,11 @@ mod checked;
 mod word;
 mod machine;
 mod permit;
+mod totals;
 
 pub use self::config::CircuitBreakerBuilder;
 pub use self::permit::{OwnedPermit, Permit};
+pub use self::totals::BreakerTotals;
 
 use self::config::Trip;
 use self::machine::Machine;
@@ -102,6 +104,8 @@ pub struct BreakerSnapshot {
     pub probes: u32,
     /// When it will let a probe pass, if it is open and nobody holds it.
     pub retry_in: Option<Duration>,
+    /// What it has counted since it was built.
+    pub totals: BreakerTotals,
 }
 
 impl CircuitBreaker {
@@ -301,7 +305,7 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
     {
         self.shared.by_key.with(
             key,
-            || self.shared.template.clone().build(),
+            || self.shared.template.clone().build_unreported(),
             |breaker| breaker.machine.is_fresh(),
             |breaker| breaker.clone(),
         )

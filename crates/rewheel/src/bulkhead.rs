@@ -78,7 +78,6 @@ impl Bulkhead {
         }
         state.free -= 1;
         drop(state);
-        #[cfg(feature = "otel")]
         self.admitted(None);
         Ok(Place { bulkhead: self.clone() })
     }
@@ -150,7 +149,6 @@ impl Bulkhead {
     }
 
     /// Tells the observer that a call was let in that waited since then.
-    #[cfg(feature = "otel")]
     fn admitted(&self, since: Option<Moment>) {
         let BulkheadBuilder { observer, name, clock, .. } = &self.shared.config;
         let waited = since.map_or(Duration::ZERO, |since| clock.now().since(since));
@@ -198,7 +196,6 @@ impl Drop for Place {
 pub(crate) struct Waiting {
     ticket: Option<Ticket>,
     gives_up_at: Option<Moment>,
-    #[cfg(feature = "otel")]
     since: Option<Moment>,
 }
 
@@ -215,7 +212,6 @@ pub(crate) enum Entry {
 impl Waiting {
     pub(crate) fn poll(&mut self, bulkhead: &Bulkhead, waker: &Waker) -> Entry {
         let Shared { state, config } = &*bulkhead.shared;
-        #[cfg(feature = "otel")]
         if config.observer.is_some() {
             self.since.get_or_insert_with(|| config.clock.now());
         }
@@ -229,7 +225,6 @@ impl Waiting {
             state.free -= 1;
             drop(guard);
             self.leave(bulkhead);
-            #[cfg(feature = "otel")]
             bulkhead.admitted(self.since);
             return Entry::Entered;
         }

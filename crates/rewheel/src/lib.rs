@@ -68,8 +68,8 @@ pub use self::backoff::{
     Backoff, BackoffError, Backoffs, CustomBackoff, Jitter, JitterError, NameError, Past,
 };
 pub use self::breaker::{
-    BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder, KeyedCircuitBreaker,
-    OwnedPermit, Permit,
+    BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker, CircuitBreakerBuilder,
+    KeyedCircuitBreaker, OwnedPermit, Permit,
 };
 pub use self::budget::{RetryBudget, RetryBudgetBuilder};
 pub use self::bulkhead::{Bulkhead, BulkheadBuilder, Place};
@@ -84,6 +84,8 @@ pub use self::error::{BoxedError, Error, Refused, Why};
 #[cfg(feature = "idempotency")]
 pub use self::idempotency::{Idempotency, IdempotencyKey, IdempotencyStore, MemoryIdempotency};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
+#[cfg(feature = "tracing")]
+pub use self::observer::LogObserver;
 pub use self::observer::{Event, Observer};
 pub use self::pipeline::{Explanation, Pipeline, Plan, Run, Warning};
 pub use self::presets::ServiceClass;

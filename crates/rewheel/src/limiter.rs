@@ -133,7 +133,6 @@ impl RateLimiter {
         if let (State::Bucket(bucket), 0) = (state, waiting.load(Ordering::Relaxed)) {
             return match bucket.take(u64::from(n), config.clock.now_in_place()) {
                 Ok(()) => {
-                    #[cfg(feature = "otel")]
                     config.admitted(Duration::ZERO);
                     Ok(())
                 }
@@ -162,6 +161,34 @@ impl RateLimiter {
         waiting::acquire(self, n).await
     }
 
+    /// Returns how many calls [`check`](RateLimiter::check) would admit now: none while others wait
+    /// in line. By the time it is used, another caller may have taken them.
+    ///
+    /// ```
+    /// use rewheel::{ManualClock, RateLimiter, millis};
+    ///
+    /// let clock = ManualClock::new();
+    /// let limiter = RateLimiter::per_second(10).burst(3).clock(&clock).build();
+    /// limiter.check_n(2)?;
+    /// assert_eq!(limiter.available(), 1);
+    /// clock.advance(millis(100));
+    /// assert_eq!(limiter.available(), 2);
+    /// # Ok::<_, rewheel::Refused>(())
+    /// ```
+    pub fn available(&self) -> u32 {
+        let Shared { state, waiting, config, .. } = &*self.shared;
+        if waiting.load(Ordering::Relaxed) > 0 {
+            return 0;
+        }
+        let now = config.clock.now();
+        let available = match (state, config.rule) {
+            (State::Bucket(bucket), _) => bucket.available(now),
+            (State::Window(window), Rule::Window(limit)) => lock(window).available(limit, now),
+            (State::Window(_), Rule::Bucket(_)) => 0,
+        };
+        u32::try_from(available).unwrap_or(u32::MAX)
+    }
+
     /// Returns its name, if it was given one.
     pub fn name(&self) -> &str {
         &self.shared.config.name
@@ -183,7 +210,6 @@ impl RateLimiter {
         } else {
             Err(self.refusal_while_others_wait(n))
         };
-        #[cfg(feature = "otel")]
         if taken.is_ok() {
             self.shared.config.admitted(Duration::ZERO);
         }
@@ -243,9 +269,9 @@ pub struct RateLimiterBuilder {
     observer: Option<Arc<dyn Observer>>,
 }
 
-#[cfg(feature = "otel")]
 impl RateLimiterBuilder {
     /// Tells the observer that a call was let in.
+    #[inline]
     pub(super) fn admitted(&self, waited: Duration) {
         let by = Why::RateLimited;
         crate::observer::admitted(self.observer.as_ref(), &self.name, by, waited);

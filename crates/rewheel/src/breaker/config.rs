@@ -72,6 +72,7 @@ pub struct CircuitBreakerBuilder {
     pub(super) probes_max: u32,
     pub(super) successes_to_close: u32,
     pub(super) probe_timeout: Duration,
+    pub(super) counts_calls: bool,
     pub(super) name: Cow<'static, str>,
     pub(super) clock: Clock,
     pub(super) random: Random,
@@ -86,6 +87,7 @@ impl CircuitBreakerBuilder {
             probes_max: 1,
             successes_to_close: 1,
             probe_timeout: Duration::from_secs(60),
+            counts_calls: false,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
             random: Random::thread(),
@@ -192,15 +194,32 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Reports its changes and its refusals.
+    /// Reports that it was built, its changes and its refusals.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> CircuitBreakerBuilder {
         self.observer = Some(observer);
         self
     }
 
+    /// Counts every call, so that [`BreakerTotals::calls`] is known. Off unless set: a success on a
+    /// healthy breaker otherwise writes nothing that other threads read.
+    ///
+    /// [`BreakerTotals::calls`]: super::BreakerTotals::calls
+    #[must_use]
+    pub const fn count_calls(mut self) -> CircuitBreakerBuilder {
+        self.counts_calls = true;
+        self
+    }
+
     /// Makes the breaker, closed.
     pub fn build(self) -> CircuitBreaker {
+        let breaker = self.build_unreported();
+        breaker.machine.report_built();
+        breaker
+    }
+
+    /// Makes a breaker that the observer hears of at its first change.
+    pub(super) fn build_unreported(self) -> CircuitBreaker {
         CircuitBreaker { machine: Arc::new(Machine::new(self)) }
     }
 

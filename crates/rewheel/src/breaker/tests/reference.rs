@@ -1,7 +1,9 @@
 //! A breaker written to be obviously right: lists, counters, no cleverness.
 
 use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
+use crate::breaker::{
+    BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker, CircuitBreakerBuilder,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -60,6 +62,7 @@ impl Config {
             .successes_to_close(self.successes_to_close)
             .probe_timeout(ms(self.probe_timeout_ms))
             .open_backoff(open.jitter(Jitter::NONE))
+            .count_calls()
     }
 }
 
@@ -114,6 +117,9 @@ pub(super) struct Reference {
     probes_started: u64,
     successes: u32,
     openings: u32,
+    ended: u64,
+    failed: u64,
+    refused: u64,
     pub(super) now: u64,
     pub(super) changes: Vec<(BreakerState, BreakerState)>,
 }
@@ -130,6 +136,9 @@ impl Reference {
             probes_started: 0,
             successes: 0,
             openings: 0,
+            ended: 0,
+            failed: 0,
+            refused: 0,
             now: 0,
             changes: Vec::new(),
         }
@@ -137,6 +146,12 @@ impl Reference {
 
     /// A permit, or when to ask again.
     pub(super) fn acquire(&mut self) -> Result<Token, Option<Duration>> {
+        let answer = self.decide();
+        self.refused += u64::from(answer.is_err());
+        answer
+    }
+
+    fn decide(&mut self) -> Result<Token, Option<Duration>> {
         if let Phase::Open { until } = self.phase {
             if self.now < until {
                 return Err(Some(Duration::from_nanos(until - self.now)));
@@ -164,6 +179,8 @@ impl Reference {
 
     /// Takes a result, which may be that it failed; `None` if the call says nothing.
     pub(super) fn record(&mut self, token: Token, failed: Option<bool>) {
+        self.ended += u64::from(failed.is_some());
+        self.failed += u64::from(failed == Some(true));
         if token.generation != self.generation {
             return;
         }
@@ -294,6 +311,12 @@ impl Reference {
             retry_in: match self.phase {
                 Phase::Open { until } => Some(Duration::from_nanos(until.saturating_sub(self.now))),
                 Phase::Closed | Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => None,
+            },
+            totals: BreakerTotals {
+                calls: Some(self.ended),
+                failures: self.failed,
+                refusals: self.refused,
+                transitions: self.changes.len() as u64,
             },
         }
     }
