@@ -1,18 +1,23 @@
 //! Backoff: how long to wait before the next attempt.
 
 mod growth;
+mod custom;
 mod jitter;
 mod registry;
 mod text;
+mod checked;
 
+pub use self::custom::CustomBackoff;
 pub use self::jitter::{Jitter, JitterError};
 pub use self::registry::{Backoffs, NameError};
 pub use self::text::BackoffError;
 
-use self::growth::{Factor, Growth};
+use self::custom::Custom;
+use self::growth::Growth;
 use crate::duration::nanos;
 use crate::random::Random;
 use crate::ratio::Ratio;
+use crate::setting::{NotAllowed, not_allowed, valid};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -61,6 +66,12 @@ pub struct Past {
     pub failure_ratio: f64,
 }
 
+impl Past {
+    fn of_attempt(attempt: u32) -> Past {
+        Past { attempt: attempt.max(1), previous: None, failure_ratio: 1.0 }
+    }
+}
+
 impl Backoff {
     /// Default maximum delay of a growing shape: a user who waits longer gives up, and a dependency
     /// that recovered should not wait longer for its traffic.
@@ -81,59 +92,51 @@ impl Backoff {
     /// Grows by `base` each time: 1, 2, 3, 4 … times `base`.
     ///
     /// # Panics
-    /// Panics if `base` is zero; in a constant that is a compile error. The same applies to the
-    /// constructors below.
+    /// Panics if `base` is zero; in a constant that is a compile error. So do its siblings below.
+    #[track_caller]
     pub const fn linear(base: Duration) -> Backoff {
-        let base = nanos(base);
-        Backoff::growing(base, Growth::Linear { base, step: base })
+        valid(Backoff::checked_linear(base))
     }
 
     /// Doubles each time: 1, 2, 4, 8 … times `base`. See [`factor`](Backoff::factor).
+    #[track_caller]
     pub const fn exponential(base: Duration) -> Backoff {
-        let base = nanos(base);
-        Backoff::growing(base, Growth::Exponential { base, factor: Factor::TWO })
+        valid(Backoff::checked_exponential(base))
     }
 
-    /// Grows slower than doubling: 1, 1, 2, 3, 5, 8 … times `base`.
+    /// Grows more slowly than doubling: 1, 1, 2, 3, 5, 8 … times `base`.
+    #[track_caller]
     pub const fn fibonacci(base: Duration) -> Backoff {
-        let base = nanos(base);
-        Backoff::growing(base, Growth::Fibonacci { base })
+        valid(Backoff::checked_fibonacci(base))
     }
 
-    /// Random between `base` and three times the previous delay. It needs no other jitter.
+    /// Draws from `base` up to three times the previous delay. It is its own jitter.
+    #[track_caller]
     pub const fn decorrelated(base: Duration) -> Backoff {
-        let base = nanos(base);
-        let mut backoff = Backoff::growing(base, Growth::Decorrelated { base });
-        backoff.jitter = Jitter::NONE;
-        backoff
+        valid(Backoff::checked_decorrelated(base))
     }
 
     /// Exponential, and up to ten times longer while the dependency fails for all callers.
     ///
-    /// The delay grows in proportion to the recent failure ratio of the dependency, from the
-    /// [`Statistics`](crate::Statistics) that the call shares with others. A call without
-    /// statistics knows only its own failure, and uses the full factor.
+    /// The delay is stretched in proportion to the recent failure ratio of the dependency, taken
+    /// from the [`Statistics`](crate::Statistics) that the call shares with others. A call
+    /// without statistics knows of one failure only, its own, and is stretched in full.
+    #[track_caller]
     pub const fn adaptive(base: Duration) -> Backoff {
-        let base = nanos(base);
-        let growth = Growth::Adaptive { base, factor: Factor::TWO, stretch: Factor::TEN };
-        Backoff::growing(base, growth)
+        valid(Backoff::checked_adaptive(base))
     }
 
-    /// Calls a function for the delay after each attempt.
+    /// Asks a function for the delay after each attempt. For code that holds state, see
+    /// [`Backoffs::register_custom`].
     ///
     /// The name represents it in text; [`Backoffs`] reads it back.
     ///
     /// # Panics
-    /// Panics if the name is not 1 to 64 characters of `a-z`, `0-9`, `_`, `-` and `.`; in a
-    /// constant that is a compile error.
+    /// Panics if the name is not 1 to 64 of `a-z`, `0-9`, `_`, `-` and `.`; in a constant that is
+    /// a compile error.
+    #[track_caller]
     pub const fn custom(name: &'static str, delay: fn(attempt: u32) -> Duration) -> Backoff {
-        assert!(registry::is_name(name), "a name is 1 to 64 of a-z, 0-9, `_`, `-`, `.`");
-        Backoff {
-            growth: Growth::Custom(growth::Custom { name, delay }),
-            jitter: Jitter::FULL,
-            delay_min: 0,
-            delay_max: nanos(Backoff::DELAY_MAX),
-        }
+        valid(Backoff::checked_custom(name, delay))
     }
 
     /// Sets the growth per attempt of an exponential or adaptive shape, 1.001 to 1000.
@@ -141,17 +144,9 @@ impl Backoff {
     /// # Panics
     /// Panics for other shapes and factors; in a constant that is a compile error.
     #[must_use]
-    pub const fn factor(mut self, factor: f64) -> Backoff {
-        let Some(new) = Factor::new(factor) else { panic!("a factor is 1.001 to 1000") };
-        match &mut self.growth {
-            Growth::Exponential { factor, .. } | Growth::Adaptive { factor, .. } => *factor = new,
-            Growth::Fixed { .. }
-            | Growth::Linear { .. }
-            | Growth::Fibonacci { .. }
-            | Growth::Decorrelated { .. }
-            | Growth::Custom(_) => panic!("only exponential and adaptive backoff have a factor"),
-        }
-        self
+    #[track_caller]
+    pub const fn factor(self, factor: f64) -> Backoff {
+        valid(self.checked_factor(factor))
     }
 
     /// Sets the increment of a linear shape.
@@ -159,18 +154,9 @@ impl Backoff {
     /// # Panics
     /// Panics for other shapes and if `step` is zero; in a constant that is a compile error.
     #[must_use]
-    pub const fn step(mut self, step: Duration) -> Backoff {
-        assert!(!step.is_zero(), "a step of zero never grows: use fixed");
-        match &mut self.growth {
-            Growth::Linear { step: old, .. } => *old = nanos(step),
-            Growth::Fixed { .. }
-            | Growth::Exponential { .. }
-            | Growth::Fibonacci { .. }
-            | Growth::Decorrelated { .. }
-            | Growth::Adaptive { .. }
-            | Growth::Custom(_) => panic!("only linear backoff has a step"),
-        }
-        self
+    #[track_caller]
+    pub const fn step(self, step: Duration) -> Backoff {
+        valid(self.checked_step(step))
     }
 
     /// Sets how many times longer an adaptive delay gets when every call fails, 1.001 to 1000.
@@ -178,18 +164,9 @@ impl Backoff {
     /// # Panics
     /// Panics for other shapes and values; in a constant that is a compile error.
     #[must_use]
-    pub const fn stretch(mut self, stretch: f64) -> Backoff {
-        let Some(new) = Factor::new(stretch) else { panic!("a stretch is 1.001 to 1000") };
-        match &mut self.growth {
-            Growth::Adaptive { stretch, .. } => *stretch = new,
-            Growth::Fixed { .. }
-            | Growth::Linear { .. }
-            | Growth::Exponential { .. }
-            | Growth::Fibonacci { .. }
-            | Growth::Decorrelated { .. }
-            | Growth::Custom(_) => panic!("only adaptive backoff can be stretched"),
-        }
-        self
+    #[track_caller]
+    pub const fn stretch(self, stretch: f64) -> Backoff {
+        valid(self.checked_stretch(stretch))
     }
 
     /// Sets the minimum delay, which also applies after jitter.
@@ -197,10 +174,9 @@ impl Backoff {
     /// # Panics
     /// Panics if it is above the maximum delay; in a constant that is a compile error.
     #[must_use]
-    pub const fn min(mut self, delay: Duration) -> Backoff {
-        self.delay_min = nanos(delay);
-        assert!(self.delay_min <= self.delay_max, "the shortest delay is above the longest");
-        self
+    #[track_caller]
+    pub const fn min(self, delay: Duration) -> Backoff {
+        valid(self.checked_min(delay))
     }
 
     /// Sets the maximum delay, which also applies after jitter.
@@ -208,11 +184,9 @@ impl Backoff {
     /// # Panics
     /// Panics if it is below the first or the minimum delay; in a constant that is a compile error.
     #[must_use]
-    pub const fn max(mut self, delay: Duration) -> Backoff {
-        self.delay_max = nanos(delay);
-        assert!(self.delay_max >= self.growth.base(), "the longest delay is below the first");
-        assert!(self.delay_max >= self.delay_min, "the longest delay is below the shortest");
-        self
+    #[track_caller]
+    pub const fn max(self, delay: Duration) -> Backoff {
+        valid(self.checked_max(delay))
     }
 
     /// Sets the jitter.
@@ -221,13 +195,9 @@ impl Backoff {
     /// Panics for a decorrelated shape, which is already random; in a constant that is a compile
     /// error.
     #[must_use]
-    pub const fn jitter(mut self, jitter: Jitter) -> Backoff {
-        assert!(
-            !matches!(self.growth, Growth::Decorrelated { .. }),
-            "decorrelated backoff is random already"
-        );
-        self.jitter = jitter;
-        self
+    #[track_caller]
+    pub const fn jitter(self, jitter: Jitter) -> Backoff {
+        valid(self.checked_jitter(jitter))
     }
 
     /// Returns the delay after a failed attempt, counted from 1.
@@ -244,7 +214,13 @@ impl Backoff {
     /// Returns the shortest and the longest delay possible after a failed attempt.
     pub fn delay_range(&self, attempt: u32) -> RangeInclusive<Duration> {
         let (low, high) = match self.growth {
-            Growth::Custom(custom) => self.spread(0, nanos((custom.delay)(attempt.max(1)))),
+            Growth::Custom(custom @ Custom::Function { .. }) => {
+                self.spread(0, nanos(custom.delay(&Past::of_attempt(attempt))))
+            }
+            // It may count its calls, so it is asked for waits only.
+            Growth::Custom(Custom::Object(_)) => {
+                (self.spread(0, 0).0, self.spread(0, self.delay_max).1)
+            }
             Growth::Adaptive { .. } => (
                 self.range(attempt, Ratio::from_millionths(0)).0,
                 self.range(attempt, Ratio::ONE).1,
@@ -308,14 +284,14 @@ impl Backoff {
         }
     }
 
-    /// Returns whether it calls a function, which cannot be stored or sent.
+    /// Returns whether it asks code of the user, which cannot be stored or sent elsewhere.
     pub const fn is_custom(&self) -> bool {
         self.custom_name().is_some()
     }
 
     const fn custom_name(&self) -> Option<&'static str> {
         match self.growth {
-            Growth::Custom(custom) => Some(custom.name),
+            Growth::Custom(custom) => Some(custom.name()),
             Growth::Fixed { .. }
             | Growth::Linear { .. }
             | Growth::Exponential { .. }
@@ -338,7 +314,14 @@ impl Backoff {
         random: &Random,
     ) -> u64 {
         let (low, high) = match (self.growth, previous) {
-            (Growth::Custom(custom), _) => self.spread(0, nanos((custom.delay)(attempt.max(1)))),
+            (Growth::Custom(custom), _) => {
+                let past = Past {
+                    attempt: attempt.max(1),
+                    previous: previous.map(Duration::from_nanos),
+                    failure_ratio: failure_ratio.as_f64(),
+                };
+                self.spread(0, nanos(custom.delay(&past)))
+            }
             (Growth::Decorrelated { base }, Some(previous)) => {
                 self.spread(base, previous.saturating_mul(3))
             }
@@ -374,15 +357,26 @@ impl Backoff {
         }
     }
 
-    const fn growing(base: u64, growth: Growth) -> Backoff {
-        assert!(base > 0, "a growing backoff needs a first delay above zero");
-        let delay_max = nanos(Backoff::DELAY_MAX);
+    const fn of_custom(custom: Custom) -> Backoff {
         Backoff {
+            growth: Growth::Custom(custom),
+            jitter: Jitter::FULL,
+            delay_min: 0,
+            delay_max: nanos(Backoff::DELAY_MAX),
+        }
+    }
+
+    const fn growing(base: u64, growth: Growth) -> Result<Backoff, NotAllowed> {
+        if base == 0 {
+            return Err(not_allowed!("base", "use a first delay above zero"));
+        }
+        let delay_max = nanos(Backoff::DELAY_MAX);
+        Ok(Backoff {
             growth,
             jitter: Jitter::FULL,
             delay_min: 0,
             delay_max: if base > delay_max { base } else { delay_max },
-        }
+        })
     }
 }
 

@@ -1,12 +1,15 @@
 //! Circuit breaker: stops calling a dependency that is down.
 
 mod config;
+mod checked;
 mod word;
 mod machine;
 mod permit;
+mod totals;
 
 pub use self::config::CircuitBreakerBuilder;
 pub use self::permit::{OwnedPermit, Permit};
+pub use self::totals::BreakerTotals;
 
 use self::config::Trip;
 use self::machine::Machine;
@@ -14,6 +17,7 @@ pub(crate) use self::machine::Token;
 use crate::classify::{Category, Class, Classify, Verdict};
 use crate::error::{Error, Refused};
 use crate::keyed::Keyed;
+use crate::setting::valid;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -99,31 +103,36 @@ pub struct BreakerSnapshot {
     pub probes: u32,
     /// Time until it lets a probe pass, if it is open and not held open manually.
     pub retry_in: Option<Duration>,
+    /// What it has counted since it was built.
+    pub totals: BreakerTotals,
 }
 
 impl CircuitBreaker {
     /// Opens after this many failures in a row. The fastest variant: a success on a healthy breaker writes no shared memory.
     ///
     /// # Panics
-    /// Panics if the number is zero; in a constant that is a compile error.
+    /// Panics if it is zero; in a constant that is a compile error.
+    #[track_caller]
     pub const fn consecutive(failures: u32) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(Trip::consecutive(failures))
+        CircuitBreakerBuilder::new(valid(Trip::consecutive(failures)))
     }
 
     /// Judges by the last `calls` calls, up to a million; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if the number is zero or more than a million; in a constant that is a compile error.
+    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    #[track_caller]
     pub const fn count_window(calls: u32) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(Trip::count_window(calls))
+        CircuitBreakerBuilder::new(valid(Trip::count_window(calls)))
     }
 
     /// Judges by the calls of the last `length` of time; opens when half of them failed.
     ///
     /// # Panics
-    /// Panics if the time is less than ten milliseconds; in a constant that is a compile error.
+    /// Panics if it is less than ten milliseconds; in a constant that is a compile error.
+    #[track_caller]
     pub const fn time_window(length: Duration) -> CircuitBreakerBuilder {
-        CircuitBreakerBuilder::new(Trip::time_window(length))
+        CircuitBreakerBuilder::new(valid(Trip::time_window(length)))
     }
 
     /// Requests a permit for one call. All other methods are built on this one.
@@ -292,7 +301,7 @@ impl<K: Hash + Eq + Clone> KeyedCircuitBreaker<K> {
     {
         self.shared.by_key.with(
             key,
-            || self.shared.template.clone().build(),
+            || self.shared.template.clone().build_unreported(),
             |breaker| breaker.machine.is_fresh(),
             |breaker| breaker.clone(),
         )

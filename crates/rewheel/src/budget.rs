@@ -6,6 +6,7 @@ use crate::error::{Refused, Why};
 use crate::limiter::gcra::Gcra;
 use crate::observer::{Observer, refused};
 use crate::ratio::Ratio;
+use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use crate::sync::{AtomicU64, Ordering};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -60,20 +61,47 @@ impl RetryBudget {
     /// each, the floors exceed the share: lower them with [`floor_per_second`](RetryBudgetBuilder::floor_per_second).
     ///
     /// # Panics
-    /// Panics if the ratio is not 0 to 1; in a constant that is a compile error.
+    /// Panics if it is not 0 to 1; in a constant that is a compile error.
+    #[track_caller]
     pub const fn ratio(ratio: f64) -> RetryBudgetBuilder {
-        let Some(ratio) = Ratio::new(ratio) else { panic!("a ratio is 0 to 1") };
-        RetryBudgetBuilder::new(Some(ratio), 10, 100)
+        RetryBudgetBuilder::of_ratio(valid(checked_ratio(ratio)))
+    }
+
+    /// As [`ratio`](RetryBudget::ratio), without the panic.
+    ///
+    /// ```
+    /// use rewheel::RetryBudget;
+    ///
+    /// let budget = RetryBudget::try_ratio(0.2)?.try_burst(50)?.build();
+    /// let error = RetryBudget::try_ratio(20.0).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid ratio `20`: use 0 to 1");
+    /// # let _ = budget;
+    /// # Ok::<_, rewheel::SettingError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Rejects a ratio outside of 0 to 1.
+    pub fn try_ratio(ratio: f64) -> Result<RetryBudgetBuilder, SettingError> {
+        let ratio = checked_ratio(ratio).map_err(|rule| rule.with(ratio))?;
+        Ok(RetryBudgetBuilder::of_ratio(ratio))
     }
 
     /// Allows this many retries per second, independent of traffic.
     ///
     /// # Panics
-    /// Panics if the number is zero or more than a million; in a constant that is a compile error.
+    /// Panics if it is zero or more than a million; in a constant that is a compile error.
+    #[track_caller]
     pub const fn per_second(retries: u32) -> RetryBudgetBuilder {
-        assert!(retries > 0, "a budget of no retries: make one attempt instead");
-        assert!(retries <= RetryBudget::BURST_MAX, "a budget is at most a million a second");
-        RetryBudgetBuilder::new(None, retries, retries)
+        RetryBudgetBuilder::of_time(valid(checked_per_second(retries)))
+    }
+
+    /// As [`per_second`](RetryBudget::per_second), without the panic.
+    ///
+    /// # Errors
+    /// Rejects a number outside of 1 to a million.
+    pub fn try_per_second(retries: u32) -> Result<RetryBudgetBuilder, SettingError> {
+        let retries = checked_per_second(retries).map_err(|rule| rule.with(retries))?;
+        Ok(RetryBudgetBuilder::of_time(retries))
     }
 
     /// Counts a call, which earns a fraction of a retry.
@@ -134,7 +162,46 @@ pub struct RetryBudgetBuilder {
     observer: Option<Arc<dyn Observer>>,
 }
 
+const fn checked_ratio(ratio: f64) -> Result<Ratio, NotAllowed> {
+    match Ratio::new(ratio) {
+        Some(ratio) => Ok(ratio),
+        None => Err(not_allowed!("ratio", "use 0 to 1")),
+    }
+}
+
+const fn checked_per_second(retries: u32) -> Result<u32, NotAllowed> {
+    if 0 < retries && retries <= RetryBudget::BURST_MAX {
+        Ok(retries)
+    } else {
+        Err(not_allowed!("per_second", "use 1 to 1000000"))
+    }
+}
+
+const fn checked_floor(retries: u32) -> Result<u32, NotAllowed> {
+    if retries <= RetryBudget::BURST_MAX {
+        Ok(retries)
+    } else {
+        Err(not_allowed!("floor_per_second", "use at most 1000000"))
+    }
+}
+
+const fn checked_burst(retries: u32) -> Result<u32, NotAllowed> {
+    if 0 < retries && retries <= RetryBudget::BURST_MAX {
+        Ok(retries)
+    } else {
+        Err(not_allowed!("burst", "use 1 to 1000000"))
+    }
+}
+
 impl RetryBudgetBuilder {
+    const fn of_ratio(ratio: Ratio) -> RetryBudgetBuilder {
+        RetryBudgetBuilder::new(Some(ratio), 10, 100)
+    }
+
+    const fn of_time(retries: u32) -> RetryBudgetBuilder {
+        RetryBudgetBuilder::new(None, retries, retries)
+    }
+
     const fn new(deposit: Option<Ratio>, floor: u32, burst: u32) -> RetryBudgetBuilder {
         RetryBudgetBuilder {
             deposit,
@@ -152,25 +219,46 @@ impl RetryBudgetBuilder {
     /// # Panics
     /// Panics if the number is more than a million; in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn floor_per_second(mut self, retries: u32) -> RetryBudgetBuilder {
-        assert!(retries <= RetryBudget::BURST_MAX, "a floor is at most a million a second");
-        self.floor = retries;
+        self.floor = valid(checked_floor(retries));
         self
     }
 
-    /// Sets how many unused retries can accumulate. The default is a hundred, or the retries of one second.
+    /// As [`floor_per_second`](RetryBudgetBuilder::floor_per_second), without the panic.
+    ///
+    /// # Errors
+    /// Rejects more than a million.
+    pub fn try_floor_per_second(
+        mut self,
+        retries: u32,
+    ) -> Result<RetryBudgetBuilder, SettingError> {
+        self.floor = checked_floor(retries).map_err(|rule| rule.with(retries))?;
+        Ok(self)
+    }
+
+    /// Sets how many retries can be saved up for a bad moment. A hundred unless set, or those of
+    /// one second.
     ///
     /// # Panics
     /// Panics if the number is not 1 to a million; in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn burst(mut self, retries: u32) -> RetryBudgetBuilder {
-        assert!(retries > 0, "savings of nothing turn every retry down");
-        assert!(retries <= RetryBudget::BURST_MAX, "a burst is at most a million");
-        self.burst = retries;
+        self.burst = valid(checked_burst(retries));
         self
     }
 
-    /// Uses another clock.
+    /// As [`burst`](RetryBudgetBuilder::burst), without the panic.
+    ///
+    /// # Errors
+    /// Rejects a number outside of 1 to a million.
+    pub fn try_burst(mut self, retries: u32) -> Result<RetryBudgetBuilder, SettingError> {
+        self.burst = checked_burst(retries).map_err(|rule| rule.with(retries))?;
+        Ok(self)
+    }
+
+    /// Goes by another clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> RetryBudgetBuilder {
         self.clock = clock.into();

@@ -4,6 +4,7 @@ use crate::clock::{Clock, Moment};
 use crate::error::{Error, Refused, Why};
 use crate::observer::{Observer, refused};
 use crate::queue::{Queue, Ticket};
+use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use crate::sync::{Mutex, lock};
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -45,17 +46,24 @@ impl Bulkhead {
     /// [`queue_max`](BulkheadBuilder::queue_max) lets them wait.
     ///
     /// # Panics
-    /// Panics if the number is zero; in a constant that is a compile error.
+    /// Panics if there are none; in a constant that is a compile error.
+    #[track_caller]
     pub const fn places(places: usize) -> BulkheadBuilder {
-        assert!(places > 0, "a bulkhead without a place lets nobody in");
-        BulkheadBuilder {
-            places,
-            queue_max: 0,
-            wait_max: Duration::MAX,
-            name: Cow::Borrowed(""),
-            clock: Clock::system(),
-            observer: None,
-        }
+        BulkheadBuilder::new(valid(checked_places(places)))
+    }
+
+    /// As [`places`](Bulkhead::places), without the panic.
+    ///
+    /// ```
+    /// let error = rewheel::Bulkhead::try_places(0).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid places `0`: use 1 or more");
+    /// ```
+    ///
+    /// # Errors
+    /// Rejects a bulkhead without a place.
+    pub fn try_places(places: usize) -> Result<BulkheadBuilder, SettingError> {
+        let places = checked_places(places).map_err(|rule| rule.with(places))?;
+        Ok(BulkheadBuilder::new(places))
     }
 
     /// Takes a slot if one is free now and no other caller waits for it.
@@ -70,7 +78,6 @@ impl Bulkhead {
         }
         state.free -= 1;
         drop(state);
-        #[cfg(feature = "otel")]
         self.admitted(None);
         Ok(Place { bulkhead: self.clone() })
     }
@@ -141,8 +148,7 @@ impl Bulkhead {
         refused(observer.as_ref(), name, Refused::new(Why::BulkheadFull, None))
     }
 
-    /// Reports to the observer that a call was admitted that has waited since then.
-    #[cfg(feature = "otel")]
+    /// Tells the observer that a call was let in that waited since then.
     fn admitted(&self, since: Option<Moment>) {
         let BulkheadBuilder { observer, name, clock, .. } = &self.shared.config;
         let waited = since.map_or(Duration::ZERO, |since| clock.now().since(since));
@@ -190,7 +196,6 @@ impl Drop for Place {
 pub(crate) struct Waiting {
     ticket: Option<Ticket>,
     gives_up_at: Option<Moment>,
-    #[cfg(feature = "otel")]
     since: Option<Moment>,
 }
 
@@ -207,7 +212,6 @@ pub(crate) enum Entry {
 impl Waiting {
     pub(crate) fn poll(&mut self, bulkhead: &Bulkhead, waker: &Waker) -> Entry {
         let Shared { state, config } = &*bulkhead.shared;
-        #[cfg(feature = "otel")]
         if config.observer.is_some() {
             self.since.get_or_insert_with(|| config.clock.now());
         }
@@ -221,7 +225,6 @@ impl Waiting {
             state.free -= 1;
             drop(guard);
             self.leave(bulkhead);
-            #[cfg(feature = "otel")]
             bulkhead.admitted(self.since);
             return Entry::Entered;
         }
@@ -272,8 +275,23 @@ pub struct BulkheadBuilder {
     observer: Option<Arc<dyn Observer>>,
 }
 
+const fn checked_places(places: usize) -> Result<usize, NotAllowed> {
+    if places > 0 { Ok(places) } else { Err(not_allowed!("places", "use 1 or more")) }
+}
+
 impl BulkheadBuilder {
-    /// Sets how many callers may wait for a slot. The default is none.
+    const fn new(places: usize) -> BulkheadBuilder {
+        BulkheadBuilder {
+            places,
+            queue_max: 0,
+            wait_max: Duration::MAX,
+            name: Cow::Borrowed(""),
+            clock: Clock::system(),
+            observer: None,
+        }
+    }
+
+    /// Lets so many wait in line for a place. None unless set.
     #[must_use]
     pub const fn queue_max(mut self, calls: usize) -> BulkheadBuilder {
         self.queue_max = calls;

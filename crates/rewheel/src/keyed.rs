@@ -1,5 +1,6 @@
 //! A map with one value per key and a bounded number of keys.
 
+use crate::setting::{NotAllowed, not_allowed, valid};
 use crate::sync::{Mutex, OwnLine, lock, lock_soon};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::borrow::Borrow;
@@ -45,13 +46,18 @@ struct Entry<K, V> {
     used: u64,
 }
 
+/// Refuses a map without room for a key.
+pub(crate) const fn checked_keys_max(keys_max: usize) -> Result<usize, NotAllowed> {
+    if keys_max > 0 { Ok(keys_max) } else { Err(not_allowed!("keys_max", "use 1 or more")) }
+}
+
 impl<K, V> Keyed<K, V> {
     /// Enough that two threads rarely use the same shard, few enough that small maps stay exact.
     const SHARDS_MAX: usize = 64;
     const KEYS_PER_SHARD_MIN: usize = 64;
 
     pub(crate) fn new(keys_max: usize) -> Keyed<K, V> {
-        assert!(keys_max > 0, "room for no key is room for nothing");
+        let keys_max = valid(checked_keys_max(keys_max));
         let shards = (keys_max / Self::KEYS_PER_SHARD_MIN).clamp(1, Self::SHARDS_MAX);
         let shard = || {
             let entries = HashTable::new();

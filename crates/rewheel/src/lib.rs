@@ -50,6 +50,7 @@ pub mod duration;
 #[cfg(feature = "serde")]
 mod text;
 mod ratio;
+mod setting;
 mod random;
 mod cancel;
 mod clock;
@@ -81,10 +82,12 @@ pub mod tower;
 #[cfg(feature = "axum")]
 pub mod axum;
 
-pub use self::backoff::{Backoff, BackoffError, Backoffs, Jitter, JitterError, NameError, Past};
+pub use self::backoff::{
+    Backoff, BackoffError, Backoffs, CustomBackoff, Jitter, JitterError, NameError, Past,
+};
 pub use self::breaker::{
-    BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder, KeyedCircuitBreaker,
-    OwnedPermit, Permit,
+    BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker, CircuitBreakerBuilder,
+    KeyedCircuitBreaker, OwnedPermit, Permit,
 };
 pub use self::budget::{RetryBudget, RetryBudgetBuilder};
 pub use self::bulkhead::{Bulkhead, BulkheadBuilder, Place};
@@ -99,6 +102,8 @@ pub use self::error::{BoxedError, Error, Refused, Why};
 #[cfg(feature = "idempotency")]
 pub use self::idempotency::{Idempotency, IdempotencyKey, IdempotencyStore, MemoryIdempotency};
 pub use self::limiter::{KeyedRateLimiter, RateLimiter, RateLimiterBuilder};
+#[cfg(feature = "tracing")]
+pub use self::observer::LogObserver;
 pub use self::observer::{Event, Observer};
 pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
 pub use self::presets::ServiceClass;
@@ -107,6 +112,7 @@ pub use self::retry::{
     Attempt, Call, Durably, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series,
     Spill, SpillError, Step,
 };
+pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};
 pub use self::timeout::Timeout;
 

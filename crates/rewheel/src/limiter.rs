@@ -4,6 +4,7 @@ pub(crate) mod gcra;
 mod sliding;
 mod waiting;
 mod keyed;
+mod checked;
 
 pub use self::keyed::KeyedRateLimiter;
 pub(crate) use self::waiting::{Admission, Waiting};
@@ -15,6 +16,7 @@ use crate::duration::nanos;
 use crate::error::{Refused, Why};
 use crate::observer::{Observer, refused};
 use crate::queue::Queue;
+use crate::setting::valid;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -82,8 +84,8 @@ impl RateLimiter {
     /// Admits this many calls per second; the default burst is the same number.
     ///
     /// # Panics
-    /// Panics if the number is zero or more than a thousand million; in a constant that is a
-    /// compile error.
+    /// Panics if it is zero or more than a thousand million; in a constant that is a compile error.
+    #[track_caller]
     pub const fn per_second(calls: u32) -> RateLimiterBuilder {
         RateLimiter::per(calls, Duration::from_secs(1))
     }
@@ -91,16 +93,11 @@ impl RateLimiter {
     /// Admits this many calls per period on average, evenly spaced once the burst is used up.
     ///
     /// # Panics
-    /// Panics if the number is zero, or more than one per nanosecond, or if the burst takes more
-    /// than a century to fill; in a constant that is a compile error.
+    /// Panics if there are none, or more than one a nanosecond, or if the burst takes more than a
+    /// century to fill; in a constant that is a compile error.
+    #[track_caller]
     pub const fn per(calls: u32, period: Duration) -> RateLimiterBuilder {
-        assert!(calls > 0, "a limiter that admits nobody");
-        assert!(nanos(period) >= calls as u64, "more than one a nanosecond is no limit");
-        // Rounded up, so that the limit is never exceeded, not even by a fraction.
-        let interval = nanos(period).div_ceil(calls as u64);
-        let bucket = Bucket::new(interval, calls as u64);
-        check_fill(&bucket);
-        RateLimiterBuilder::new(Rule::Bucket(bucket), calls, period)
+        RateLimiterBuilder::new(valid(checked::rate(calls, period)), calls, period)
     }
 
     /// Admits at most this many calls in any period of this length.
@@ -108,16 +105,11 @@ impl RateLimiter {
     /// A call counts for up to 1/32 of the window longer than the window.
     ///
     /// # Panics
-    /// Panics if the number is zero, or if the window is below a microsecond; in a constant that is
-    /// a compile error.
+    /// Panics if there are none, or if the window is below a microsecond; in a constant that is a
+    /// compile error.
+    #[track_caller]
     pub const fn sliding_window(calls: u32, window: Duration) -> RateLimiterBuilder {
-        assert!(calls > 0, "a limiter that admits nobody");
-        assert!(nanos(window) >= 1_000, "a window is at least a microsecond");
-        RateLimiterBuilder::new(
-            Rule::Window(Limit::new(calls as u64, nanos(window))),
-            calls,
-            window,
-        )
+        RateLimiterBuilder::new(valid(checked::window(calls, window)), calls, window)
     }
 
     /// Asks for one call to be admitted now.
@@ -141,7 +133,6 @@ impl RateLimiter {
         if let (State::Bucket(bucket), 0) = (state, waiting.load(Ordering::Relaxed)) {
             return match bucket.take(u64::from(n), config.clock.now_in_place()) {
                 Ok(()) => {
-                    #[cfg(feature = "otel")]
                     config.admitted(Duration::ZERO);
                     Ok(())
                 }
@@ -170,7 +161,35 @@ impl RateLimiter {
         waiting::acquire(self, n).await
     }
 
-    /// Returns its name, if it has one.
+    /// Returns how many calls [`check`](RateLimiter::check) would admit now: none while others wait
+    /// in line. By the time it is used, another caller may have taken them.
+    ///
+    /// ```
+    /// use rewheel::{ManualClock, RateLimiter, millis};
+    ///
+    /// let clock = ManualClock::new();
+    /// let limiter = RateLimiter::per_second(10).burst(3).clock(&clock).build();
+    /// limiter.check_n(2)?;
+    /// assert_eq!(limiter.available(), 1);
+    /// clock.advance(millis(100));
+    /// assert_eq!(limiter.available(), 2);
+    /// # Ok::<_, rewheel::Refused>(())
+    /// ```
+    pub fn available(&self) -> u32 {
+        let Shared { state, waiting, config, .. } = &*self.shared;
+        if waiting.load(Ordering::Relaxed) > 0 {
+            return 0;
+        }
+        let now = config.clock.now();
+        let available = match (state, config.rule) {
+            (State::Bucket(bucket), _) => bucket.available(now),
+            (State::Window(window), Rule::Window(limit)) => lock(window).available(limit, now),
+            (State::Window(_), Rule::Bucket(_)) => 0,
+        };
+        u32::try_from(available).unwrap_or(u32::MAX)
+    }
+
+    /// Returns its name, if it was given one.
     pub fn name(&self) -> &str {
         &self.shared.config.name
     }
@@ -191,7 +210,6 @@ impl RateLimiter {
         } else {
             Err(self.refusal_while_others_wait(n))
         };
-        #[cfg(feature = "otel")]
         if taken.is_ok() {
             self.shared.config.admitted(Duration::ZERO);
         }
@@ -238,16 +256,7 @@ fn refusal(rule: &Rule, n: u32, wait: u64) -> Refused {
     }
 }
 
-const fn check_fill(bucket: &Bucket) {
-    /// A century; the arithmetic of a bucket stays far from overflow.
-    const FILL_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
-    let Some(fill) = bucket.interval().checked_mul(bucket.burst()) else {
-        panic!("the burst takes more than a century to fill")
-    };
-    assert!(fill <= FILL_MAX, "the burst takes more than a century to fill");
-}
-
-/// Builder of a [`RateLimiter`].
+/// Sets up a [`RateLimiter`].
 #[derive(Clone, Debug)]
 pub struct RateLimiterBuilder {
     rule: Rule,
@@ -260,9 +269,9 @@ pub struct RateLimiterBuilder {
     observer: Option<Arc<dyn Observer>>,
 }
 
-#[cfg(feature = "otel")]
 impl RateLimiterBuilder {
-    /// Reports an admitted call to the observer.
+    /// Tells the observer that a call was let in.
+    #[inline]
     pub(super) fn admitted(&self, waited: Duration) {
         let by = Why::RateLimited;
         crate::observer::admitted(self.observer.as_ref(), &self.name, by, waited);
@@ -289,15 +298,9 @@ impl RateLimiterBuilder {
     /// Panics if the number is zero, for a sliding window, and if the burst takes more than a
     /// century to fill; in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn burst(mut self, calls: u32) -> RateLimiterBuilder {
-        assert!(calls > 0, "a burst of none admits nobody");
-        match &mut self.rule {
-            Rule::Bucket(bucket) => {
-                *bucket = Bucket::new(bucket.interval(), calls as u64);
-                check_fill(bucket);
-            }
-            Rule::Window(_) => panic!("a sliding window has no burst of its own"),
-        }
+        self.rule = valid(checked::burst(self.rule, calls));
         self
     }
 

@@ -1,5 +1,11 @@
 //! Observers: receive an event for everything that policies do.
 
+#[cfg(feature = "tracing")]
+mod log;
+
+#[cfg(feature = "tracing")]
+pub use self::log::LogObserver;
+
 use crate::breaker::BreakerState;
 use crate::classify::Class;
 use crate::error::{Refused, Why};
@@ -53,8 +59,8 @@ pub(crate) fn refused(
     refused
 }
 
-/// Reports an admitted call to an observer, if there is one.
-#[cfg(feature = "otel")]
+/// Tells an observer that a call was let in, if there is one.
+#[inline]
 pub(crate) fn admitted(
     observer: Option<&Arc<dyn Observer>>,
     name: &str,
@@ -62,8 +68,14 @@ pub(crate) fn admitted(
     waited: Duration,
 ) {
     if let Some(observer) = observer {
-        observer.observe(&Event::Admitted { name, by, waited });
+        tell_admitted(&**observer, name, by, waited);
     }
+}
+
+/// Out of line: most policies have no observer, and should not make room for it.
+#[inline(never)]
+fn tell_admitted(observer: &dyn Observer, name: &str, by: Why, waited: Duration) {
+    observer.observe(&Event::Admitted { name, by, waited });
 }
 
 #[cold]
@@ -123,8 +135,7 @@ pub enum Event<'a> {
         /// When a new attempt may be worthwhile, if known.
         retry_in: Option<Duration>,
     },
-    /// A limiter or a bulkhead admitted a call.
-    #[cfg(feature = "otel")]
+    /// A limiter or a bulkhead let a call in.
     Admitted {
         /// Name of the policy that admitted it.
         name: &'a str,
@@ -132,6 +143,14 @@ pub enum Event<'a> {
         by: Why,
         /// Time in the queue.
         waited: Duration,
+    },
+    /// A circuit breaker was built. Breakers of keys are not reported: there is one for each key,
+    /// and they share their name.
+    BreakerBuilt {
+        /// Of the breaker.
+        name: &'a str,
+        /// What it does with calls.
+        state: BreakerState,
     },
     /// A circuit breaker changed its state.
     BreakerChanged {

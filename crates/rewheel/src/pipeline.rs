@@ -6,6 +6,7 @@ mod machine;
 mod run;
 mod blocking;
 mod explain;
+mod checked;
 
 pub use self::call::{InPipeline, PipelineCall};
 pub use self::explain::{Explanation, Warning};

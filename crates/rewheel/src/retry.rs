@@ -1,6 +1,7 @@
 //! Retry: repeats a failing call until it succeeds or the policy gives up.
 
 mod text;
+mod checked;
 mod series;
 mod judge;
 mod hooks;

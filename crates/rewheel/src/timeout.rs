@@ -1,7 +1,9 @@
 //! Timeout: limits the time of one call.
 
 use crate::clock::{Clock, Sleep};
+use crate::duration::text;
 use crate::error::{Error, Refused, Why};
+use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
@@ -32,10 +34,26 @@ impl Timeout {
     /// Creates a timeout with this limit.
     ///
     /// # Panics
-    /// Panics if the limit is zero; in a constant that is a compile error.
+    /// Panics if it is zero; in a constant that is a compile error.
+    #[track_caller]
     pub const fn new(limit: Duration) -> Timeout {
-        assert!(!limit.is_zero(), "no call fits a timeout of zero");
-        Timeout { limit, clock: Clock::system() }
+        Timeout { limit: valid(checked_timeout(limit)), clock: Clock::system() }
+    }
+
+    /// As [`new`](Timeout::new), without the panic.
+    ///
+    /// ```
+    /// use rewheel::{Timeout, seconds};
+    ///
+    /// let error = Timeout::try_new(seconds(0)).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid timeout `0s`: use a time above zero");
+    /// ```
+    ///
+    /// # Errors
+    /// Rejects a limit of zero.
+    pub fn try_new(limit: Duration) -> Result<Timeout, SettingError> {
+        let limit = checked_timeout(limit).map_err(|rule| rule.with(text(limit)))?;
+        Ok(Timeout { limit, clock: Clock::system() })
     }
 
     /// Uses another clock.
@@ -81,6 +99,11 @@ impl Timeout {
             None => error(Why::Timeout, None),
         }
     }
+}
+
+/// Refuses a timeout of zero, which no call fits.
+pub(crate) const fn checked_timeout(limit: Duration) -> Result<Duration, NotAllowed> {
+    if limit.is_zero() { Err(not_allowed!("timeout", "use a time above zero")) } else { Ok(limit) }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -12,8 +12,7 @@ struct Heard(Mutex<Vec<String>>);
 
 impl Observer for Heard {
     fn observe(&self, event: &Event<'_>) {
-        #[cfg(feature = "otel")]
-        if let Event::Admitted { .. } = event {
+        if let Event::Admitted { .. } | Event::BreakerBuilt { .. } = event {
             return;
         }
         let said = match event {
@@ -55,6 +54,42 @@ fn every_refusal_is_heard_once_with_the_name_of_whoever_refused() {
         "budget: BudgetExhausted, None".to_owned(),
         "bulkhead: BulkheadFull, None".to_owned(),
         "breaker: CircuitOpen, None".to_owned(),
+    ];
+    assert_eq!(*heard.0.lock().unwrap(), expected);
+}
+
+#[derive(Debug, Default)]
+struct Admissions(Mutex<Vec<String>>);
+
+impl Observer for Admissions {
+    fn observe(&self, event: &Event<'_>) {
+        let said = match event {
+            Event::Admitted { name, by, waited } => format!("{name}: {by:?}, {waited:?}"),
+            Event::BreakerBuilt { name, state } => format!("{name}: built {state}"),
+            _ => "something else".to_owned(),
+        };
+        self.0.lock().unwrap().push(said);
+    }
+}
+
+/// It is compiled and runs whatever the features: events do not depend on them.
+#[test]
+fn admissions_and_new_breakers_are_heard_without_any_feature() {
+    let (clock, heard) = (ManualClock::new(), Arc::new(Admissions::default()));
+    let limiter = RateLimiter::per_second(10).clock(&clock).named("limiter");
+    let limiter = limiter.observer(heard.clone());
+    limiter.clone().named("per key").keyed::<u32>(10).check(&7).unwrap();
+    limiter.build().check().unwrap();
+    let bulkhead = Bulkhead::places(1).named("bulkhead").observer(heard.clone()).build();
+    drop(bulkhead.try_acquire().unwrap());
+    let breaker = CircuitBreaker::consecutive(1).named("breaker").observer(heard.clone());
+    breaker.clone().build();
+    breaker.keyed::<u32>(9).get(&7);
+    let expected = [
+        "per key: RateLimited, 0ns",
+        "limiter: RateLimited, 0ns",
+        "bulkhead: BulkheadFull, 0ns",
+        "breaker: built closed",
     ];
     assert_eq!(*heard.0.lock().unwrap(), expected);
 }

@@ -188,6 +188,18 @@ fn sum(metric: &Metric) -> f64 {
 }
 
 #[test]
+fn the_state_of_a_breaker_is_reported_before_its_first_change() {
+    let heard = metrics(|meter| {
+        let counted = Metrics::new(meter);
+        let builder = CircuitBreaker::consecutive(1).named("bank").observer(counted);
+        builder.clone().build();
+        builder.named("of a key").keyed::<u32>(9).get(&7);
+    });
+    assert_eq!(heard.get("circuit_breaker.state").map(|(_, value)| *value), Some(0.0), "{heard:?}");
+    assert_eq!(heard.len(), 1, "{heard:?}");
+}
+
+#[test]
 fn policies_are_counted_under_their_names_and_units() {
     let clock = ManualClock::new();
     let heard = metrics(|meter| {

@@ -1,7 +1,7 @@
 //! How delays grow with the attempt number, before limits and jitter.
 
+use super::custom::Custom;
 use crate::ratio::Ratio;
-use std::time::Duration;
 
 /// In nanoseconds, except for a custom function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,22 +53,7 @@ impl Growth {
     }
 }
 
-/// A function with a name, which makes it printable and comparable.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Custom {
-    pub(super) name: &'static str,
-    pub(super) delay: fn(attempt: u32) -> Duration,
-}
-
-impl PartialEq for Custom {
-    fn eq(&self, other: &Custom) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Custom {}
-
-/// A growth factor in thousandths: exact for every factor that users write, never NaN.
+/// A growth factor in thousandths: exact for every factor a person writes down, never NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Factor(u32);
 

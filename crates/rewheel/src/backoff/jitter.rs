@@ -1,6 +1,7 @@
 //! Jitter: randomizes delays, so that clients that failed together do not retry together.
 
 use crate::ratio::Ratio;
+use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use std::fmt;
 use std::str::FromStr;
 
@@ -40,11 +41,24 @@ impl Jitter {
     /// `d` plus or minus this share of it, 0 to 1.
     ///
     /// # Panics
-    /// Panics for other values; in a constant that is a compile error.
+    /// Panics outside of that; in a constant that is a compile error.
+    #[track_caller]
     pub const fn proportional(share: f64) -> Jitter {
+        valid(Jitter::checked_proportional(share))
+    }
+
+    /// As [`proportional`](Jitter::proportional), without the panic.
+    ///
+    /// # Errors
+    /// Rejects a share outside of 0 to 1.
+    pub fn try_proportional(share: f64) -> Result<Jitter, SettingError> {
+        Jitter::checked_proportional(share).map_err(|rule| rule.with(share))
+    }
+
+    const fn checked_proportional(share: f64) -> Result<Jitter, NotAllowed> {
         match Ratio::new(share) {
-            Some(share) => Jitter(Spread::Proportional(share)),
-            None => panic!("a share is 0 to 1"),
+            Some(share) => Ok(Jitter(Spread::Proportional(share))),
+            None => Err(not_allowed!("share", "use 0 to 1")),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Custom backoffs, registered by name.
 
+use super::custom::{Custom, CustomBackoff};
 use super::{Backoff, BackoffError, text};
 use crate::presets;
 use std::collections::BTreeMap;
@@ -44,20 +45,45 @@ impl Backoffs {
     /// of the text form, and if a custom backoff is registered under another name than its own, by
     /// which it is printed.
     pub fn register(&mut self, name: &str, backoff: Backoff) -> Result<(), NameError> {
-        if !is_name(name) || text::SHAPES.contains(&name) {
-            return Err(NameError::Invalid(name.to_owned()));
-        }
+        self.check_name(name)?;
         if let Some(own) = backoff.custom_name().filter(|own| *own != name) {
             return Err(NameError::NotItsOwn { name: name.to_owned(), own });
-        }
-        if self.named.len() >= Backoffs::NAMES_MAX && !self.named.contains_key(name) {
-            return Err(NameError::TooMany);
         }
         self.named.insert(name.to_owned(), backoff);
         Ok(())
     }
 
-    /// Returns the backoff with this name.
+    fn check_name(&self, name: &str) -> Result<(), NameError> {
+        if !is_name(name) || text::SHAPES.contains(&name) {
+            return Err(NameError::Invalid(name.to_owned()));
+        }
+        if self.named.len() >= Backoffs::NAMES_MAX && !self.named.contains_key(name) {
+            return Err(NameError::TooMany);
+        }
+        Ok(())
+    }
+
+    /// Adds a backoff that is code and may hold state, or replaces the one of this name. Returns it,
+    /// with full jitter and delays up to 30 seconds unless [`max`](Backoff::max) and
+    /// [`jitter`](Backoff::jitter) say otherwise.
+    ///
+    /// A [`Backoff`] can be copied, so the object stays in memory until the process ends. Register
+    /// it when the program starts, not for each call.
+    ///
+    /// # Errors
+    /// Rejects a bad name, as [`register`](Backoffs::register) does.
+    pub fn register_custom(
+        &mut self,
+        name: &str,
+        delay: impl CustomBackoff + 'static,
+    ) -> Result<Backoff, NameError> {
+        self.check_name(name)?;
+        let backoff = Backoff::of_custom(Custom::object(name, delay));
+        self.named.insert(name.to_owned(), backoff);
+        Ok(backoff)
+    }
+
+    /// Returns the backoff of this name.
     pub fn get(&self, name: &str) -> Option<Backoff> {
         self.named.get(name).copied()
     }

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod custom;
 mod spread;
 mod text;
 
 use super::{Backoff, Jitter, Past};
 use crate::duration::nanos;
+use crate::setting::SettingError;
 use crate::{Random, millis, seconds};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -268,27 +270,136 @@ fn the_longest_time_is_known_to_the_compiler() {
 }
 
 #[track_caller]
-fn check_panic(expected: &str, build: fn() -> Backoff) {
+fn check_refusal(
+    expected: &str,
+    fallible: Result<Backoff, SettingError>,
+    build: impl FnOnce() -> Backoff + std::panic::UnwindSafe,
+) {
+    let error = fallible.unwrap_err();
+    assert_eq!(error.to_string(), expected);
     let panic = std::panic::catch_unwind(build).unwrap_err();
-    let message = panic.downcast_ref::<&str>().copied().unwrap_or("not a plain message");
-    assert!(message.contains(expected), "`{message}` does not say `{expected}`");
+    let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap();
+    assert_eq!(message, format!("{}: {}", error.setting(), error.allowed()));
+}
+
+/// Both forms of a setting refuse the same value for the same reason.
+macro_rules! refuses {
+    ($expected:literal, $from:expr, $plain:ident / $fallible:ident ($($value:expr),*)) => {
+        check_refusal($expected, $from.$fallible($($value),*), || $from.$plain($($value),*))
+    };
+    ($expected:literal, $plain:ident / $fallible:ident ($($value:expr),*)) => {
+        check_refusal(
+            $expected,
+            Backoff::$fallible($($value),*),
+            || Backoff::$plain($($value),*),
+        )
+    };
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_at_construction() {
-    check_panic("above zero", || Backoff::exponential(Duration::ZERO));
-    check_panic("above zero", || Backoff::decorrelated(Duration::ZERO));
-    check_panic("1.001 to 1000", || Backoff::exponential(seconds(1)).factor(f64::NAN));
-    check_panic("1.001 to 1000", || Backoff::exponential(seconds(1)).factor(1.0));
-    check_panic("only exponential and adaptive", || Backoff::fixed(seconds(1)).factor(2.0));
-    check_panic("only linear", || Backoff::fibonacci(seconds(1)).step(seconds(1)));
-    check_panic("never grows", || Backoff::linear(seconds(1)).step(Duration::ZERO));
-    check_panic("only adaptive", || Backoff::exponential(seconds(1)).stretch(2.0));
-    check_panic("below the first", || Backoff::exponential(seconds(2)).max(seconds(1)));
-    check_panic("above the longest", || Backoff::exponential(seconds(1)).min(seconds(31)));
-    check_panic("below the shortest", || Backoff::fixed(millis(1)).min(millis(3)).max(millis(2)));
-    check_panic("random already", || Backoff::decorrelated(seconds(1)).jitter(Jitter::FULL));
-    check_panic("0 to 1", || Backoff::fixed(seconds(1)).jitter(Jitter::proportional(1.1)));
-    check_panic("a name is 1 to 64", || Backoff::custom("", |_| Duration::ZERO));
-    check_panic("a name is 1 to 64", || Backoff::custom("Pay day", |_| Duration::ZERO));
+    const ZERO: Duration = Duration::ZERO;
+    let exponential = Backoff::exponential(seconds(1));
+    refuses!("invalid base `0s`: use a first delay above zero", linear / try_linear(ZERO));
+    refuses!(
+        "invalid base `0s`: use a first delay above zero",
+        exponential / try_exponential(ZERO)
+    );
+    refuses!("invalid base `0s`: use a first delay above zero", fibonacci / try_fibonacci(ZERO));
+    refuses!("invalid base `0s`: use a first delay above zero", adaptive / try_adaptive(ZERO));
+    refuses!(
+        "invalid base `0s`: use a first delay above zero",
+        decorrelated / try_decorrelated(ZERO)
+    );
+    refuses!("invalid factor `NaN`: use 1.001 to 1000", exponential, factor / try_factor(f64::NAN));
+    refuses!("invalid factor `1`: use 1.001 to 1000", exponential, factor / try_factor(1.0));
+    refuses!(
+        "invalid factor `2`: only exponential and adaptive backoff have a factor",
+        Backoff::fixed(seconds(1)),
+        factor / try_factor(2.0)
+    );
+    refuses!(
+        "invalid step `1s`: only linear backoff has a step",
+        Backoff::fibonacci(seconds(1)),
+        step / try_step(seconds(1))
+    );
+    refuses!(
+        "invalid step `0s`: use a step above zero, or a fixed backoff",
+        Backoff::linear(seconds(1)),
+        step / try_step(ZERO)
+    );
+    refuses!(
+        "invalid stretch `2`: only adaptive backoff has a stretch",
+        exponential,
+        stretch / try_stretch(2.0)
+    );
+    refuses!(
+        "invalid stretch `0`: use 1.001 to 1000",
+        Backoff::adaptive(seconds(1)),
+        stretch / try_stretch(0.0)
+    );
+    refuses!(
+        "invalid max `500ms`: use at least the first delay",
+        exponential,
+        max / try_max(millis(500))
+    );
+    refuses!(
+        "invalid min `31s`: use at most the longest delay",
+        exponential,
+        min / try_min(seconds(31))
+    );
+    refuses!(
+        "invalid max `2ms`: use at least the shortest delay",
+        Backoff::fixed(millis(1)).min(millis(3)),
+        max / try_max(millis(2))
+    );
+    refuses!(
+        "invalid jitter `full`: decorrelated backoff is random already",
+        Backoff::decorrelated(seconds(1)),
+        jitter / try_jitter(Jitter::FULL)
+    );
+}
+
+#[test]
+fn a_bad_name_or_share_is_refused_at_construction() {
+    const ZERO: Duration = Duration::ZERO;
+    for name in ["", "Pay day"] {
+        let error = Backoff::try_custom(name, |_| ZERO).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("invalid name `{name}`: use 1 to 64 of a-z, 0-9, `_`, `-`, `.`")
+        );
+        assert!(std::panic::catch_unwind(|| Backoff::custom(name, |_| ZERO)).is_err());
+    }
+    let share = Jitter::try_proportional(1.1).unwrap_err();
+    assert_eq!(share.to_string(), "invalid share `1.1`: use 0 to 1");
+    assert!(std::panic::catch_unwind(|| Jitter::proportional(1.1)).is_err());
+}
+
+#[test]
+fn what_is_allowed_is_the_same_in_both_forms() {
+    assert_eq!(
+        Backoff::try_adaptive(seconds(1)).and_then(|backoff| {
+            backoff
+                .try_factor(3.0)?
+                .try_stretch(4.0)?
+                .try_max(seconds(20))?
+                .try_min(millis(2))?
+                .try_jitter(Jitter::try_proportional(0.5)?)
+        }),
+        Ok(Backoff::adaptive(seconds(1))
+            .factor(3.0)
+            .stretch(4.0)
+            .max(seconds(20))
+            .min(millis(2))
+            .jitter(Jitter::proportional(0.5)))
+    );
+    let linear = Backoff::try_linear(seconds(1)).and_then(|backoff| backoff.try_step(millis(5)));
+    assert_eq!(linear, Ok(Backoff::linear(seconds(1)).step(millis(5))));
+    assert_eq!(Backoff::try_exponential(seconds(1)), Ok(Backoff::exponential(seconds(1))));
+    assert_eq!(Backoff::try_fibonacci(seconds(1)), Ok(Backoff::fibonacci(seconds(1))));
+    assert_eq!(Backoff::try_decorrelated(seconds(1)), Ok(Backoff::decorrelated(seconds(1))));
+    let zero = |_| Duration::ZERO;
+    assert_eq!(Backoff::try_custom("own", zero), Ok(Backoff::custom("own", zero)));
 }

@@ -178,7 +178,7 @@ impl fmt::Display for Backoff {
                 let (factor, stretch) = (factor.as_f64(), stretch.as_f64());
                 write!(f, "adaptive {} x{factor} stretch x{stretch}", text(base))?;
             }
-            Growth::Custom(custom) => f.write_str(custom.name)?,
+            Growth::Custom(custom) => f.write_str(custom.name())?,
         }
         if self.delay_min > 0 {
             write!(f, " min {}", text(self.delay_min))?;

@@ -1,13 +1,14 @@
 //! Settings of a circuit breaker.
 
 use super::machine::Machine;
-use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker};
+use super::{Breakers, CircuitBreaker, KeyedCircuitBreaker, checked};
 use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::keyed::Keyed;
 use crate::observer::Observer;
 use crate::random::Random;
 use crate::ratio::Ratio;
+use crate::setting::valid;
 use std::borrow::Cow;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -43,8 +44,8 @@ pub(super) struct Slow {
 }
 
 impl When {
-    /// Half of at least ten calls. A single failed call at night is not an outage.
-    const DEFAULT: When = When {
+    /// Half of at least ten calls. One failure at night, when it is the only call, is no outage.
+    pub(super) const DEFAULT: When = When {
         failures: Threshold::Ratio(Ratio::from_millionths(500_000)),
         slow: None,
         calls_min: 10,
@@ -52,35 +53,6 @@ impl When {
 }
 
 impl Trip {
-    pub(super) const fn consecutive(failures: u32) -> Trip {
-        assert!(failures > 0, "a breaker that opens after no failure is never closed");
-        Trip::Consecutive { failures }
-    }
-
-    pub(super) const fn count_window(size: u32) -> Trip {
-        assert!(size > 0, "a window of no calls sees nothing");
-        assert!(size <= 1_000_000, "a window is at most a million calls");
-        let mut when = When::DEFAULT;
-        if size < when.calls_min {
-            when.calls_min = size;
-        }
-        Trip::Count { size, when }
-    }
-
-    pub(super) const fn time_window(length: Duration) -> Trip {
-        assert!(length.as_millis() >= 10, "a window is at least ten milliseconds");
-        Trip::Time { length, when: When::DEFAULT }
-    }
-
-    pub(super) const fn when(&mut self) -> &mut When {
-        match self {
-            Trip::Count { when, .. } | Trip::Time { when, .. } => when,
-            Trip::Consecutive { .. } => {
-                panic!("a consecutive breaker has no window: use count_window or time_window")
-            }
-        }
-    }
-
     pub(super) const fn slow(&self) -> Option<Slow> {
         match self {
             Trip::Count { when, .. } | Trip::Time { when, .. } => when.slow,
@@ -99,6 +71,7 @@ pub struct CircuitBreakerBuilder {
     pub(super) probes_max: u32,
     pub(super) successes_to_close: u32,
     pub(super) probe_timeout: Duration,
+    pub(super) counts_calls: bool,
     pub(super) name: Cow<'static, str>,
     pub(super) clock: Clock,
     pub(super) random: Random,
@@ -113,6 +86,7 @@ impl CircuitBreakerBuilder {
             probes_max: 1,
             successes_to_close: 1,
             probe_timeout: Duration::from_secs(60),
+            counts_calls: false,
             name: Cow::Borrowed(""),
             clock: Clock::system(),
             random: Random::thread(),
@@ -126,39 +100,34 @@ impl CircuitBreakerBuilder {
     /// Panics for other ratios, and without a window; in a constant that is a compile error. The same applies to the methods
     /// below.
     #[must_use]
+    #[track_caller]
     pub const fn failure_ratio(mut self, ratio: f64) -> CircuitBreakerBuilder {
-        self.trip.when().failures = Threshold::Ratio(positive(ratio));
+        self.trip = valid(self.trip.failure_ratio(ratio));
         self
     }
 
     /// Opens when this many calls in the window failed, whatever their share.
     #[must_use]
+    #[track_caller]
     pub const fn failures(mut self, failures: u32) -> CircuitBreakerBuilder {
-        assert!(failures > 0, "a breaker that opens after no failure is never closed");
-        if let Trip::Count { size, .. } = self.trip {
-            assert!(failures <= size, "a window never has more failures than its size");
-        }
-        self.trip.when().failures = Threshold::Number(failures);
+        self.trip = valid(self.trip.failures(failures));
         self
     }
 
     /// Applies ratios only if the window has at least this many calls. The default is ten.
     #[must_use]
+    #[track_caller]
     pub const fn calls_min(mut self, calls: u32) -> CircuitBreakerBuilder {
-        assert!(calls > 0, "a ratio of no calls says nothing");
-        if let Trip::Count { size, .. } = self.trip {
-            assert!(calls <= size, "a window never has more calls than its size");
-        }
-        self.trip.when().calls_min = calls;
+        self.trip = valid(self.trip.calls_min(calls));
         self
     }
 
     /// Also opens when this share of the calls in the window took longer than `over`: a response that is too late counts as a
     /// failure.
     #[must_use]
+    #[track_caller]
     pub const fn slow_calls(mut self, over: Duration, ratio: f64) -> CircuitBreakerBuilder {
-        assert!(!over.is_zero(), "every call takes longer than nothing");
-        self.trip.when().slow = Some(Slow { over, ratio: positive(ratio) });
+        self.trip = valid(self.trip.slow_calls(over, ratio));
         self
     }
 
@@ -171,35 +140,34 @@ impl CircuitBreakerBuilder {
     /// Stays open longer after each failed probe, and starts over once it has been closed. Custom backoffs are not allowed: no
     /// foreign code runs under the breaker's lock.
     #[must_use]
+    #[track_caller]
     pub const fn open_backoff(mut self, backoff: Backoff) -> CircuitBreakerBuilder {
-        assert!(!backoff.is_custom(), "a breaker does not call a function while it opens");
-        self.open = backoff;
+        self.open = valid(checked::open_backoff(backoff));
         self
     }
 
     /// Sets the number of concurrent probes in the half-open state, up to a thousand.
     #[must_use]
+    #[track_caller]
     pub const fn probes_max(mut self, probes: u32) -> CircuitBreakerBuilder {
-        assert!(probes > 0, "without a probe it never closes again");
-        assert!(probes <= 1_000, "a thousand probes at once are traffic");
-        self.probes_max = probes;
+        self.probes_max = valid(checked::probes_max(probes));
         self
     }
 
     /// Closes after this many successful probes. A probe that fails, or is slow where slow calls count, opens it again.
     #[must_use]
+    #[track_caller]
     pub const fn successes_to_close(mut self, successes: u32) -> CircuitBreakerBuilder {
-        assert!(successes > 0, "nothing would show that it is up again");
-        self.successes_to_close = successes;
+        self.successes_to_close = valid(checked::successes_to_close(successes));
         self
     }
 
     /// Frees the slot of a probe that has not returned after this time. Such a probe counts as neither success nor failure, and
     /// its late result is ignored.
     #[must_use]
+    #[track_caller]
     pub const fn probe_timeout(mut self, timeout: Duration) -> CircuitBreakerBuilder {
-        assert!(!timeout.is_zero(), "no probe comes back at once");
-        self.probe_timeout = timeout;
+        self.probe_timeout = valid(checked::probe_timeout(timeout));
         self
     }
 
@@ -224,15 +192,32 @@ impl CircuitBreakerBuilder {
         self
     }
 
-    /// Reports state changes and refusals to an observer.
+    /// Reports that it was built, its changes and its refusals.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> CircuitBreakerBuilder {
         self.observer = Some(observer);
         self
     }
 
-    /// Creates the breaker, closed.
+    /// Counts every call, so that [`BreakerTotals::calls`] is known. Off unless set: a success on a
+    /// healthy breaker otherwise writes nothing that other threads read.
+    ///
+    /// [`BreakerTotals::calls`]: super::BreakerTotals::calls
+    #[must_use]
+    pub const fn count_calls(mut self) -> CircuitBreakerBuilder {
+        self.counts_calls = true;
+        self
+    }
+
+    /// Makes the breaker, closed.
     pub fn build(self) -> CircuitBreaker {
+        let breaker = self.build_unreported();
+        breaker.machine.report_built();
+        breaker
+    }
+
+    /// Makes a breaker that the observer hears of at its first change.
+    pub(super) fn build_unreported(self) -> CircuitBreaker {
         CircuitBreaker { machine: Arc::new(Machine::new(self)) }
     }
 
@@ -243,15 +228,6 @@ impl CircuitBreakerBuilder {
     pub fn keyed<K: Hash + Eq + Clone>(self, keys_max: usize) -> KeyedCircuitBreaker<K> {
         let breakers = Breakers { by_key: Keyed::new(keys_max), template: self };
         KeyedCircuitBreaker { shared: Arc::new(breakers) }
-    }
-}
-
-const fn positive(ratio: f64) -> Ratio {
-    match Ratio::new(ratio) {
-        // A ratio below the resolution is rounded up to the smallest one.
-        Some(least) if least.is_zero() && ratio > 0.0 => Ratio::from_millionths(1),
-        Some(ratio) if !ratio.is_zero() => ratio,
-        _ => panic!("a ratio is above 0, at most 1"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! while foreign code runs.
 
 use super::config::{CircuitBreakerBuilder, Threshold, Trip, When};
+use super::totals::Totals;
 use super::word::{Phase, Word};
 use super::{BreakerSnapshot, BreakerState, Outcome};
 use crate::clock::Moment;
@@ -21,6 +22,7 @@ pub(crate) struct Machine {
     open_until: AtomicU64,
     window: Window,
     cold: Mutex<Cold>,
+    totals: Totals,
     config: CircuitBreakerBuilder,
 }
 
@@ -71,6 +73,7 @@ impl Machine {
             open_until: AtomicU64::new(0),
             window,
             cold: Mutex::new(Cold::default()),
+            totals: Totals::new(config.counts_calls),
             config,
         }
     }
@@ -89,6 +92,7 @@ impl Machine {
         match self.acquire_if_closed() {
             Some(token) => Ok(token),
             None => self.acquire_unless_open().map_err(|refusal| {
+                self.totals.refused();
                 refused(self.config.observer.as_ref(), &self.config.name, refusal)
             }),
         }
@@ -179,6 +183,7 @@ impl Machine {
 
     #[inline]
     fn record_closed(&self, epoch: u64, started: Moment, outcome: Outcome) {
+        self.totals.ended(outcome);
         let word = self.word();
         if word.epoch() != epoch || word.phase() != Phase::Closed {
             return;
@@ -245,6 +250,9 @@ impl Machine {
     }
 
     fn record_probe(&self, token: Token, outcome: Option<Outcome>) {
+        if let Some(outcome) = outcome {
+            self.totals.ended(outcome);
+        }
         let now = self.config.clock.now();
         let slow = self.config.trip.slow().is_some_and(|slow| now.since(token.started) > slow.over);
         self.change(|cold, word| {
@@ -308,9 +316,13 @@ impl Machine {
         // A store would be enough: a failure counted meanwhile belongs to the generation that ends here. But loom does not order
         // a store among exchanges, and could not check this.
         self.word.swap(next.0, Ordering::AcqRel);
-        drop(cold);
         let (from, to) = (word.phase().state(), phase.state());
-        if let (true, Some(observer)) = (from != to, &self.config.observer) {
+        if from == to {
+            return;
+        }
+        self.totals.changed();
+        drop(cold);
+        if let Some(observer) = &self.config.observer {
             observer.observe(&Event::BreakerChanged { name: &self.config.name, from, to });
         }
     }
@@ -330,6 +342,15 @@ impl Machine {
             slow: counts.slow,
             probes: u32::try_from(probes).unwrap_or(u32::MAX),
             retry_in,
+            totals: self.totals.read(),
+        }
+    }
+
+    /// Tells the observer that there is a breaker, and what it does with calls.
+    pub(super) fn report_built(&self) {
+        if let Some(observer) = &self.config.observer {
+            let state = self.word().phase().state();
+            observer.observe(&Event::BreakerBuilt { name: &self.config.name, state });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Classifies HTTP responses by status.
 
 use super::{Category, Class, RetryAfter, Verdict};
+use crate::setting::{NotAllowed, SettingError, not_allowed, valid};
 use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -57,8 +58,24 @@ impl StatusSet {
     ///
     /// Panics if it is not within 100 to 599; in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn with(self, status: u16) -> StatusSet {
         self.with_range(status, status)
+    }
+
+    /// As [`with`](StatusSet::with), without the panic.
+    ///
+    /// ```
+    /// use rewheel::StatusSet;
+    ///
+    /// let error = StatusSet::RETRYABLE.try_with(700).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid status `700`: use 100 to 599");
+    /// ```
+    ///
+    /// # Errors
+    /// Rejects a number outside of 100 to 599.
+    pub fn try_with(self, status: u16) -> Result<StatusSet, SettingError> {
+        self.checked_range(status, status).map_err(|rule| rule.with(status))
     }
 
     /// Adds every status from the first to the last, both included.
@@ -67,16 +84,33 @@ impl StatusSet {
     ///
     /// Panics if one is not within 100 to 599, or the first is larger than the last; in a constant that is a compile error.
     #[must_use]
-    pub const fn with_range(mut self, first: u16, last: u16) -> StatusSet {
-        assert!(STATUS_MIN <= first && last <= STATUS_MAX, "an HTTP status is within 100 to 599");
-        assert!(first <= last, "the first status of a range must not be larger than the last");
+    #[track_caller]
+    pub const fn with_range(self, first: u16, last: u16) -> StatusSet {
+        valid(self.checked_range(first, last))
+    }
+
+    /// As [`with_range`](StatusSet::with_range), without the panic.
+    ///
+    /// # Errors
+    /// Rejects numbers outside of 100 to 599, and a first that is larger than the last.
+    pub fn try_with_range(self, first: u16, last: u16) -> Result<StatusSet, SettingError> {
+        self.checked_range(first, last).map_err(|rule| rule.with(format_args!("{first}-{last}")))
+    }
+
+    const fn checked_range(mut self, first: u16, last: u16) -> Result<StatusSet, NotAllowed> {
+        if first < STATUS_MIN || STATUS_MAX < last {
+            return Err(not_allowed!("status", "use 100 to 599"));
+        }
+        if first > last {
+            return Err(not_allowed!("status", "the first of a range is at most the last"));
+        }
         let mut status = first;
         while status <= last {
             let (word, bit) = position(status);
             self.words[word] |= bit;
             status += 1;
         }
-        self
+        Ok(self)
     }
 
     /// Adds a whole class: 5 adds 500 to 599.
@@ -85,9 +119,24 @@ impl StatusSet {
     ///
     /// Panics if it is not within 1 to 5; in a constant that is a compile error.
     #[must_use]
+    #[track_caller]
     pub const fn with_class(self, class: u16) -> StatusSet {
-        assert!(1 <= class && class <= 5, "a class of HTTP statuses is within 1 to 5");
-        self.with_range(class * CLASS_LEN, class * CLASS_LEN + CLASS_LEN - 1)
+        valid(self.checked_class(class))
+    }
+
+    /// As [`with_class`](StatusSet::with_class), without the panic.
+    ///
+    /// # Errors
+    /// Rejects a class outside of 1 to 5.
+    pub fn try_with_class(self, class: u16) -> Result<StatusSet, SettingError> {
+        self.checked_class(class).map_err(|rule| rule.with(class))
+    }
+
+    const fn checked_class(self, class: u16) -> Result<StatusSet, NotAllowed> {
+        if class < 1 || 5 < class {
+            return Err(not_allowed!("class", "use 1 to 5"));
+        }
+        self.checked_range(class * CLASS_LEN, class * CLASS_LEN + CLASS_LEN - 1)
     }
 
     /// Returns the statuses that are in either set.

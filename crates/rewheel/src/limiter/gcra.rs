@@ -79,7 +79,14 @@ impl Gcra {
         self
     }
 
-    /// Takes `n` tokens, or returns how many nanoseconds to wait.
+    /// Returns how many tokens can be taken now.
+    pub(crate) fn available(&self, now: Moment) -> u64 {
+        let full_at = self.full_at.load(Ordering::Relaxed);
+        let owed = full_at.saturating_sub(now.as_nanos());
+        self.bucket.capacity().saturating_sub(owed) / self.bucket.interval()
+    }
+
+    /// Takes `n` tokens, or says how many nanoseconds to wait for them.
     #[inline]
     pub(crate) fn take(&self, n: u64, now: Moment) -> Result<(), u64> {
         let latest = now.as_nanos().saturating_add(self.resolution);

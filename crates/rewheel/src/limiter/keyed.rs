@@ -87,7 +87,6 @@ impl<K: Hash + Eq + Clone> KeyedRateLimiter<K> {
         );
         match taken {
             Ok(()) => {
-                #[cfg(feature = "otel")]
                 shared.config.admitted(std::time::Duration::ZERO);
                 Ok(())
             }

@@ -59,6 +59,12 @@ impl Sliding {
         unreachable!("an empty window has room for what is not above the limit")
     }
 
+    /// Returns how many calls can be admitted now.
+    pub(crate) fn available(&mut self, limit: Limit, now: Moment) -> u64 {
+        self.slide(limit, now);
+        limit.calls.saturating_sub(self.total)
+    }
+
     /// Returns whether no call is in the window.
     pub(crate) fn is_fresh(&mut self, limit: Limit, now: Moment) -> bool {
         self.slide(limit, now);

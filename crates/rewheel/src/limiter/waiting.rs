@@ -13,7 +13,6 @@ use std::task::{Poll, Waker};
 pub(crate) struct Waiting {
     ticket: Option<Ticket>,
     gives_up_at: Option<Moment>,
-    #[cfg(feature = "otel")]
     since: Option<Moment>,
 }
 
@@ -39,14 +38,12 @@ impl Waiting {
     /// Asks to be admitted, now or in turn.
     pub(crate) fn poll(&mut self, limiter: &RateLimiter, n: u32, waker: &Waker) -> Admission {
         let now = limiter.clock().now();
-        #[cfg(feature = "otel")]
         let since = *self.since.get_or_insert(now);
         let admission = self.ask(limiter, n, now, waker);
         match admission {
             Admission::Later(_) => return admission,
             Admission::Admitted | Admission::Refused(_) => self.leave(limiter),
         }
-        #[cfg(feature = "otel")]
         if admission == Admission::Admitted {
             limiter.shared.config.admitted(now.since(since));
         }

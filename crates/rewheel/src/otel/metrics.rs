@@ -78,7 +78,7 @@ const RETRY_FINAL: Meter = Meter::new(
 const BREAKER_STATE: Meter = Meter::new(
     ("circuit_breaker.state", "gauge", "{state}"),
     &[],
-    "The state since the last change: 0 closed, 1 open, 2 half open.",
+    "The state: 0 closed, 1 open, 2 half open.",
 );
 const BREAKER_TRANSITIONS: Meter = Meter::new(
     ("circuit_breaker.transitions", "counter", "{transition}"),
@@ -204,6 +204,15 @@ impl Metrics {
         }
     }
 
+    fn is_in(&self, name: &str, state: BreakerState) {
+        let number = match state {
+            BreakerState::Closed => 0,
+            BreakerState::Open => 1,
+            BreakerState::HalfOpen => 2,
+        };
+        self.state.record(number, &[named(name)]);
+    }
+
     fn admitted(&self, name: &str, by: Why, waited: Duration) {
         let policy = if by == Why::BulkheadFull { "bulkhead" } else { "rate_limiter" };
         if by != Why::BulkheadFull {
@@ -228,13 +237,9 @@ impl Observer for Metrics {
             }
             Event::Refused { name, why, .. } => self.refused(name, why),
             Event::Admitted { name, by, waited } => self.admitted(name, by, waited),
+            Event::BreakerBuilt { name, state } => self.is_in(name, state),
             Event::BreakerChanged { name, from, to } => {
-                let number = match to {
-                    BreakerState::Closed => 0,
-                    BreakerState::Open => 1,
-                    BreakerState::HalfOpen => 2,
-                };
-                self.state.record(number, &[named(name)]);
+                self.is_in(name, to);
                 let between =
                     [KeyValue::new("from", from.as_str()), KeyValue::new("to", to.as_str())];
                 let [from, to] = between;

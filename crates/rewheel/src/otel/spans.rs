@@ -144,6 +144,7 @@ impl Observer for Trace {
             | Event::GaveUp { .. }
             | Event::Refused { .. }
             | Event::Admitted { .. }
+            | Event::BreakerBuilt { .. }
             | Event::BreakerChanged { .. } => {}
         }
     }

@@ -67,8 +67,8 @@ fn panic_in_an_observer_leaves_the_breaker_usable() {
     #[derive(Debug)]
     struct Clumsy;
     impl rewheel::Observer for Clumsy {
-        fn observe(&self, _: &rewheel::Event<'_>) {
-            panic!("an observer");
+        fn observe(&self, event: &rewheel::Event<'_>) {
+            let rewheel::Event::BreakerBuilt { .. } = event else { panic!("an observer") };
         }
     }
     let clock = ManualClock::new();

@@ -2,7 +2,7 @@
 
 use super::Changes;
 use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
+use crate::breaker::{BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker};
 use crate::clock::ManualClock;
 use crate::duration::seconds;
 use crate::error::Why;
@@ -141,6 +141,12 @@ fn an_open_breaker_goes_by_no_calls() {
         slow: 0,
         probes: 0,
         retry_in,
+        totals: BreakerTotals::default(),
+    };
+    // They grow from one state to the next.
+    let snapshot = |breaker: &CircuitBreaker| BreakerSnapshot {
+        totals: BreakerTotals::default(),
+        ..breaker.snapshot()
     };
     let windows = [
         CircuitBreaker::consecutive(3),
@@ -152,12 +158,12 @@ fn an_open_breaker_goes_by_no_calls() {
             for _ in 0..3 {
                 breaker.acquire().unwrap().failure();
             }
-            assert_eq!(breaker.snapshot(), empty(BreakerState::Open, Some(seconds(30))));
+            assert_eq!(snapshot(&breaker), empty(BreakerState::Open, Some(seconds(30))));
             clock.advance(seconds(30));
             drop(breaker.acquire().unwrap());
-            assert_eq!(breaker.snapshot(), empty(BreakerState::HalfOpen, None));
+            assert_eq!(snapshot(&breaker), empty(BreakerState::HalfOpen, None));
             breaker.acquire().unwrap().success();
-            assert_eq!(breaker.snapshot(), empty(BreakerState::Closed, None));
+            assert_eq!(snapshot(&breaker), empty(BreakerState::Closed, None));
         }
     }
 }
@@ -190,4 +196,19 @@ fn changes_are_told_in_order_with_the_name() {
     assert_eq!(changes.list(), expected);
     assert!(changes.0.lock().unwrap().iter().all(|(name, _, _)| name == "payments"));
     assert_eq!(breaker.name(), "payments");
+}
+
+#[test]
+fn totals_without_counting_calls_have_all_but_the_calls() {
+    let breaker = CircuitBreaker::consecutive(2).build();
+    breaker.acquire().unwrap().success();
+    let late = breaker.acquire().unwrap();
+    breaker.acquire().unwrap().failure();
+    breaker.acquire().unwrap().failure();
+    late.failure();
+    assert!(breaker.acquire().is_err() && breaker.acquire_owned().is_err());
+    breaker.isolate(); // still open: no change of the state
+    breaker.reset();
+    let expected = BreakerTotals { calls: None, failures: 3, refusals: 2, transitions: 2 };
+    assert_eq!(breaker.snapshot().totals, expected, "a reset does not clear them");
 }

@@ -1,7 +1,9 @@
 //! A simple reference implementation of the breaker.
 
 use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
+use crate::breaker::{
+    BreakerSnapshot, BreakerState, BreakerTotals, CircuitBreaker, CircuitBreakerBuilder,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -61,6 +63,7 @@ impl Config {
             .successes_to_close(self.successes_to_close)
             .probe_timeout(ms(self.probe_timeout_ms))
             .open_backoff(open.jitter(Jitter::NONE))
+            .count_calls()
     }
 }
 
@@ -115,6 +118,9 @@ pub(super) struct Reference {
     probes_started: u64,
     successes: u32,
     openings: u32,
+    ended: u64,
+    failed: u64,
+    refused: u64,
     pub(super) now: u64,
     pub(super) changes: Vec<(BreakerState, BreakerState)>,
 }
@@ -131,6 +137,9 @@ impl Reference {
             probes_started: 0,
             successes: 0,
             openings: 0,
+            ended: 0,
+            failed: 0,
+            refused: 0,
             now: 0,
             changes: Vec::new(),
         }
@@ -138,6 +147,12 @@ impl Reference {
 
     /// Returns a permit, or when to ask again.
     pub(super) fn acquire(&mut self) -> Result<Token, Option<Duration>> {
+        let answer = self.decide();
+        self.refused += u64::from(answer.is_err());
+        answer
+    }
+
+    fn decide(&mut self) -> Result<Token, Option<Duration>> {
         if let Phase::Open { until } = self.phase {
             if self.now < until {
                 return Err(Some(Duration::from_nanos(until - self.now)));
@@ -165,6 +180,8 @@ impl Reference {
 
     /// Records whether a call failed; `None` if the call does not count.
     pub(super) fn record(&mut self, token: Token, failed: Option<bool>) {
+        self.ended += u64::from(failed.is_some());
+        self.failed += u64::from(failed == Some(true));
         if token.generation != self.generation {
             return;
         }
@@ -295,6 +312,12 @@ impl Reference {
             retry_in: match self.phase {
                 Phase::Open { until } => Some(Duration::from_nanos(until.saturating_sub(self.now))),
                 Phase::Closed | Phase::HalfOpen | Phase::Isolated | Phase::ForcedClosed => None,
+            },
+            totals: BreakerTotals {
+                calls: Some(self.ended),
+                failures: self.failed,
+                refusals: self.refused,
+                transitions: self.changes.len() as u64,
             },
         }
     }

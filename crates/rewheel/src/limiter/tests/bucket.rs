@@ -5,6 +5,7 @@ use crate::clock::{Clock, ManualClock, Moment};
 use crate::error::Why;
 use crate::limiter::RateLimiter;
 use crate::limiter::gcra::{Bucket, Gcra};
+use crate::{millis, seconds};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -210,4 +211,37 @@ fn a_full_bucket_has_its_whole_burst_by_the_coarse_clock() {
         assert_eq!(limiter.clone().build().check_n(burst), Ok(()), "burst {burst}");
         assert_eq!(limiter.keyed::<u8>(1).check_n(&1, burst), Ok(()), "burst {burst} of a key");
     }
+}
+
+#[test]
+fn available_is_what_a_check_would_admit() {
+    let clock = ManualClock::new();
+    for builder in
+        [RateLimiter::per_second(10).burst(4), RateLimiter::sliding_window(4, seconds(1))]
+    {
+        let limiter = builder.clock(&clock).build();
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..1_000 {
+            clock.advance(millis(random.u64(0..400)));
+            let available = limiter.available();
+            assert!(available <= 4);
+            assert!(limiter.check_n(available + 1).is_err(), "more than {available}");
+            let taken = random.u32(0..=available);
+            assert!(taken == 0 || limiter.check_n(taken).is_ok(), "less than {available}");
+            assert_eq!(limiter.available(), available - taken);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_available_to_those_who_do_not_wait_while_others_do() {
+    let clock = ManualClock::new();
+    let limiter = RateLimiter::per_second(1).burst(3).clock(&clock).build();
+    limiter.check_n(2).unwrap();
+    let mut waiting = Box::pin(limiter.acquire_n(3));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(waiting.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(limiter.available(), 0);
+    drop(waiting);
+    assert_eq!(limiter.available(), 1);
 }

@@ -30,8 +30,8 @@ impl Observer for Recorder {
                 format!("{name} gave up after {attempts} in {}s: {why}", elapsed.as_secs())
             }
             Event::Refused { name, why, .. } => format!("{name} refused: {}", why.as_str()),
-            #[cfg(feature = "otel")]
             Event::Admitted { name, .. } => format!("{name} admitted"),
+            Event::BreakerBuilt { .. } => return,
             Event::BreakerChanged { name, from, to } => format!("{name} {from} to {to}"),
         };
         self.0.lock().unwrap().push(line);

@@ -130,8 +130,8 @@ impl Observer for Recorder {
                 format!("{name}: gave up after {attempts} in {}s, {why}", elapsed.as_secs())
             }
             Event::Refused { name, .. } => format!("{name}: refused"),
-            #[cfg(feature = "otel")]
             Event::Admitted { name, .. } => format!("{name}: admitted"),
+            Event::BreakerBuilt { name, .. } => format!("{name}: built"),
             Event::BreakerChanged { name, .. } => format!("{name}: changed"),
         };
         self.0.lock().unwrap().push(line);

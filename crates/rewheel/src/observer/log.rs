@@ -1,0 +1,95 @@
+//! Logs what policies do through `tracing`.
+
+use super::{Event, Observer};
+use crate::breaker::BreakerState;
+use std::time::Duration;
+use tracing::{debug, info, warn};
+
+/// Logs attempts, refusals and changes of breakers as events of `tracing`, with the target
+/// [`TARGET`](LogObserver::TARGET). Needs the feature `tracing`.
+///
+/// | level | message |
+/// | --- | --- |
+/// | debug | `attempt failed`, `retrying`, `call succeeded` (after a retry), `call refused` |
+/// | info | `circuit breaker closed`, `circuit breaker half open` |
+/// | warn | `call gave up`, `circuit breaker opened` |
+///
+/// ```
+/// use rewheel::{CircuitBreaker, LogObserver, Retry, Retryable, millis};
+/// use std::sync::Arc;
+/// # use std::io;
+/// # fn fetch() -> io::Result<()> { Ok(()) }
+///
+/// let log = Arc::new(LogObserver::new());
+/// let breaker = CircuitBreaker::consecutive(5).named("bank").observer(log.clone()).build();
+/// (|| fetch()).retry(Retry::exponential(millis(100))).observer("fetch", log).call()?;
+/// # assert!(breaker.acquire().is_ok());
+/// # Ok::<_, rewheel::Error<io::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogObserver {
+    _private: (),
+}
+
+impl LogObserver {
+    /// The target of its events, for filters such as `rewheel::log=debug`.
+    pub const TARGET: &'static str = "rewheel::log";
+
+    /// Makes an observer that logs.
+    pub const fn new() -> LogObserver {
+        LogObserver { _private: () }
+    }
+}
+
+impl Observer for LogObserver {
+    fn observe(&self, event: &Event<'_>) {
+        const TARGET: &str = LogObserver::TARGET;
+        match *event {
+            Event::AttemptFailed { name, attempt, class } => {
+                let code = class.code.as_ref().map(tracing::field::display);
+                let category = class.category.as_str();
+                debug!(target: TARGET, name, attempt, category, code, "attempt failed");
+            }
+            Event::Retrying { name, attempt, delay } => {
+                debug!(target: TARGET, name, attempt, delay_ms = millis(delay), "retrying");
+            }
+            // One for each call that needs no retry would drown the others.
+            Event::Succeeded { attempts: 0 | 1, .. }
+            | Event::Admitted { .. }
+            | Event::BreakerBuilt { .. } => {}
+            Event::Succeeded { name, attempts, elapsed } => {
+                let elapsed_ms = millis(elapsed);
+                debug!(target: TARGET, name, attempts, elapsed_ms, "call succeeded");
+            }
+            Event::GaveUp { name, why, attempts, elapsed } => {
+                let (reason, elapsed_ms) = (why.as_str(), millis(elapsed));
+                warn!(target: TARGET, name, reason, attempts, elapsed_ms, "call gave up");
+            }
+            Event::Refused { name, why, retry_in } => {
+                let (reason, retry_in_ms) = (why.as_str(), retry_in.map(millis));
+                debug!(target: TARGET, name, reason, retry_in_ms, "call refused");
+            }
+            Event::BreakerChanged { name, from, to } => {
+                let from = from.as_str();
+                match to {
+                    BreakerState::Open => {
+                        warn!(target: TARGET, name, from, "circuit breaker opened");
+                    }
+                    BreakerState::HalfOpen => {
+                        info!(target: TARGET, name, from, "circuit breaker half open");
+                    }
+                    BreakerState::Closed => {
+                        info!(target: TARGET, name, from, "circuit breaker closed");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
