@@ -13,16 +13,16 @@ use std::time::Duration;
 pub enum Report {
     /// It did what it should.
     Done,
-    /// It failed, and this is how the failure was judged.
-    Failed {
+    /// This attempt failed. The rules and the policy of the kind decide whether another one follows.
+    AttemptFailed {
         /// Whether another attempt can help.
         verdict: Verdict,
         /// What happened.
         failure: Failure,
     },
-    /// The runner decides outright: nobody needs to wait for it.
-    Fail(Failure),
-    /// The runner decides outright: a person must look at it.
+    /// The job ends in state `failed` now, whatever attempts it has left. It needs no person.
+    FailJob(Failure),
+    /// The job ends in state `dead` now, whatever attempts it has left. A person must look at it.
     Dead(Failure),
     /// The runner asks for a person before it goes on.
     Pause,
@@ -265,7 +265,7 @@ impl History {
 /// use rewheel_core::{Decision, Failure, History, Policy, Report, decide};
 ///
 /// let timeout = Failure::new(Category::Timeout, Some("504"), "no answer");
-/// let report = Report::Failed { verdict: Verdict::Retry, failure: timeout.clone() };
+/// let report = Report::AttemptFailed { verdict: Verdict::Retry, failure: timeout.clone() };
 /// let policy = Policy { attempts_max: 3, ..Policy::default() };
 /// let random = Random::thread();
 ///
@@ -277,13 +277,13 @@ impl History {
 pub fn decide(report: &Report, policy: &Policy, history: &History, random: &Random) -> Decision {
     match report {
         Report::Done => Decision::Succeed,
-        Report::Fail(failure) => Decision::Fail { failure: failure.clone() },
+        Report::FailJob(failure) => Decision::Fail { failure: failure.clone() },
         Report::Dead(failure) => Decision::Dead { failure: failure.clone() },
         Report::Pause => Decision::Pause,
         Report::Cancel => Decision::Cancel,
         Report::Snooze(after) if ends_before(*after, history) => deadline_passes(*after, None),
         Report::Snooze(after) => Decision::Snooze { after: *after, because: Because::Snooze },
-        Report::Failed { verdict, failure } => {
+        Report::AttemptFailed { verdict, failure } => {
             after_failure(*verdict, failure, policy, history, random)
         }
     }

@@ -215,7 +215,7 @@ async fn report(
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
-        return Report::Failed { verdict: Verdict::Retry, failure };
+        return Report::AttemptFailed { verdict: Verdict::Retry, failure };
     };
     let now = shared.clock.now();
     let left = waiting.deadline.map(|deadline| deadline.since(now));
@@ -262,7 +262,7 @@ fn cut_short(
         let message = format!("no result within {}", duration::text(ends_in));
         Failure::new(Category::Timeout, None, &message)
     };
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 /// Runs a handler whose panic is a failure of its job, and of nothing else.
@@ -299,16 +299,16 @@ impl Drop for Guarded {
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
     let failure = Failure::new(Category::Panic, None, &supervise::message(panic));
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 /// Who failed because it was told to stop is not charged: it was not its fault. Where a person wanted
 /// it, the store obeys.
 fn stopped(report: &Report) -> &Report {
     match report {
-        Report::Failed { .. } => &Report::Snooze(Duration::ZERO),
+        Report::AttemptFailed { .. } => &Report::Snooze(Duration::ZERO),
         Report::Done
-        | Report::Fail(_)
+        | Report::FailJob(_)
         | Report::Dead(_)
         | Report::Pause
         | Report::Cancel
@@ -360,9 +360,9 @@ fn decide(
 /// What is kept of an attempt in the job's history.
 fn failure(report: Report) -> Option<Failure> {
     match report {
-        Report::Failed { failure, .. } | Report::Fail(failure) | Report::Dead(failure) => {
-            Some(failure)
-        }
+        Report::AttemptFailed { failure, .. }
+        | Report::FailJob(failure)
+        | Report::Dead(failure) => Some(failure),
         Report::Done | Report::Pause | Report::Cancel | Report::Snooze(_) => None,
     }
 }

@@ -291,7 +291,7 @@ where
             // It will not read better next time.
             Err(why) => {
                 let failure = Failure::new(Category::BadPayload, None, &why);
-                Box::pin(async move { Report::Failed { verdict: Verdict::Stop, failure } })
+                Box::pin(async move { Report::AttemptFailed { verdict: Verdict::Stop, failure } })
             }
         }
     }
