@@ -223,7 +223,7 @@ impl Engine {
     /// Passes on what the store says.
     ///
     /// ```
-    /// # use rewheel_core::{Actor, KindChange, KindName, Report};
+    /// # use rewheel_engine::{Actor, KindChange, KindName, Report};
     /// # use rewheel_engine::Engine;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -257,9 +257,9 @@ impl Engine {
     /// Passes on what the store says.
     ///
     /// ```
-    /// # use rewheel_core::{Actor, Report, State};
+    /// # use rewheel_engine::{Actor, Report, State};
     /// # use rewheel_engine::Engine;
-    /// use rewheel_core::store::{Change, Changed, What};
+    /// use rewheel_engine::store::{Change, Changed, What};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

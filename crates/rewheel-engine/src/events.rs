@@ -34,7 +34,7 @@ pub struct JobHappened {
 /// What happens to jobs, from some moment on. Best effort: whoever is too slow, or comes back too late, misses some and is told so.
 ///
 /// ```
-/// # use rewheel_core::{Report, State};
+/// # use rewheel_engine::{Report, State};
 /// # use rewheel_engine::Engine;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

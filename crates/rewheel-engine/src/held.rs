@@ -36,7 +36,7 @@ impl Engine {
     /// Passes on what the store says: limits over the fleet are counted there.
     ///
     /// ```
-    /// # use rewheel_core::{Actor, KindChange, KindName, Report};
+    /// # use rewheel_engine::{Actor, KindChange, KindName, Report};
     /// # use rewheel_engine::{Engine, HeldBecause};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -133,7 +133,7 @@ impl Engine {
     /// Reads every meter: what this engine did since it started, and what the fleet has where that is known.
     ///
     /// ```
-    /// # use rewheel_core::Report;
+    /// # use rewheel_engine::Report;
     /// # use rewheel_engine::{Engine, meters::Value};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

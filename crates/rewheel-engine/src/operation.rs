@@ -108,8 +108,8 @@ impl FromStr for BulkVerb {
 /// An order to change many jobs.
 ///
 /// ```
-/// # use rewheel_core::{Actor, KindName, Report};
-/// # use rewheel_core::store::Filter;
+/// # use rewheel_engine::{Actor, KindName, Report};
+/// # use rewheel_engine::store::Filter;
 /// # use rewheel_engine::Engine;
 /// use rewheel_engine::{Bulk, BulkVerb, Selection};
 ///

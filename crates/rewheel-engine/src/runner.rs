@@ -51,7 +51,7 @@ pub trait Runner: Send + Sync {
 /// `encode` and `decode`; submits, checkpoints and handlers all use these two.
 ///
 /// ```
-/// use rewheel_core::{Report, State};
+/// use rewheel_engine::{Report, State};
 /// use rewheel_engine::{Engine, JobContext, JobKind};
 /// use serde::{Deserialize, Serialize};
 ///
@@ -201,7 +201,7 @@ impl JobContext {
 ///
 /// ```
 /// use rewheel::{minutes, seconds};
-/// use rewheel_core::Report;
+/// use rewheel_engine::Report;
 /// use rewheel_engine::IntoReport;
 ///
 /// enum BankError { Busy, Locked, Stolen }

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// promise that two jobs of a shard run in the same place, or one after the other.
 ///
 /// ```
-/// use rewheel_core::{NewJob, Report, Shard};
+/// use rewheel_engine::{NewJob, Report, Shard};
 /// use rewheel_engine::Engine;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -7,7 +7,7 @@ use rewheel_core::{KindName, Tenant};
 /// What a notifier wants to hear. An empty list asks for nothing in particular.
 ///
 /// ```
-/// use rewheel_core::Timestamp;
+/// use rewheel_engine::Timestamp;
 /// use rewheel_engine::notify::{Event, Notice, Route, Severity};
 ///
 /// let urgent = Route { severity: Severity::Error, ..Route::default() };
