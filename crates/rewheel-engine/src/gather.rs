@@ -174,7 +174,7 @@ async fn flush(shared: &Shared, batch: Vec<Entry>) {
 }
 
 /// The same error for another.
-fn copy(error: &StoreError) -> StoreError {
+pub(crate) fn copy(error: &StoreError) -> StoreError {
     let cause = || {
         let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
         let first = causes.next().map(ToString::to_string).unwrap_or_default();

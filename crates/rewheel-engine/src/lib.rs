@@ -140,7 +140,7 @@ pub use self::settings::{
     BreakerSettings, EngineSettings, KindSettings, REGION_RULE, RunnerKind, SettingError, is_region,
 };
 pub use self::shards::ShardRouter;
-pub use self::submit::{Receipt, Submit, SubmitError};
+pub use self::submit::{IntoSubmit, Receipt, Submit, SubmitError, SubmitMany};
 pub use self::supervise::EngineFailure;
 pub use self::tenant_settings::TenantSettings;
 pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, WorkerSettled};

@@ -193,10 +193,10 @@ impl JobContext {
     }
 }
 
-/// What a handler may return: a [`Report`], or `Result<(), E>` with an error that becomes one, as every
-/// error does that says what its failures mean ([`Classify`](rewheel::Classify)).
+/// What a handler may return: `()`, a [`Report`], or a `Result` of one of these with an error that becomes a
+/// [`Report`], as every error does that says what its failures mean ([`Classify`](rewheel::Classify)).
 ///
-/// A handler that returns `Result<(), Report>` can do everything: pass errors on with `?`, route an
+/// `()` is for handlers that cannot fail: the attempt succeeded once they return. A handler that returns `Result<(), Report>` can do everything: pass errors on with `?`, route an
 /// error type of its own by `From`, or say outright what is to follow.
 ///
 /// ```
@@ -228,11 +228,16 @@ impl JobContext {
 ///
 /// assert_eq!(charge(17).into_report(), Report::Snooze(minutes(5)));
 /// assert_eq!(charge(18).into_report(), Report::Done);
+///
+/// // A handler that cannot fail, and one that passes errors on and decides the rest.
+/// assert_eq!(().into_report(), Report::Done);
+/// let decided: Result<Report, Report> = Ok(Report::snooze(seconds(1)));
+/// assert_eq!(decided.into_report(), Report::Snooze(seconds(1)));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a handler must not return `{Self}`",
-    note = "it returns `Report`, or `Result<(), E>` where `E` is `Report`, implements \
-            `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
+    note = "it returns `()`, `Report`, or `Result<(), E>` or `Result<Report, E>` where `E` is `Report`, \
+            implements `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
 )]
 pub trait IntoReport {
     /// Says what became of the attempt.
@@ -245,10 +250,16 @@ impl IntoReport for Report {
     }
 }
 
-impl<E: Into<Report>> IntoReport for Result<(), E> {
+impl IntoReport for () {
+    fn into_report(self) -> Report {
+        Report::Done
+    }
+}
+
+impl<R: IntoReport, E: Into<Report>> IntoReport for Result<R, E> {
     fn into_report(self) -> Report {
         match self {
-            Ok(()) => Report::Done,
+            Ok(said) => said.into_report(),
             Err(error) => error.into(),
         }
     }
