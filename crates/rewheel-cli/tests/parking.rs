@@ -55,7 +55,7 @@ async fn engine(
                     return Report::Done;
                 }
                 let failure = Failure::new(Category::Io, Some("ENETUNREACH"), "no route to host");
-                Report::Failed { verdict: Verdict::Retry, failure }
+                Report::AttemptFailed { verdict: Verdict::Retry, failure }
             }
         })
         .start()

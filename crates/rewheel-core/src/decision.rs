@@ -13,16 +13,16 @@ use std::time::Duration;
 pub enum Report {
     /// The attempt succeeded.
     Done,
-    /// The attempt failed; the verdict says whether a retry may help.
-    Failed {
+    /// This attempt failed. The rules and the policy of the kind decide whether another one follows.
+    AttemptFailed {
         /// Whether another attempt can help.
         verdict: Verdict,
         /// The failure.
         failure: Failure,
     },
-    /// The runner decides: the job ends as failed; no operator action is needed.
-    Fail(Failure),
-    /// The runner decides: the job becomes a dead letter.
+    /// The job ends in state `failed` now, whatever attempts it has left. It needs no person.
+    FailJob(Failure),
+    /// The job ends in state `dead` now, whatever attempts it has left. A person must look at it.
     Dead(Failure),
     /// The runner decides: the job is paused until an operator resumes it.
     Pause,
@@ -266,7 +266,7 @@ impl History {
 /// use rewheel_core::{Decision, Failure, History, Policy, Report, decide};
 ///
 /// let timeout = Failure::new(Category::Timeout, Some("504"), "no answer");
-/// let report = Report::Failed { verdict: Verdict::Retry, failure: timeout.clone() };
+/// let report = Report::AttemptFailed { verdict: Verdict::Retry, failure: timeout.clone() };
 /// let policy = Policy { attempts_max: 3, ..Policy::default() };
 /// let random = Random::thread();
 ///
@@ -278,13 +278,13 @@ impl History {
 pub fn decide(report: &Report, policy: &Policy, history: &History, random: &Random) -> Decision {
     match report {
         Report::Done => Decision::Succeed,
-        Report::Fail(failure) => Decision::Fail { failure: failure.clone() },
+        Report::FailJob(failure) => Decision::Fail { failure: failure.clone() },
         Report::Dead(failure) => Decision::Dead { failure: failure.clone() },
         Report::Pause => Decision::Pause,
         Report::Cancel => Decision::Cancel,
         Report::Snooze(after) if ends_before(*after, history) => deadline_passes(*after, None),
         Report::Snooze(after) => Decision::Snooze { after: *after, because: Because::Snooze },
-        Report::Failed { verdict, failure } => {
+        Report::AttemptFailed { verdict, failure } => {
             after_failure(*verdict, failure, policy, history, random)
         }
     }

@@ -20,42 +20,47 @@ use std::time::Duration;
 ///         2 => Err(Report::retry_after(seconds(30), "the bank is closed")),
 ///         // An error that says what its failures mean needs no more than `?`.
 ///         3 => Err(io::Error::from(io::ErrorKind::TimedOut))?,
+///         4 => Err(Report::fail_job("the customer withdrew the order")),
 ///         _ => Ok(()),
 ///     }
 /// }
 ///
 /// assert!(matches!(charge(0), Err(Report::Dead(_))));
-/// assert!(matches!(charge(3), Err(Report::Failed { .. })));
+/// // One attempt failed: the policy of the kind decides what follows.
+/// assert!(matches!(charge(3), Err(Report::AttemptFailed { .. })));
+/// // The job itself ends in state `failed`.
+/// assert!(matches!(charge(4), Err(Report::FailJob(_))));
 /// ```
 impl Report {
-    /// Failed; another attempt may help. The rules and the policy of the kind decide.
+    /// Reports a failed attempt that another one may help: by the rules and the policy of its kind.
     pub fn retry(failure: impl Into<Failure>) -> Report {
-        Report::Failed { verdict: Verdict::Retry, failure: failure.into() }
+        Report::AttemptFailed { verdict: Verdict::Retry, failure: failure.into() }
     }
 
-    /// Failed; another attempt may help after this delay, which the policy limits. As for every
-    /// failure, a rule of the kind may decide otherwise.
+    /// Reports a failed attempt that another one may help after this time, which the policy bounds.
+    /// As for every failed attempt, a rule of its kind may say otherwise.
     pub fn retry_after(after: Duration, failure: impl Into<Failure>) -> Report {
-        Report::Failed { verdict: Verdict::RetryAfter(after), failure: failure.into() }
+        Report::AttemptFailed { verdict: Verdict::RetryAfter(after), failure: failure.into() }
     }
 
-    /// Failed; another attempt cannot help. The job is given up according to its kind, unless a
-    /// rule of the kind decides otherwise.
+    /// Reports a failed attempt that no other one can help. The job ends in the state that its kind
+    /// names (`on_give_up`), unless a rule of its kind matches the failure.
     pub fn stop(failure: impl Into<Failure>) -> Report {
-        Report::Failed { verdict: Verdict::Stop, failure: failure.into() }
+        Report::AttemptFailed { verdict: Verdict::Stop, failure: failure.into() }
     }
 
-    /// The job becomes a dead letter, whatever its kind says.
+    /// Ends the job in state `dead`, whatever its kind says: a person must look at it.
     pub fn dead(failure: impl Into<Failure>) -> Report {
         Report::Dead(failure.into())
     }
 
-    /// The job ends as failed without a dead letter, whatever its kind says.
-    pub fn fail(failure: impl Into<Failure>) -> Report {
-        Report::Fail(failure.into())
+    /// Ends the job in state `failed`, whatever its kind says: it needs no person. An attempt that
+    /// failed and may be followed by another one is [`Report::retry`].
+    pub fn fail_job(failure: impl Into<Failure>) -> Report {
+        Report::FailJob(failure.into())
     }
 
-    /// Run the job again after this time; the attempt does not count. Only the deadline limits how
+    /// Runs the job again after this time; the attempt does not count. Only its deadline limits how
     /// often.
     pub const fn snooze(after: Duration) -> Report {
         Report::Snooze(after)
@@ -68,7 +73,7 @@ impl<E: Classify + Display> From<E> for Report {
     fn from(error: E) -> Report {
         let class = error.classify();
         let failure = Failure::of(&class, &error.to_string());
-        Report::Failed { verdict: class.verdict, failure }
+        Report::AttemptFailed { verdict: class.verdict, failure }
     }
 }
 
@@ -116,7 +121,7 @@ mod tests {
     #[test]
     fn an_error_becomes_what_it_means_or_what_its_type_is_routed_to() {
         let failure = Failure::new(Category::Throttled, Some("429"), "busy");
-        let asked = Report::Failed { verdict: Verdict::RetryAfter(seconds(3)), failure };
+        let asked = Report::AttemptFailed { verdict: Verdict::RetryAfter(seconds(3)), failure };
         check((|| Err(Busy)?)(), &asked);
         check((|| Err(BankError::Locked)?)(), &Report::Snooze(seconds(60)));
         let stolen = Failure::new(Category::Unknown, None, "the card was stolen");
@@ -126,14 +131,14 @@ mod tests {
     #[test]
     fn every_way_to_say_it_is_what_it_says() {
         let why = || Failure::new(Category::Unknown, None, "why");
-        let judged = |verdict| Report::Failed { verdict, failure: why() };
+        let judged = |verdict| Report::AttemptFailed { verdict, failure: why() };
         assert_eq!(Report::retry("why"), judged(Verdict::Retry));
         assert_eq!(Report::retry("why".to_owned()), judged(Verdict::Retry));
         assert_eq!(Report::stop(why()), judged(Verdict::Stop));
         let after = Report::retry_after(seconds(3), "why");
         assert_eq!(after, judged(Verdict::RetryAfter(seconds(3))));
         assert_eq!(Report::dead("why"), Report::Dead(why()));
-        assert_eq!(Report::fail("why"), Report::Fail(why()));
+        assert_eq!(Report::fail_job("why"), Report::FailJob(why()));
         assert_eq!(Report::snooze(seconds(3)), Report::Snooze(seconds(3)));
     }
 }

@@ -179,7 +179,7 @@ fn has(message: &str, part: &str) -> bool {
 ///     .rule(Rule::new(Action::RetrySlower(4)).on_category(Category::Throttled));
 ///
 /// let conflict = Failure::new(Category::Rejected, Some("409"), "being edited");
-/// let report = Report::Failed { verdict: Verdict::Stop, failure: conflict };
+/// let report = Report::AttemptFailed { verdict: Verdict::Stop, failure: conflict };
 /// let routed = router.route(&report, &Policy::default());
 /// let decision = routed.decide(&History::of_attempt(1), &Random::thread());
 /// assert_eq!(decision, Decision::Snooze { after: minutes(5), because: Because::Snooze });
@@ -215,7 +215,7 @@ impl Router {
     /// Applies the rules. Returns the report and the policy to decide by.
     pub fn route<'a>(&self, report: &'a Report, policy: &Policy) -> Routed<'a> {
         let as_it_is = Routed { report: Cow::Borrowed(report), policy: *policy, rule: None };
-        let Report::Failed { verdict, failure } = report else { return as_it_is };
+        let Report::AttemptFailed { verdict, failure } = report else { return as_it_is };
         let Some(index) = self.rules.iter().position(|rule| rule.fits(failure)) else {
             return as_it_is;
         };
@@ -232,7 +232,7 @@ impl Router {
             }
             Action::Snooze(after) => (Report::Snooze(after), policy),
             Action::Dead => (Report::Dead(failure.clone()), policy),
-            Action::Fail => (Report::Fail(failure.clone()), policy),
+            Action::Fail => (Report::FailJob(failure.clone()), policy),
             Action::Pause => (Report::Pause, policy),
             Action::Cancel => (Report::Cancel, policy),
         };
@@ -284,7 +284,7 @@ fn again(verdict: Verdict, failure: &Failure) -> Report {
         asked @ Verdict::RetryAfter(_) => asked,
         Verdict::Done | Verdict::Retry | Verdict::Stop => Verdict::Retry,
     };
-    Report::Failed { verdict, failure: failure.clone() }
+    Report::AttemptFailed { verdict, failure: failure.clone() }
 }
 
 /// The result of applying rules to a report.

@@ -215,7 +215,7 @@ async fn report(
 ) -> Report {
     let Some(runner) = &kind.runner else {
         let failure = Failure::new(Category::NoHandler, None, "this node cannot run the kind");
-        return Report::Failed { verdict: Verdict::Retry, failure };
+        return Report::AttemptFailed { verdict: Verdict::Retry, failure };
     };
     let now = shared.clock.now();
     let left = waiting.deadline.map(|deadline| deadline.since(now));
@@ -262,7 +262,7 @@ fn cut_short(
         let message = format!("no result within {}", duration::text(ends_in));
         Failure::new(Category::Timeout, None, &message)
     };
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 /// Runs a handler; a panic becomes a failure of its job and affects nothing else.
@@ -299,15 +299,15 @@ impl Drop for Guarded {
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Report {
     let failure = Failure::new(Category::Panic, None, &supervise::message(panic));
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 /// A failure caused by the cancellation uses no attempt. If a user requested the cancellation, the store applies it.
 fn stopped(report: &Report) -> &Report {
     match report {
-        Report::Failed { .. } => &Report::Snooze(Duration::ZERO),
+        Report::AttemptFailed { .. } => &Report::Snooze(Duration::ZERO),
         Report::Done
-        | Report::Fail(_)
+        | Report::FailJob(_)
         | Report::Dead(_)
         | Report::Pause
         | Report::Cancel
@@ -359,9 +359,9 @@ fn decide(
 /// Returns the failure for the job's history.
 fn failure(report: Report) -> Option<Failure> {
     match report {
-        Report::Failed { failure, .. } | Report::Fail(failure) | Report::Dead(failure) => {
-            Some(failure)
-        }
+        Report::AttemptFailed { failure, .. }
+        | Report::FailJob(failure)
+        | Report::Dead(failure) => Some(failure),
         Report::Done | Report::Pause | Report::Cancel | Report::Snooze(_) => None,
     }
 }

@@ -144,8 +144,8 @@ impl EngineBuilder {
     /// Sets the limits of a tenant; `*` applies to every tenant that is not named.
     ///
     /// ```
-    /// use rewheel_core::Report;
-    /// use rewheel_core::store::Refusal;
+    /// use rewheel_engine::Report;
+    /// use rewheel_engine::store::Refusal;
     /// use rewheel_engine::{Engine, SubmitError, TenantSettings};
     ///
     /// # #[tokio::main(flavor = "current_thread")]

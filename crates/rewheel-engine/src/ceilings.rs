@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The limits of a kind for the settings of its jobs. The kind's own settings are always allowed.
 ///
 /// ```
-/// use rewheel_core::{JobId, KindName, NewJob, Timestamp};
+/// use rewheel_engine::{JobId, KindName, NewJob, Timestamp};
 /// use rewheel_engine::KindSettings;
 ///
 /// let kind: KindSettings = serde_json::from_str(r#"{"attempts_ceiling":20}"#)?;

@@ -88,7 +88,7 @@ impl JobContext {
     /// Fails if this attempt no longer has the job, or if the store is unavailable.
     ///
     /// ```
-    /// use rewheel_core::Report;
+    /// use rewheel_engine::Report;
     /// use rewheel_engine::{Engine, JobContext, JobKind};
     /// use serde::{Deserialize, Serialize};
     ///
@@ -108,7 +108,7 @@ impl JobContext {
     /// # let store = rewheel_stores::connect("memory://").await?;
     /// # let engine = Engine::builder(store.clone()).handler(import).start().await?;
     /// # let job = engine.submit(Import { rows: 300, imported: 0 }).await?;
-    /// # while store.get(job.id).await?.unwrap().state() != rewheel_core::State::Succeeded {
+    /// # while store.get(job.id).await?.unwrap().state() != rewheel_engine::State::Succeeded {
     /// #     tokio::task::yield_now().await;
     /// # }
     /// # let payload = store.get(job.id).await?.unwrap().payload.unwrap();

@@ -14,7 +14,7 @@ const COLUMNS: usize = Category::ALL.len() + 1;
 ///
 /// ```
 /// use rewheel_engine::Engine;
-/// use rewheel_core::Report;
+/// use rewheel_engine::Report;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -8,7 +8,7 @@ use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
-use crate::submit::{self, Submit};
+use crate::submit::{self, IntoSubmit, Submit, SubmitMany};
 use crate::supervise::EngineFailure;
 use crate::trace;
 use rewheel::CancelToken;
@@ -122,12 +122,52 @@ impl Engine {
         EngineBuilder::new(store)
     }
 
-    /// Submits a job; await the returned value. Once it returns, the job is durable.
+    /// Submits a job; await what is returned. Once it answers, the job is durable. An engine that was
+    /// shut down takes no jobs: [`SubmitError::ShutDown`](crate::SubmitError::ShutDown). While
+    /// [`Engine::shutdown`] waits for handlers, they can still submit.
     pub fn submit<T: JobKind>(&self, job: T) -> Submit<'_> {
         Submit::typed(self, &job)
     }
 
-    /// Submits a job with a payload of opaque bytes.
+    /// Submits many jobs with few statements; await what is returned. One result for each, in order: a
+    /// job that cannot be stored does not affect the others. Jobs may be values of a [`JobKind`], or
+    /// [`Submit`]s where they have keys, tenants or other settings.
+    ///
+    /// This is not one transaction. For all or nothing, see [`Engine::insert`] with
+    /// [`IfRefused::StoreNothing`](rewheel_core::store::IfRefused).
+    ///
+    /// ```
+    /// # use rewheel_engine::{Engine, JobContext, JobKind};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct ChargeCard { order: u64 }
+    /// impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
+    ///     .handler(|_: JobContext, _: ChargeCard| async {})
+    ///     .start()
+    ///     .await?;
+    /// let results = engine.submit_many((0..500).map(|order| ChargeCard { order })).await;
+    /// assert!(results.iter().all(Result::is_ok));
+    ///
+    /// let charge = |order: u64, key: &str| engine.submit(ChargeCard { order }).key(key);
+    /// let results = engine.submit_many([charge(1, "order-1"), charge(2, ""), charge(1, "order-1")]).await;
+    /// assert!(results[0].is_ok());
+    /// assert_eq!(results[1].as_ref().unwrap_err().to_string(), "key must be 1 to 255 bytes without control characters");
+    /// assert!(results[2].as_ref().is_ok_and(|receipt| receipt.duplicate));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn submit_many<'a, S: IntoSubmit<'a>>(
+        &'a self,
+        jobs: impl IntoIterator<Item = S>,
+    ) -> SubmitMany<'a> {
+        SubmitMany::new(self, jobs)
+    }
+
+    /// Submits a job whose payload is bytes that only its runner understands.
     pub fn submit_raw(&self, kind: &str, payload: Vec<u8>) -> Submit<'_> {
         Submit::raw(self, kind, payload)
     }
@@ -136,8 +176,11 @@ impl Engine {
     /// directly to a free slot.
     ///
     /// # Errors
-    /// Returns the error of the store.
+    /// Passes on what the store says. After [`Engine::shutdown`] it is [`StoreError::Closed`].
     pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        if self.has_shut_down() {
+            return Err(StoreError::Closed);
+        }
         let (shared, span) = (&self.inner.shared, trace::submit(insert.jobs));
         let jobs = trace::submitted_by(&span, insert.jobs);
         let insert = Insert { jobs: jobs.as_deref().unwrap_or(insert.jobs), ..insert.clone() };
@@ -223,7 +266,7 @@ impl Engine {
     /// Returns the error of the store.
     ///
     /// ```
-    /// # use rewheel_core::{Actor, KindChange, KindName, Report};
+    /// # use rewheel_engine::{Actor, KindChange, KindName, Report};
     /// # use rewheel_engine::Engine;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -257,9 +300,9 @@ impl Engine {
     /// Returns the error of the store.
     ///
     /// ```
-    /// # use rewheel_core::{Actor, Report, State};
+    /// # use rewheel_engine::{Actor, Report, State};
     /// # use rewheel_engine::Engine;
-    /// use rewheel_core::store::{Change, Changed, What};
+    /// use rewheel_engine::store::{Change, Changed, What};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -328,6 +371,11 @@ impl Engine {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.inner.shared
+    }
+
+    /// Whether it was shut down. While a shutdown waits for handlers, it was not.
+    pub(crate) fn has_shut_down(&self) -> bool {
+        self.inner.stop.is_cancelled()
     }
 
     #[cfg(feature = "otel")]

@@ -35,7 +35,7 @@ pub struct JobHappened {
 /// told so.
 ///
 /// ```
-/// # use rewheel_core::{Report, State};
+/// # use rewheel_engine::{Report, State};
 /// # use rewheel_engine::Engine;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

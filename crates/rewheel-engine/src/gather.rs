@@ -173,8 +173,8 @@ async fn flush(shared: &Shared, batch: Vec<Entry>) {
     }
 }
 
-/// Copies an error for another caller.
-fn copy(error: &StoreError) -> StoreError {
+/// The same error for another.
+pub(crate) fn copy(error: &StoreError) -> StoreError {
     let cause = || {
         let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
         let first = causes.next().map(ToString::to_string).unwrap_or_default();

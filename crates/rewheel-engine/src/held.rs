@@ -38,7 +38,7 @@ impl Engine {
     /// Returns the error of the store, which counts the fleet-wide limits.
     ///
     /// ```
-    /// # use rewheel_core::{Actor, KindChange, KindName, Report};
+    /// # use rewheel_engine::{Actor, KindChange, KindName, Report};
     /// # use rewheel_engine::{Engine, HeldBecause};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -103,7 +103,7 @@ impl Engine {
     /// Returns the error of the store.
     ///
     /// ```
-    /// # use rewheel_core::{Report, State};
+    /// # use rewheel_engine::{Report, State};
     /// # use rewheel_engine::Engine;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -24,6 +24,71 @@
 //! | observe | [`Engine::status`], [`Listener`], [`meters`], [`trace`] |
 //! | notify people | [`notify`] |
 //! | serve remote workers | [`RemoteWorker`] |
+//! A program needs three crates: `rewheel` for policies, this one for jobs, `rewheel-stores` for a
+//! store. The types of `rewheel-core` that a program uses are exported here, those for calls to the
+//! store itself in [`store`].
+//!
+//! ```
+//! use rewheel::{Category, minutes, seconds};
+//! use rewheel_engine::store::{Filter, PageRequest};
+//! use rewheel_engine::{
+//!     Actor, Change, Changed, Engine, Failure, IfRefused, Insert, Inserted, Job, JobContext, JobId,
+//!     JobKind, KindName, NewJob, Priority, Refusal, Report, State, Status, Tenant, Timestamp, What,
+//!     When,
+//! };
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct ChargeCard { order: u64, cents: u64 }
+//! impl JobKind for ChargeCard { const NAME: &'static str = "charge-card"; }
+//!
+//! async fn charge(ctx: JobContext, job: ChargeCard) -> Result<(), Report> {
+//!     match job.cents {
+//!         0 => Err(Report::dead(Failure::new(Category::Rejected, None, "nothing to charge"))),
+//!         _ if ctx.attempt() == 1 => Err(Report::retry_after(seconds(0), "the bank is busy")),
+//!         _ => Ok(()),
+//!     }
+//! }
+//!
+//! /// Describes the end of a job.
+//! fn ended(job: &Job) -> Option<(JobId, Timestamp)> {
+//!     match job.status {
+//!         Status::Succeeded(at) | Status::Dead(at) => Some((job.id, at)),
+//!         _ => None,
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = rewheel_stores::connect("memory://").await?;
+//! let engine = Engine::builder(store.clone()).handler(charge).start().await?;
+//!
+//! // A typed job.
+//! let paid = engine.submit(ChargeCard { order: 17, cents: 4200 }).key("order-17").await?;
+//! while store.get(paid.id).await?.as_ref().and_then(ended).is_none() {
+//!     tokio::task::yield_now().await;
+//! }
+//!
+//! // Jobs field by field, all or none.
+//! let mut first = NewJob::new(engine.new_id(), KindName::parse("charge-card")?, b"{}".to_vec());
+//! first.tenant = Some(Tenant::parse("acme")?);
+//! first.priority = Priority::new(9)?;
+//! first.due = When::In(minutes(5));
+//! let second = NewJob { id: engine.new_id(), kind: KindName::parse("no-such-kind")?, ..first.clone() };
+//! let jobs = [first, second];
+//! let insert = Insert { if_refused: IfRefused::StoreNothing, ..Insert::new(&jobs) };
+//! let results = engine.insert(&insert).await?;
+//! assert_eq!(results, [Inserted::LeftOut, Inserted::Refused(Refusal::UnknownKind)]);
+//!
+//! // What an operator does.
+//! let later = engine.submit(ChargeCard { order: 18, cents: 1 }).delay(minutes(5)).await?;
+//! let changed = engine.change(Change::new(later.id, What::Cancel), &Actor::new("ops")).await?;
+//! assert!(matches!(changed, Changed::Applied { state: State::Cancelled, .. }));
+//! let listed = store.list(&Filter::default(), &PageRequest::first(10)).await?;
+//! assert_eq!(listed.items.len(), 2);
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(missing_docs)]
 
@@ -89,10 +154,25 @@ pub use self::settings::{
     BreakerSettings, EngineSettings, KindSettings, REGION_RULE, RunnerKind, SettingError, is_region,
 };
 pub use self::shards::ShardRouter;
-pub use self::submit::{Receipt, Submit, SubmitError};
+pub use self::submit::{IntoSubmit, Receipt, Submit, SubmitError, SubmitMany};
 pub use self::supervise::EngineFailure;
 pub use self::tenant_settings::TenantSettings;
 pub use self::workers::{RemoteWorker, WorkerError, WorkerHeard, WorkerResult, WorkerSettled};
+
+// What a program that submits, runs and operates jobs names, so that it needs no `rewheel-core` of
+// its own.
+pub use rewheel_core::store;
+pub use rewheel_core::store::{
+    Answer, AttemptRecord, Change, Changed, Edit, IfRefused, Insert, Inserted, Refusal, Sent,
+    Store, StoreError, What,
+};
+pub use rewheel_core::{
+    Action, ActionError, Actor, AuditEntry, Because, Cause, Decision, Failure, Fence, GiveUp,
+    HolderId, IdError, Incident, Incidents, Job, JobId, Keep, Key, Kind, KindChange, KindChanged,
+    KindEdit, KindEditWhat, KindEdited, KindName, Lane, Lease, Limits, NameError, NewJob, Parked,
+    Priority, PriorityError, Report, Router, Rule, RuleError, Shard, ShardKey, State, Status,
+    Sticky, Tenant, Timestamp, UnknownState, Version, Wanted, When, WorkerOwner,
+};
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

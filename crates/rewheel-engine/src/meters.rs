@@ -133,7 +133,7 @@ impl Engine {
     /// Reads every metric: of this engine since it started, and of the fleet if known.
     ///
     /// ```
-    /// # use rewheel_core::Report;
+    /// # use rewheel_engine::Report;
     /// # use rewheel_engine::{Engine, meters::Value};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

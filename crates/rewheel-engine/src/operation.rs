@@ -13,7 +13,7 @@ use self::document::Document;
 use crate::engine::Engine;
 use crate::rate::Rate;
 use crate::settings::KindSettings;
-use crate::submit::SubmitError;
+use crate::submit::{self, SubmitError};
 use rewheel::Backoff;
 use rewheel_core::store::{
     Answer, Change, Count, Cursor, Filter, Insert, Inserted, Page, PageRequest, StoreError, What,
@@ -108,8 +108,8 @@ impl FromStr for BulkVerb {
 /// An order to change many jobs.
 ///
 /// ```
-/// # use rewheel_core::{Actor, KindName, Report};
-/// # use rewheel_core::store::Filter;
+/// # use rewheel_engine::{Actor, KindName, Report};
+/// # use rewheel_engine::store::Filter;
 /// # use rewheel_engine::Engine;
 /// use rewheel_engine::{Bulk, BulkVerb, Selection};
 ///
@@ -365,9 +365,7 @@ impl Engine {
             Some(Inserted::Refused(why)) => {
                 return Err(OperateError::Submit(SubmitError::Refused(why)));
             }
-            Some(Inserted::LeftOut) | None => {
-                return Err(OperateError::Submit(SubmitError::Stopping));
-            }
+            Some(Inserted::LeftOut) | None => return Err(submit::no_result().into()),
         }
         Ok(document.operation(job.id, OperationState::Running, began))
     }

@@ -32,13 +32,15 @@ const RIGHT_IDLE_MAX: Duration = rewheel::seconds(60);
 pub(crate) fn speaks(report: &Report) -> Option<Result<(), Failure>> {
     match report {
         Report::Done => Some(Ok(())),
-        Report::Failed { failure, .. } if failure.category().blames_dependency() => {
+        Report::AttemptFailed { failure, .. } if failure.category().blames_dependency() => {
             Some(Err(failure.clone()))
         }
-        // A dependency that rejects a job has responded.
-        Report::Failed { failure, .. } if failure.category() == Category::Rejected => Some(Ok(())),
-        Report::Failed { .. }
-        | Report::Fail(_)
+        // Who refuses a job has answered.
+        Report::AttemptFailed { failure, .. } if failure.category() == Category::Rejected => {
+            Some(Ok(()))
+        }
+        Report::AttemptFailed { .. }
+        | Report::FailJob(_)
         | Report::Dead(_)
         | Report::Pause
         | Report::Cancel

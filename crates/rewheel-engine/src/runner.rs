@@ -50,7 +50,7 @@ pub trait Runner: Send + Sync {
 /// checkpoints and handlers all use these two.
 ///
 /// ```
-/// use rewheel_core::{Report, State};
+/// use rewheel_engine::{Report, State};
 /// use rewheel_engine::{Engine, JobContext, JobKind};
 /// use serde::{Deserialize, Serialize};
 ///
@@ -189,15 +189,15 @@ impl JobContext {
     }
 }
 
-/// The result of a handler: a [`Report`], or `Result<(), E>` with an error that converts to one, such as every error that
-/// implements [`Classify`](rewheel::Classify).
+/// What a handler may return: `()`, a [`Report`], or a `Result` of one of these with an error that becomes a
+/// [`Report`], as every error does that says what its failures mean ([`Classify`](rewheel::Classify)).
 ///
-/// A handler that returns `Result<(), Report>` has all options: return errors with `?`, convert its own error type by `From`, or
-/// decide itself what follows.
+/// `()` is for handlers that cannot fail: the attempt succeeded once they return. A handler that returns `Result<(), Report>` can do everything: pass errors on with `?`, route an
+/// error type of its own by `From`, or say outright what is to follow.
 ///
 /// ```
 /// use rewheel::{minutes, seconds};
-/// use rewheel_core::Report;
+/// use rewheel_engine::Report;
 /// use rewheel_engine::IntoReport;
 ///
 /// enum BankError { Busy, Locked, Stolen }
@@ -224,11 +224,16 @@ impl JobContext {
 ///
 /// assert_eq!(charge(17).into_report(), Report::Snooze(minutes(5)));
 /// assert_eq!(charge(18).into_report(), Report::Done);
+///
+/// // A handler that cannot fail, and one that passes errors on and decides the rest.
+/// assert_eq!(().into_report(), Report::Done);
+/// let decided: Result<Report, Report> = Ok(Report::snooze(seconds(1)));
+/// assert_eq!(decided.into_report(), Report::Snooze(seconds(1)));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a handler must not return `{Self}`",
-    note = "it returns `Report`, or `Result<(), E>` where `E` is `Report`, implements \
-            `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
+    note = "it returns `()`, `Report`, or `Result<(), E>` or `Result<Report, E>` where `E` is `Report`, \
+            implements `rewheel::Classify` and `Display`, or has `impl From<E> for Report`"
 )]
 pub trait IntoReport {
     /// Converts the result to a report.
@@ -241,10 +246,16 @@ impl IntoReport for Report {
     }
 }
 
-impl<E: Into<Report>> IntoReport for Result<(), E> {
+impl IntoReport for () {
+    fn into_report(self) -> Report {
+        Report::Done
+    }
+}
+
+impl<R: IntoReport, E: Into<Report>> IntoReport for Result<R, E> {
     fn into_report(self) -> Report {
         match self {
-            Ok(()) => Report::Done,
+            Ok(said) => said.into_report(),
             Err(error) => error.into(),
         }
     }
@@ -287,7 +298,7 @@ where
             // A repetition would fail in the same way.
             Err(why) => {
                 let failure = Failure::new(Category::BadPayload, None, &why);
-                Box::pin(async move { Report::Failed { verdict: Verdict::Stop, failure } })
+                Box::pin(async move { Report::AttemptFailed { verdict: Verdict::Stop, failure } })
             }
         }
     }

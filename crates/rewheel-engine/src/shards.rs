@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// next job runs. It is a preference, not a guarantee that two jobs of a shard run on the same engine, or one after the other.
 ///
 /// ```
-/// use rewheel_core::{NewJob, Report, Shard};
+/// use rewheel_engine::{NewJob, Report, Shard};
 /// use rewheel_engine::Engine;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,5 +1,9 @@
 //! Submits jobs: one typed job, or a batch.
 
+mod many;
+
+pub use self::many::{IntoSubmit, SubmitMany};
+
 use crate::admission::Ticket;
 use crate::engine::Engine;
 use crate::gather;
@@ -35,9 +39,9 @@ pub enum SubmitError {
     /// The store failed; it is not certain that the job is stored. Submit again with the same key.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine is shutting down.
-    #[error("the engine is shutting down")]
-    Stopping,
+    /// The engine was shut down before: nothing was stored.
+    #[error("the engine has shut down and takes no more jobs: submit to a running engine")]
+    ShutDown,
 }
 
 /// Receipt of a durable job.
@@ -195,24 +199,46 @@ impl<'a> Submit<'a> {
 
     async fn send(self) -> Result<Receipt, SubmitError> {
         let job = self.job?;
-        let bytes_max = self.engine.settings().payload_bytes_max;
-        if job.payload.len() > bytes_max {
-            let bytes = job.payload.len();
-            return Err(SubmitError::Refused(Refusal::TooLarge { bytes, bytes_max }));
-        }
-        if let Some(kind) = self.engine.shared().kind(&job.kind) {
-            kind.ceilings.check(&job).map_err(|over| field(over.field, over.why))?;
-        }
+        check(self.engine, &job)?;
         let jobs = [job];
-        let answers = self.engine.insert(&Insert::new(&jobs)).await?;
-        match answers.into_iter().next() {
-            Some(Inserted::Created { .. }) => Ok(Receipt { id: jobs[0].id, duplicate: false }),
-            Some(Inserted::Duplicate { job, .. }) => {
-                Ok(Receipt { id: job, duplicate: job != jobs[0].id })
-            }
-            Some(Inserted::Refused(why)) => Err(SubmitError::Refused(why)),
-            Some(Inserted::LeftOut) | None => Err(SubmitError::Stopping),
-        }
+        let answers = self.engine.insert(&Insert::new(&jobs)).await;
+        let answers = answers.map_err(|error| store_error(self.engine, error))?;
+        receipt(jobs[0].id, answers.into_iter().next())
+    }
+}
+
+/// Checks what the store does not: the engine's limit for payloads, and what the kind allows a job to ask for.
+fn check(engine: &Engine, job: &NewJob) -> Result<(), SubmitError> {
+    let (bytes, bytes_max) = (job.payload.len(), engine.settings().payload_bytes_max);
+    if bytes > bytes_max {
+        return Err(SubmitError::Refused(Refusal::TooLarge { bytes, bytes_max }));
+    }
+    match engine.shared().kind(&job.kind) {
+        Some(kind) => kind.ceilings.check(job).map_err(|over| field(over.field, over.why)),
+        None => Ok(()),
+    }
+}
+
+/// Reads what the store answered for a new job.
+fn receipt(id: JobId, answer: Option<Inserted>) -> Result<Receipt, SubmitError> {
+    match answer {
+        Some(Inserted::Created { .. }) => Ok(Receipt { id, duplicate: false }),
+        Some(Inserted::Duplicate { job, .. }) => Ok(Receipt { id: job, duplicate: job != id }),
+        Some(Inserted::Refused(why)) => Err(SubmitError::Refused(why)),
+        Some(Inserted::LeftOut) | None => Err(no_result().into()),
+    }
+}
+
+/// A store must answer for each job.
+pub(crate) fn no_result() -> StoreError {
+    let what = "the store returned no result for a new job: this is a bug of the store".to_owned();
+    StoreError::Broken { what, source: None }
+}
+
+fn store_error(engine: &Engine, error: StoreError) -> SubmitError {
+    match error {
+        StoreError::Closed if engine.has_shut_down() => SubmitError::ShutDown,
+        error => SubmitError::Store(error),
     }
 }
 

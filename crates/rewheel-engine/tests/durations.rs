@@ -23,7 +23,7 @@ const LONG: [Duration; 5] = [
 ];
 
 fn failed(verdict: Verdict) -> Report {
-    Report::Failed { verdict, failure: Failure::new(Category::Io, None, "connection reset") }
+    Report::AttemptFailed { verdict, failure: Failure::new(Category::Io, None, "connection reset") }
 }
 
 /// Says what the payload tells it to, with this duration.

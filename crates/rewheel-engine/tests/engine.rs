@@ -47,7 +47,7 @@ async fn ended(store: &MemoryStore, id: JobId) -> Job {
 
 fn failing() -> Report {
     let failure = Failure::new(Category::Io, Some("ECONNRESET"), "connection reset");
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 #[tokio::test(start_paused = true)]

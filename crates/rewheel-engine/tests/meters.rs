@@ -44,7 +44,7 @@ async fn an_attempt_is_counted_with_its_time_and_its_result() -> Tested {
         .raw_handler("work", |_| async {
             tokio::time::sleep(millis(300)).await;
             let failure = Failure::new(Category::Io, None, "connection reset");
-            Report::Failed { verdict: Verdict::Retry, failure }
+            Report::AttemptFailed { verdict: Verdict::Retry, failure }
         })
         .start()
         .await?;

@@ -30,7 +30,7 @@ async fn job(store: &MemoryStore, id: JobId) -> Job {
 
 fn failing() -> Report {
     let failure = Failure::new(Category::Io, None, "connection reset");
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 #[tokio::test(start_paused = true)]

@@ -78,7 +78,7 @@ impl Dependency {
             return Report::Done;
         }
         let failure = Failure::new(Category::Transient, Some("503"), "overloaded");
-        Report::Failed { verdict: Verdict::Retry, failure }
+        Report::AttemptFailed { verdict: Verdict::Retry, failure }
     }
 }
 

@@ -50,7 +50,7 @@ impl Dependency {
         tokio::time::sleep(millis(20)).await;
         if self.is_down.load(Ordering::SeqCst) {
             let failure = Failure::new(Category::Timeout, Some("504"), "no answer");
-            Report::Failed { verdict: Verdict::Retry, failure }
+            Report::AttemptFailed { verdict: Verdict::Retry, failure }
         } else {
             Report::Done
         }

@@ -56,7 +56,7 @@ impl Dependency {
             let is_picky = self.is_picky.load(Ordering::SeqCst);
             let category = if is_picky { Category::BadPayload } else { Category::Transient };
             let failure = Failure::new(category, Some("503"), "overloaded");
-            return Report::Failed { verdict: Verdict::Retry, failure };
+            return Report::AttemptFailed { verdict: Verdict::Retry, failure };
         }
         Report::Done
     }

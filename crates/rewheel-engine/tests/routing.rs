@@ -38,7 +38,7 @@ fn failing(ctx: &JobContext) -> Report {
         Ok("ok") => Report::Done,
         code => {
             let failure = Failure::new(Category::Rejected, code.ok(), "no");
-            Report::Failed { verdict: Verdict::Stop, failure }
+            Report::AttemptFailed { verdict: Verdict::Stop, failure }
         }
     }
 }

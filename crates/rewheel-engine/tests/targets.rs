@@ -41,7 +41,11 @@ impl Runner for Hosts {
         Box::pin(async move {
             tokio::time::sleep(millis(10)).await;
             let failure = Failure::new(Category::Io, None, "connection refused");
-            if is_down { Report::Failed { verdict: Verdict::Retry, failure } } else { Report::Done }
+            if is_down {
+                Report::AttemptFailed { verdict: Verdict::Retry, failure }
+            } else {
+                Report::Done
+            }
         })
     }
 

@@ -129,7 +129,7 @@ async fn call_once(settings: &Value) -> Report {
 
 #[track_caller]
 fn failed(report: Report) -> (Verdict, Failure) {
-    let Report::Failed { verdict, failure } = report else {
+    let Report::AttemptFailed { verdict, failure } = report else {
         panic!("it did not fail: {report:?}");
     };
     (verdict, failure)

@@ -22,7 +22,7 @@ fn busy() -> Failure {
 }
 
 fn failed(verdict: Verdict) -> Report {
-    Report::Failed { verdict, failure: busy() }
+    Report::AttemptFailed { verdict, failure: busy() }
 }
 
 fn retry(after: Duration, sticky: bool, because: Because) -> Decision {
@@ -42,7 +42,7 @@ fn check(report: &Report, policy: &Policy, history: &History, expected: &Decisio
 fn what_the_runner_decides_outright_is_decided() {
     let first = History::of_attempt(1);
     check(&Report::Done, &POLICY, &first, &Decision::Succeed);
-    check(&Report::Fail(busy()), &POLICY, &first, &Decision::Fail { failure: busy() });
+    check(&Report::FailJob(busy()), &POLICY, &first, &Decision::Fail { failure: busy() });
     let lenient = Policy { on_give_up: GiveUp::Fail, ..POLICY };
     check(&Report::Dead(busy()), &lenient, &first, &dead());
     check(&Report::Pause, &POLICY, &first, &Decision::Pause);

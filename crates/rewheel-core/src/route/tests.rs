@@ -23,7 +23,7 @@ fn conflict() -> Failure {
 }
 
 fn stopped() -> Report {
-    Report::Failed { verdict: Verdict::Stop, failure: conflict() }
+    Report::AttemptFailed { verdict: Verdict::Stop, failure: conflict() }
 }
 
 fn retry(after: Duration, sticky: bool) -> Decision {
@@ -74,7 +74,7 @@ fn what_no_rule_fits_goes_by_its_policy() {
     let first = History::of_attempt(1);
     let dead = Decision::Dead { failure: conflict() };
     assert_eq!(decided(&router, &stopped(), &first), dead);
-    let passing = Report::Failed { verdict: Verdict::Retry, failure: conflict() };
+    let passing = Report::AttemptFailed { verdict: Verdict::Retry, failure: conflict() };
     assert_eq!(decided(&router, &passing, &first), retry(seconds(5), true));
     assert_eq!(decided(&router, &passing, &History::of_attempt(3)), dead);
     assert_eq!(router.route(&passing, &POLICY).rule, None);
@@ -97,7 +97,7 @@ fn the_first_rule_that_fits_is_obeyed() {
 fn what_a_handler_says_outright_stands() {
     let said = [
         (Report::Done, Decision::Succeed),
-        (Report::Fail(conflict()), Decision::Fail { failure: conflict() }),
+        (Report::FailJob(conflict()), Decision::Fail { failure: conflict() }),
         (Report::Dead(conflict()), Decision::Dead { failure: conflict() }),
         (Report::Pause, Decision::Pause),
         (Report::Cancel, Decision::Cancel),
@@ -159,7 +159,8 @@ fn no_rule_makes_a_retry_wait_longer_than_anybody_may() {
 
 #[test]
 fn a_callee_that_asks_for_more_time_gets_it() {
-    let asked = |time| Report::Failed { verdict: Verdict::RetryAfter(time), failure: conflict() };
+    let asked =
+        |time| Report::AttemptFailed { verdict: Verdict::RetryAfter(time), failure: conflict() };
     let wait = |after, sticky| Decision::Retry { after, sticky, because: Because::RetryAfter };
     check(Action::Retry, &asked(seconds(30)), &wait(seconds(30), false));
     check(Action::RetryAfter(seconds(2)), &asked(seconds(30)), &wait(seconds(30), false));
@@ -311,7 +312,7 @@ proptest! {
             Action::Snooze(seconds(wait)),
         ];
         let verdict = asked.map_or(Verdict::Retry, |asked| Verdict::RetryAfter(seconds(asked)));
-        let report = Report::Failed { verdict, failure: conflict() };
+        let report = Report::AttemptFailed { verdict, failure: conflict() };
         let history = History { deadline_in: Some(seconds(left)), ..History::of_attempt(attempt) };
         let router = Router::new().rule(Rule::new(actions[which]));
         let decision = decided(&router, &report, &history);

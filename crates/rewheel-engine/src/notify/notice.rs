@@ -14,14 +14,14 @@ const ERROR_CHARS_MAX: usize = 4_000;
 /// gets it.
 ///
 /// ```
-/// use rewheel_core::{KindName, Timestamp};
+/// use rewheel_engine::{KindName, Timestamp};
 /// use rewheel_engine::notify::{Event, Notice, Severity};
 ///
 /// let kind = KindName::parse("charge-card")?;
 /// let notice = Notice::kind_parked(&kind, Timestamp::from_millis(0), "9 of 10 attempts failed");
 /// assert_eq!((notice.event, notice.severity), (Event::KindParked, Severity::Warning));
 /// assert_eq!(notice.text, "kind charge-card is parked: 9 of 10 attempts failed");
-/// # Ok::<(), rewheel_core::NameError>(())
+/// # Ok::<(), rewheel_engine::NameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {

@@ -7,7 +7,7 @@ use rewheel_core::{KindName, Tenant};
 /// The notices that a notifier receives. An empty list matches everything.
 ///
 /// ```
-/// use rewheel_core::Timestamp;
+/// use rewheel_engine::Timestamp;
 /// use rewheel_engine::notify::{Event, Notice, Route, Severity};
 ///
 /// let urgent = Route { severity: Severity::Error, ..Route::default() };

@@ -54,7 +54,7 @@ impl Operator {
     async fn work(self, context: JobContext) -> Result<(), Report> {
         let id = context.id();
         let mut order = Document::decode(context.payload()).map_err(|why| {
-            Report::Fail(Failure::new(
+            Report::FailJob(Failure::new(
                 Category::BadPayload,
                 None,
                 &format!("not a valid operation: {why}"),
@@ -80,7 +80,7 @@ impl Operator {
                 Next::Stop(why) => {
                     order.reason = Some(why.clone());
                     save(&context, &order).await?;
-                    return Err(Report::fail(why));
+                    return Err(Report::fail_job(why));
                 }
             }
         }

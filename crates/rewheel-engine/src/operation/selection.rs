@@ -66,7 +66,7 @@ impl Selection {
     /// states of the verb, a text that every id contains, times before the first job or after the last.
     ///
     /// ```
-    /// # use rewheel_core::store::Filter;
+    /// # use rewheel_engine::store::Filter;
     /// use rewheel_engine::{BulkVerb, Selection};
     ///
     /// let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };

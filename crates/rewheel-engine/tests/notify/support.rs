@@ -105,7 +105,7 @@ pub(super) fn one_attempt() -> KindSettings {
 
 pub(super) fn failing(message: &str) -> Report {
     let failure = Failure::new(Category::Io, None, message);
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 pub(super) async fn submit(engine: &Engine, count: usize) {

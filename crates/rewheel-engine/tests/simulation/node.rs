@@ -54,10 +54,10 @@ impl Luck {
         let failure = Failure::new(Category::Io, None, "planned");
         let is_down = depends && self.down.load(Ordering::SeqCst);
         match random.next() % 10 {
-            _ if is_down => Report::Failed { verdict: Verdict::Retry, failure },
+            _ if is_down => Report::AttemptFailed { verdict: Verdict::Retry, failure },
             0..6 => Report::Done,
             6 => Report::Snooze(Duration::from_secs(1)),
-            _ => Report::Failed { verdict: Verdict::Retry, failure },
+            _ => Report::AttemptFailed { verdict: Verdict::Retry, failure },
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) async fn judge(
                 message = format!("{}: {message}", url.origin());
             }
             let failure = Failure::of(&class, &message);
-            Report::Failed { verdict, failure }
+            Report::AttemptFailed { verdict, failure }
         }
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Call
     let origin = url.origin();
     if let Some(refused) = cause::<RefusedAddress>(error) {
         let failure = Failure::new(Category::Rejected, None, &format!("{origin}: {refused}"));
-        return Report::Failed { verdict: Verdict::Stop, failure };
+        return Report::AttemptFailed { verdict: Verdict::Stop, failure };
     }
     let io = cause::<io::Error>(error);
     let is_late = cause::<ConnectTimeout>(error).is_some()
@@ -133,7 +133,7 @@ pub(super) fn judge_error(callback: &Callback, error: &legacy::Error, url: &Call
         let message = format!("no response from {origin}: {}", callback.echo.masked(reason(error)));
         Failure::new(category, code.as_deref(), &message)
     };
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 /// Returns an error code that rules can match; the operating system's code for I/O errors.
@@ -158,7 +158,7 @@ fn of_tls(error: &io::Error) -> Option<&rustls::Error> {
 pub(super) fn none_within(ends_in: Duration, url: &CalleeUrl) -> Report {
     let message = format!("no response from {} within {}", url.origin(), duration::text(ends_in));
     let failure = Failure::new(Category::Timeout, None, &message);
-    Report::Failed { verdict: Verdict::Retry, failure }
+    Report::AttemptFailed { verdict: Verdict::Retry, failure }
 }
 
 /// Finds an error of one type among the causes of another.

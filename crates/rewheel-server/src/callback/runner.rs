@@ -56,7 +56,7 @@ impl CallbackRunner {
         let mut call = match call {
             Ok(call) => call,
             Err(failure) => {
-                let report = Report::Failed { verdict: Verdict::Stop, failure };
+                let report = Report::AttemptFailed { verdict: Verdict::Stop, failure };
                 return Box::pin(std::future::ready(report));
             }
         };

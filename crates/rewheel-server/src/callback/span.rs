@@ -65,7 +65,7 @@ pub(super) fn answered(span: &Span, status: StatusCode) {
 
 /// Records that there was no response.
 pub(super) fn unanswered(span: &Span, report: &Report) {
-    if let Report::Failed { failure, .. } = report {
+    if let Report::AttemptFailed { failure, .. } = report {
         span.record("error.type", failure.code().unwrap_or(failure.category().as_str()));
         span.record("otel.status_code", "error");
     }

@@ -146,7 +146,7 @@ fn refused(error: OperateError) -> Problem {
         OperateError::Field { field, why } => {
             Problem::of_fields(Code::InvalidField, vec![bulk::field_error(field, &why)])
         }
-        OperateError::Submit(SubmitError::Stopping) => {
+        OperateError::Submit(SubmitError::ShutDown) => {
             Problem::new(Code::ShuttingDown, "the server is shutting down")
         }
         OperateError::Submit(error) => Problem::new(Code::Internal, error),

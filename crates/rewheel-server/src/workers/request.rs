@@ -239,13 +239,13 @@ fn result(at: &str, text: &str) -> Result<Result<WorkerResult, Vec<FieldError>>,
     let failure = Failure::new(category, code.as_deref(), &message.unwrap_or_default());
     let report = match (verdict.as_deref(), after) {
         (Some("done"), None) => Some(Report::Done),
-        (Some("retry"), None) => Some(Report::Failed { verdict: Verdict::Retry, failure }),
+        (Some("retry"), None) => Some(Report::AttemptFailed { verdict: Verdict::Retry, failure }),
         (Some("retry"), Some(after)) => {
-            Some(Report::Failed { verdict: Verdict::RetryAfter(after), failure })
+            Some(Report::AttemptFailed { verdict: Verdict::RetryAfter(after), failure })
         }
-        (Some("stop"), None) => Some(Report::Failed { verdict: Verdict::Stop, failure }),
+        (Some("stop"), None) => Some(Report::AttemptFailed { verdict: Verdict::Stop, failure }),
         (Some("dead"), None) => Some(Report::Dead(failure)),
-        (Some("fail"), None) => Some(Report::Fail(failure)),
+        (Some("fail"), None) => Some(Report::FailJob(failure)),
         (Some("pause"), None) => Some(Report::Pause),
         (Some("cancel"), None) => Some(Report::Cancel),
         (Some("snooze"), Some(after)) => Some(Report::Snooze(after)),

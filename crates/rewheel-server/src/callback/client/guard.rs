@@ -92,7 +92,7 @@ async fn refusal(url: &str, clients: &Clients) -> Option<String> {
     let kind = KindName::parse("charge-card").unwrap();
     let runner = CallbackRunner::new(kind, callback, clients).unwrap();
     let report = runner.call(&job(None, b"{}"), 1, seconds(5), 0, &CancelToken::new()).await;
-    let Report::Failed { failure, .. } = report else { return None };
+    let Report::AttemptFailed { failure, .. } = report else { return None };
     let is_refused = failure.message().contains("are not allowed");
     is_refused.then(|| failure.message().to_owned())
 }
