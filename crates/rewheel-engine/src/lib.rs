@@ -24,6 +24,9 @@
 //! | observe | [`Engine::status`], [`Listener`], [`meters`], [`trace`] |
 //! | notify people | [`notify`] |
 //! | serve remote workers | [`RemoteWorker`] |
+//!
+//! # A program
+//!
 //! A program needs three crates: `rewheel` for policies, this one for jobs, `rewheel-stores` for a
 //! store. The types of `rewheel-core` that a program uses are exported here, those for calls to the
 //! store itself in [`store`].
