@@ -75,14 +75,14 @@ mod tests {
     use super::{ALL_EVERY, Known};
     use rewheel::{Clock, ManualClock};
     use rewheel_core::store::{KindStore, KindsSince};
-    use rewheel_core::{Kind, KindName, NewKind};
+    use rewheel_core::{Actor, Kind, KindName, NewKind};
     use rewheel_stores::MemoryStore;
 
     async fn kind() -> Kind {
         let store = MemoryStore::new();
         let name = KindName::parse("work").unwrap();
         let new = NewKind { name, settings: "{}".to_owned(), takeovers_max: 3 };
-        store.put_kind(&new).await.unwrap();
+        store.put_kinds(&[new], &Actor::new("test")).await.unwrap();
         store.kinds().await.unwrap().remove(0)
     }
 
