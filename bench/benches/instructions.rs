@@ -1,7 +1,7 @@
 //! Fails when a hot path executes more instructions than its limit.
 //!
-//! A limit is set from a measurement, about five in a hundred above it, for a hundred operations.
-//! Whoever makes the code better lowers it; whoever has to raise it says why in the commit.
+//! Each limit is about 5 % above a measurement, for a hundred operations. A commit that improves
+//! the code lowers it; a commit that raises it explains why.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use rewheel::{
     Retry, RetryBudget, Retryable, millis, seconds,
 };
 
-/// So many that what happens only once does not matter.
+/// Enough that one-time costs do not matter.
 const OPERATIONS: u32 = 100;
 
 /// Fails the run when the measured function executes more than `count` instructions.
@@ -29,7 +29,7 @@ fn instructions_max(count: u64) -> LibraryBenchmarkConfig {
     config
 }
 
-/// Runs the operations, and returns what they ran on, so that freeing it is not counted.
+/// Runs the operations, and returns the object, so that freeing it is not counted.
 fn repeat<T>(object: T, operation: impl Fn(&T, u32)) -> T {
     for index in 0..OPERATIONS {
         operation(black_box(&object), index);
@@ -37,7 +37,7 @@ fn repeat<T>(object: T, operation: impl Fn(&T, u32)) -> T {
     object
 }
 
-/// Runs a future that is ready at once, without an executor that would be counted too.
+/// Runs a future that is ready at once, without an executor, which would be counted too.
 fn ready<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

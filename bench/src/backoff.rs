@@ -11,7 +11,7 @@ use crate::correctness::delays;
 use crate::goal::Limit::Times;
 use crate::harness::{Comparison, Group, Pace, Subject};
 
-/// How many delays are drawn from one schedule before it is made anew.
+/// Number of delays drawn from one schedule before it is created again.
 const DELAYS: u32 = 32;
 
 const FIRST: Duration = Duration::from_millis(100);

@@ -6,17 +6,17 @@ pub mod retries;
 pub mod delays;
 pub mod allocations;
 
-/// What an experiment found.
+/// The result of an experiment.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// For people.
+    /// The result as text.
     pub text: String,
-    /// How often the subject did what it must not do.
+    /// How often the subject broke its guarantee.
     pub errors: u64,
 }
 
 impl Check {
-    /// Adds what another experiment found under another condition.
+    /// Adds the result of another experiment under another condition.
     pub fn and(self, condition: &str, other: Check) -> Check {
         let text = format!("{}; {condition}: {}", self.text, other.text);
         Check { text, errors: self.errors + other.errors }

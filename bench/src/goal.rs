@@ -1,11 +1,11 @@
 //! Performance goals, relative to the fastest peer.
 
-/// The most that a subject may take.
+/// The maximum time of a subject.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {
-    /// So many times what the peer takes.
+    /// This many times the peer's time.
     Times(f64),
-    /// So many nanoseconds more than the peer.
+    /// This many nanoseconds more than the peer.
     Plus(f64),
 }
 
@@ -13,21 +13,21 @@ pub enum Limit {
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
     pub peers: &'static [&'static str],
-    /// For each number of threads; a comparison without one is only reported.
+    /// One for each number of threads; a comparison without a limit is only reported.
     pub limits: &'static [(usize, Limit)],
 }
 
-/// What came of the comparison.
+/// The result of the comparison.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub versus: &'static str,
     pub ratio: f64,
-    /// The largest ratio that was asked for.
+    /// The largest allowed ratio.
     pub target: Option<f64>,
     pub limit: Option<Limit>,
 }
 
-/// Two measurements of one and the same thing differ by this much.
+/// Two measurements of the same subject may differ by this much.
 const NOISE: f64 = 0.15;
 
 impl Goal {
@@ -48,8 +48,8 @@ impl Goal {
 }
 
 impl Verdict {
-    /// Returns whether the target was reached, if there was one. "As fast as" allows for noise;
-    /// "clearly faster" and "at most so much more" have room for it already.
+    /// Returns whether the target was reached, if there is one. "As fast as" allows for noise;
+    /// "clearly faster" and "at most this much more" already include it.
     pub fn is_reached(&self) -> Option<bool> {
         let is_parity = matches!(self.limit, Some(Limit::Times(times)) if times >= 1.0);
         let noise = if is_parity { NOISE } else { 0.0 };

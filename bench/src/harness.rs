@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::correctness::Check;
 use crate::goal::{Goal, Limit, Verdict};
 
-/// How long the measuring takes.
+/// How long the measurement takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     rounds: usize,
@@ -18,11 +18,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Fewer rounds say nothing about how much they differ.
+    /// Fewer rounds do not show how much they vary.
     const ROUNDS_MIN: usize = 5;
 
-    /// Into how many pieces a round is cut. A piece is short enough that most run undisturbed; the
-    /// median of the pieces is the round's figure, so that the disturbed ones do not count.
+    /// Number of slices of a round. A slice is short enough that most run undisturbed; the median
+    /// of the slices is the round's figure, so that disturbed ones do not count.
     const SLICES: usize = 7;
 
     pub fn quick() -> Pace {
@@ -47,11 +47,11 @@ impl fmt::Display for Pace {
     }
 }
 
-/// Something to be measured: a loop over the operation, whose index it is given.
+/// A subject to measure: a loop over the operation, which receives its index.
 pub struct Subject {
     name: &'static str,
     work: Box<dyn Fn(Range<u64>) + Send + Sync>,
-    /// How many operations one turn of the loop makes.
+    /// Number of operations per iteration of the loop.
     batch: u64,
     goal: Option<Goal>,
     check: Option<Check>,
@@ -86,7 +86,7 @@ impl Subject {
         Subject { batch, ..self }
     }
 
-    /// Compares with the fastest of these, and sets a limit for each number of threads.
+    /// Compares with the fastest of these peers, and sets a limit for each number of threads.
     pub fn versus(
         self,
         peers: &'static [&'static str],
@@ -99,7 +99,7 @@ impl Subject {
         Subject { check: Some(check), ..self }
     }
 
-    /// Returns the nanoseconds per operation of a thread while so many run at once.
+    /// Returns the nanoseconds per operation of a thread while `threads` run at once.
     fn time(&self, threads: usize, iterations: u64) -> f64 {
         let mut tries = 0;
         loop {
@@ -114,11 +114,11 @@ impl Subject {
     fn run(&self, threads: usize, iterations: u64) -> Slice {
         let to_come = AtomicUsize::new(threads);
         let run = |thread: usize| {
-            // Threads start at different indexes, so that keys are shared but not in step.
+            // Threads start at different indexes, so that keys are shared but not accessed in step.
             let start = thread as u64 * 1_000_003;
             (self.work)(start..start + iterations / 16);
             to_come.fetch_sub(1, Ordering::AcqRel);
-            // A thread that sleeps here would miss the beginning.
+            // A sleeping thread would miss the start.
             while to_come.load(Ordering::Acquire) > 0 {
                 spin_loop();
             }
@@ -137,7 +137,7 @@ impl Subject {
         })
     }
 
-    /// Returns how many turns fill a slice.
+    /// Returns how many iterations fill a slice.
     fn iterations_for(&self, slice: Duration, threads: usize) -> u64 {
         let mut iterations = 64;
         loop {
@@ -152,15 +152,15 @@ impl Subject {
 }
 
 /// How often a slice is repeated until no thread had to wait for a core. Two threads that take
-/// turns on one core do not contend at all, which would look like an excellent result.
+/// turns on one core do not contend, which would look like an excellent result.
 const TRIES_MAX: u32 = 50;
 
 /// One run of a subject.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
-    /// Of the slowest thread.
+    /// Time of the slowest thread.
     longest: Duration,
-    /// Whether all threads had a core for themselves.
+    /// Whether every thread had its own core.
     was_undisturbed: bool,
 }
 
@@ -173,8 +173,8 @@ impl Slice {
     }
 }
 
-/// Returns how long this thread has had a core. Where the system does not say, nobody can tell a
-/// disturbed slice: every one counts.
+/// Returns how long this thread has had a core. If the system does not report it, disturbed slices
+/// cannot be detected, and every slice counts.
 fn busy_time() -> Duration {
     #[cfg(target_os = "linux")]
     {
@@ -188,7 +188,7 @@ fn busy_time() -> Duration {
     }
 }
 
-/// Subjects that do the same.
+/// Subjects that do the same work.
 pub struct Comparison {
     pub name: &'static str,
     pub threads: &'static [usize],
@@ -234,7 +234,7 @@ impl Comparison {
     }
 }
 
-/// What came of a [`Comparison`].
+/// The result of a [`Comparison`].
 #[derive(Debug)]
 pub struct Group {
     pub name: &'static str,
@@ -242,14 +242,14 @@ pub struct Group {
 }
 
 impl Group {
-    /// Whether one of ours was found to do what it must not. What peers do is only reported.
+    /// Returns whether one of our subjects broke a guarantee. Errors of peers are only reported.
     pub fn breaks_a_promise(&self) -> bool {
         let wrong = |row: &Row| row.check.as_ref().is_some_and(|check| check.errors > 0);
         self.rows.iter().any(|row| row.is_ours() && wrong(row))
     }
 }
 
-/// What is known about one subject.
+/// The results of one subject.
 #[derive(Debug)]
 pub struct Row {
     pub subject: &'static str,
@@ -257,7 +257,7 @@ pub struct Row {
     pub check: Option<Check>,
 }
 
-/// How fast a subject was with so many threads.
+/// The speed of a subject with this many threads.
 #[derive(Debug)]
 pub struct Timing {
     pub threads: usize,

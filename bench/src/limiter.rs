@@ -11,13 +11,13 @@ use crate::correctness::admissions::{self, BURST, PER_SECOND};
 use crate::goal::Limit::{self, Times};
 use crate::harness::{Comparison, Group, Pace, Subject};
 
-/// So many that nobody is refused.
+/// A rate so high that no call is refused.
 const PLENTY: u32 = 1_000_000_000;
-/// So few that nearly everybody is refused.
+/// A rate so low that almost every call is refused.
 const FEW: u32 = 1_000;
 
 const KEYS: u64 = 10_000;
-/// With room for keys that are spread unevenly.
+/// With space for unevenly distributed keys.
 const KEYS_MAX: usize = 20_000;
 
 const GOVERNOR: &[&str] = &["governor"];
@@ -55,7 +55,7 @@ fn besieged() -> RateLimiterBuilder {
 }
 
 fn siege_of_rewheel(clock: &Clock) -> Check {
-    /// One that fills in less time than a coarse clock takes for a step.
+    /// A limiter that fills in less time than one step of a coarse clock.
     const SMALL: u32 = 1_000;
     let large = besieged().clock(clock).build();
     let small = besieged().burst(SMALL).clock(clock).build();

@@ -11,7 +11,7 @@ pub struct Machine {
 }
 
 pub fn describe() -> Machine {
-    // Only Linux has this file; the figures of other systems go without a name.
+    // Only Linux has this file; figures of other systems have no machine name.
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let cpu = model.map_or("unknown", |(_, model)| model.trim()).to_owned();

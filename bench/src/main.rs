@@ -23,7 +23,7 @@ use crate::harness::{Group, Pace};
 
 const USAGE: &str = "report [--quick] [--rounds N] [--only TEXT] [--json]";
 
-/// What a module with comparisons offers.
+/// The function of a module with comparisons.
 type Compare = fn(&Pace) -> Vec<Group>;
 
 const CHAPTERS: [(&str, Compare); 6] = [
@@ -62,7 +62,7 @@ fn main() -> Result<ExitCode> {
     if options.json {
         println!("{}", document::of(&machine, &groups)?);
     }
-    // Times depend on the machine's mood. What was promised does not.
+    // Times depend on the state of the machine. Guarantees do not.
     let is_wrong = groups.iter().any(Group::breaks_a_promise);
     Ok(if is_wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

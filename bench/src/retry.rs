@@ -20,7 +20,7 @@ pub fn compare(pace: &Pace) -> Vec<Group> {
         .collect()
 }
 
-/// Awaits a call over and over on one runtime.
+/// Awaits a call repeatedly on one runtime.
 macro_rules! awaited {
     ($name:expr, $call:expr) => {
         $crate::harness::Subject::of_loop($name, move |indexes| {

@@ -17,21 +17,21 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
 
 const BATCH: usize = 1_000;
-/// The first jobs of a process find cold caches, which says nothing of those that follow.
+/// The first jobs of a process find cold caches; they are not measured.
 const WARM_UP: usize = 30;
-/// A job that was not started so long after the last one was sent is missing.
+/// A job that has not started this long after the last one was submitted counts as missing.
 const GIVE_UP: Duration = Duration::from_secs(5);
 /// A drain that takes longer than this has failed.
 const DRAIN_MAX: Duration = Duration::from_secs(120);
 
-/// What every job says.
+/// The payload of every job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Payload {
-    /// When it was made, in microseconds since boot: the same clock in every process.
+    /// When it was created, in microseconds since boot: the same clock in every process.
     pub at: u64,
-    /// Which one of its series it is.
+    /// Its number in its series.
     pub nth: usize,
-    /// Makes it as long as it should be.
+    /// Fills the payload to the requested size.
     pub pad: String,
 }
 
@@ -54,7 +54,7 @@ pub trait Peer: Sized {
     /// Whether it is faster with fresh statistics of its tables.
     const ANALYZE: bool;
 
-    /// Makes its tables where they are not there yet.
+    /// Creates its tables if they do not exist yet.
     fn open(url: &str) -> impl Future<Output = Result<Self>>;
     /// Stores a batch.
     fn insert(&mut self, batch: Vec<Payload>) -> impl Future<Output = Result<()>>;
@@ -62,11 +62,11 @@ pub trait Peer: Sized {
     fn submit(&mut self, job: Payload) -> impl Future<Output = Result<()>>;
     /// Starts the worker.
     fn work(&mut self, on_job: OnJob) -> impl Future<Output = Result<()>>;
-    /// Says how many jobs are not done.
+    /// Returns the number of jobs that are not done.
     fn left(&mut self, sql: &Client) -> impl Future<Output = Result<i64>>;
 }
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub fn run<P: Peer>() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |nth: usize| -> Result<usize> {
@@ -82,7 +82,7 @@ pub fn run<P: Peer>() -> Result<()> {
         Some(url) => runtime.block_on(measure::<P>(url, number(1)?, number(2)?, number(3)?)),
         None => bail!("usage: URL JOBS PAYLOAD_BYTES SAMPLES"),
     };
-    // Some workers stop for nobody.
+    // Some workers cannot be stopped.
     runtime.shutdown_background();
     done
 }
@@ -155,7 +155,7 @@ async fn latency(url: &str, bytes: usize, samples: usize, seen: &Seen) -> Result
 async fn submit_side<P: Peer>(url: &str, samples: usize, bytes: usize) -> Result<()> {
     let mut peer = P::open(url).await?;
     for nth in 0..WARM_UP + samples {
-        // Not in step with anybody's polling.
+        // An interval that does not align with a polling interval.
         sleep(Duration::from_millis(15 + (nth as u64 * 7) % 21)).await;
         peer.submit(Payload::new(bytes, nth)?).await?;
     }

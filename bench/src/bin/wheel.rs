@@ -16,22 +16,22 @@ use tokio_util::time::delay_queue::Key;
 const TIMERS: u32 = 1_000_000;
 const SPAN_MS: u64 = 60_000;
 
-/// Fewer rounds say nothing about how much they differ.
+/// Fewer rounds do not show how much they vary.
 const ROUNDS_MIN: usize = 5;
 
-/// The peer that the targets are about.
+/// The peer that the targets refer to.
 const VERSUS: &str = "tokio-util DelayQueue";
 
-/// Times of ours, as parts of the peer's.
+/// Our times, as fractions of the peer's.
 const TARGETS: [(&str, f64); 3] = [("insert", 0.5), ("cancel", 0.1), ("fire", 0.2)];
 const BYTES_TARGET: f64 = 40.0;
 
-/// What is done to every subject, in the same order.
+/// The operations on every subject, in the same order.
 struct Input {
     /// In milliseconds, by timer.
     delays: Vec<u64>,
-    /// A random half of the timers, in random order: what a cancellation costs is the memory that
-    /// it touches, which nothing prepares it for.
+    /// A random half of the timers, in random order: the cost of a cancellation is its memory
+    /// access, which must not be predictable.
     cancelled: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Input {
     }
 }
 
-/// SplitMix64: a run can be repeated, and a benchmark needs no better one.
+/// SplitMix64: a run is reproducible, and a benchmark needs nothing better.
 struct Random(u64);
 
 impl Random {
@@ -61,7 +61,7 @@ impl Random {
     }
 }
 
-/// Something that holds timers.
+/// A timer implementation.
 trait Timers {
     const NAME: &'static str;
     type Key: Copy;
@@ -69,7 +69,7 @@ trait Timers {
     fn new() -> Self;
     fn insert(&mut self, id: u32, delay_ms: u64) -> Self::Key;
     fn cancel(&mut self, key: Self::Key);
-    /// Goes one millisecond on, then counts what fires, with the time that this took.
+    /// Advances one millisecond, then counts the timers that fire, with the time that this took.
     async fn tick(&mut self) -> (u64, Duration);
 }
 
@@ -118,14 +118,14 @@ impl Timers for Delays {
     #[expect(clippy::disallowed_methods, reason = "this clock stands still")]
     fn new() -> Delays {
         Delays {
-            // Ours is made for so many as well.
+            // Ours also allocates for this many.
             queue: DelayQueue::with_capacity(TIMERS as usize),
             start: tokio::time::Instant::now(),
         }
     }
 
     fn insert(&mut self, id: u32, delay_ms: u64) -> Key {
-        // Without a reading of the clock, which is not what is measured.
+        // Without reading the clock, which is not measured.
         self.queue.insert_at(id, self.start + Duration::from_millis(delay_ms))
     }
 
@@ -177,7 +177,7 @@ impl Timers for Hashed {
     }
 }
 
-/// What one round found, in nanoseconds per timer: insert, cancel, fire.
+/// The results of one round, in nanoseconds per timer: insert, cancel, fire.
 type Figures = [f64; 3];
 
 async fn round<S: Timers>(input: &Input) -> Result<Figures> {
@@ -199,7 +199,7 @@ async fn round<S: Timers>(input: &Input) -> Result<Figures> {
     Ok([per(insert, keys.len()), per(cancel, cancelled.len()), per(fire, expected)])
 }
 
-// Not inlined: what the compiler makes of a loop shall not depend on what surrounds it.
+// Not inlined: the generated code of a loop must not depend on its surroundings.
 #[inline(never)]
 fn insert_all<S: Timers>(timers: &mut S, input: &Input, keys: &mut Vec<S::Key>) -> Duration {
     let started = now();
@@ -218,7 +218,7 @@ fn cancel_all<S: Timers>(timers: &mut S, keys: &[S::Key]) -> Duration {
     started.elapsed()
 }
 
-/// Returns the bytes per timer that are held after all were inserted.
+/// Returns the allocated bytes per timer after all were inserted.
 fn bytes<S: Timers>(input: &Input) -> f64 {
     let mut holder = None;
     let found = allocation_counter::measure(|| {
@@ -230,7 +230,7 @@ fn bytes<S: Timers>(input: &Input) -> f64 {
     found.bytes_current as f64 / f64::from(TIMERS)
 }
 
-/// Runs something where tokio's clock stands still.
+/// Runs `work` with tokio's clock paused.
 fn paused<R>(work: impl AsyncFnOnce() -> R) -> R {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build();

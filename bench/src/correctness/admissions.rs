@@ -7,20 +7,20 @@ use std::time::Duration;
 use super::Check;
 use crate::harness::now;
 
-/// What the limiters under siege allow: a token each microsecond.
+/// The rate of the limiters under load: one token per microsecond.
 pub const PER_SECOND: u32 = 1_000_000;
-/// Large enough for whatever a limiter does only with large bursts.
+/// Large enough to trigger effects that only appear with large bursts.
 pub const BURST: u32 = 20_000;
 
 const THREADS: usize = 2;
 const LONG_ENOUGH: Duration = Duration::from_millis(100);
 
-/// Besieges a limiter for a stretch of real time.
+/// Calls a limiter as fast as possible for some real time.
 pub fn in_real_time(admit: impl Fn() -> bool + Sync) -> Check {
     in_real_time_with(BURST, admit)
 }
 
-/// As there, for a limiter of another burst.
+/// The same for a limiter with another burst.
 pub fn in_real_time_with(burst: u32, admit: impl Fn() -> bool + Sync) -> Check {
     let started = now();
     let siege = || {
@@ -29,7 +29,7 @@ pub fn in_real_time_with(burst: u32, admit: impl Fn() -> bool + Sync) -> Check {
         while started.elapsed() < LONG_ENOUGH {
             if admit() {
                 admitted += 1;
-                // Read after it was admitted, so that the time allowed for is never too short.
+                // Read after the admission, so that the allowed time is never too short.
                 last = started.elapsed();
             }
         }
@@ -44,7 +44,7 @@ pub fn in_real_time_with(burst: u32, admit: impl Fn() -> bool + Sync) -> Check {
     check(admitted, lasted, burst)
 }
 
-/// Besieges a limiter whose clock `advance` moves.
+/// Calls a limiter whose clock `advance` moves.
 pub fn in_virtual_time(admit: impl Fn() -> bool + Sync, advance: impl Fn(Duration)) -> Check {
     const STEPS: u32 = 200;
     const STEP: Duration = Duration::from_micros(500);
@@ -63,7 +63,7 @@ pub fn in_virtual_time(admit: impl Fn() -> bool + Sync, advance: impl Fn(Duratio
         for _ in 0..STEPS {
             let before = refused.load(Ordering::Acquire);
             advance(STEP);
-            // As soon as somebody is refused, what there was is used up.
+            // Once a call is refused, all available tokens are used up.
             let mut patience = 10_000;
             while refused.load(Ordering::Acquire) == before && patience > 0 {
                 thread::yield_now();
@@ -72,7 +72,7 @@ pub fn in_virtual_time(admit: impl Fn() -> bool + Sync, advance: impl Fn(Duratio
         }
         is_over.store(true, Ordering::Release);
     });
-    // Whatever is left belongs to the same time.
+    // The remaining tokens belong to the same time.
     while admit() {
         admitted.fetch_add(1, Ordering::Relaxed);
     }
@@ -83,7 +83,7 @@ fn check(admitted: u64, time: Duration, burst: u32) -> Check {
     let refilled = time.as_nanos() * u128::from(PER_SECOND) / 1_000_000_000;
     let allowed = u64::from(burst) + u64::try_from(refilled).unwrap_or(u64::MAX);
     let over = admitted.saturating_sub(allowed);
-    // Admitting nobody keeps every limit.
+    // A limiter that admits nothing would keep every limit.
     let is_starved = admitted < u64::from(burst) / 2;
     let text = if is_starved {
         format!("admits only {admitted} in {LONG_ENOUGH:?}")

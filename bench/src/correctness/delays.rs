@@ -10,7 +10,7 @@ use super::Check;
 const FIRST: Duration = Duration::from_millis(100);
 const MAX: Duration = Duration::from_secs(4);
 
-/// By then every exponential schedule has reached the longest delay.
+/// By then every exponential schedule has reached the maximum delay.
 const LATE: usize = 20;
 const DRAWS: u32 = 10_000;
 

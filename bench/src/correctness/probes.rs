@@ -11,7 +11,7 @@ use crate::harness::now;
 
 const CALLERS: usize = 50;
 
-/// How long the peers' breakers stay open. They only know the real time.
+/// How long the peers' breakers stay open. They only use the real time.
 const OPEN: Duration = Duration::from_millis(1);
 
 pub fn of_rewheel(probes_max: u32) -> Check {
@@ -60,8 +60,8 @@ fn pass(time: Duration) {
     }
 }
 
-/// Sends all callers at once. A probe stays under way until everybody has been let in or refused,
-/// so those who were let in were so at the same time.
+/// Starts all callers at once. A probe stays in progress until every caller was admitted or
+/// refused, so all admitted callers were admitted at the same time.
 fn count(probes_max: u64, call: impl Fn(&dyn Fn()) -> bool + Sync) -> Check {
     let (start, entered, settled) = (Barrier::new(CALLERS), AtomicU64::new(0), AtomicU64::new(0));
     let probe = || {

@@ -30,7 +30,7 @@ fn allowed(deposit: impl Fn(), withdraw: impl Fn() -> bool) -> f64 {
     for _ in 0..CALLS {
         deposit();
         allowed += u32::from(withdraw());
-        // A failing retry is itself retried, as far as the budget goes.
+        // A failing retry is itself retried, as far as the budget allows.
         allowed += u32::from(withdraw());
     }
     f64::from(allowed)
@@ -41,7 +41,7 @@ fn check(retries: impl Fn(f64) -> f64) -> Check {
     let mut errors = 0;
     for ratio in RATIOS {
         let share = retries(ratio) / f64::from(CALLS);
-        // A retry more or less at the end is a matter of when one looks.
+        // One retry more or less at the end depends on the time of the check.
         errors += u64::from((share - ratio).abs() > 0.001);
         text += &format!(" {:.1}% for {:.0}%", share * 100.0, ratio * 100.0);
     }

@@ -27,7 +27,7 @@ pub(super) fn tower() -> Subject {
     })
 }
 
-/// Retries at once: what a delay costs does not matter to a first attempt that succeeds.
+/// Retries without a delay: the cost of a delay does not matter if the first attempt succeeds.
 #[derive(Clone, Debug)]
 struct ThreeTimes(u32);
 

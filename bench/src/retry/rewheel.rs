@@ -55,7 +55,7 @@ pub(super) fn options() -> Vec<Subject> {
     std::iter::once(plain).chain(compared).collect()
 }
 
-/// Waits for real, if only as long as the timer takes.
+/// Really waits, but only as long as the timer takes.
 fn failing_twice() -> Subject {
     const AT_ONCE: Retry = Retry::fixed(millis(0)).attempts_max(3);
     async fn third_time(attempt: Attempt) -> io::Result<u64> {
@@ -76,7 +76,7 @@ pub(super) fn blocking() -> Subject {
         }))
 }
 
-/// The cheapest observer that does anything.
+/// The cheapest observer that does something.
 #[derive(Debug)]
 struct Ignored(AtomicU64);
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 ///         0 => Err(Report::dead("no order has the number 0")),
 ///         1 => Err(Report::snooze(minutes(5))),
 ///         2 => Err(Report::retry_after(seconds(30), "the bank is closed")),
-///         // An error that says what its failures mean needs no more than `?`.
+///         // An error that implements `Classify` only needs `?`.
 ///         3 => Err(io::Error::from(io::ErrorKind::TimedOut))?,
 ///         4 => Err(Report::fail_job("the customer withdrew the order")),
 ///         _ => Ok(()),

@@ -80,7 +80,7 @@ pub(crate) enum Fact {
     TenantsDue { are_several: bool },
     /// A kind was deleted.
     KindGone { kind: KindName },
-    /// A parked kind that workers run has been closed for long enough: the next worker that claims may probe it.
+    /// A kind that workers run has been parked for long enough: the next worker that claims may probe it.
     ProbeDue { kind: KindName, generation: u64 },
     /// Jobs of a kind waited too long for a slot and were returned.
     ReturnedLate { kind: KindName, until: Moment },

@@ -67,8 +67,7 @@ impl BudgetSettings {
     }
 }
 
-/// Returns whether an earlier attempt was made since an operator last changed the job: a job that an operator runs now is no
-/// retry.
+/// Returns whether an earlier attempt was made since the job was last redriven. A job that an operator runs now is not a retry.
 pub(crate) fn is_retry(job: &Job) -> bool {
     job.attempt > job.attempts_before && job.because != Because::Person
 }

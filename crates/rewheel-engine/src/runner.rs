@@ -206,7 +206,7 @@ impl JobContext {
 ///     fn from(error: BankError) -> Report {
 ///         match error {
 ///             BankError::Busy => Report::retry_after(seconds(30), "the bank is busy"),
-///             BankError::Locked => Report::snooze(minutes(5)), // uses up no attempt
+///             BankError::Locked => Report::snooze(minutes(5)), // uses no attempt
 ///             BankError::Stolen => Report::dead("the card was stolen"),
 ///         }
 ///     }
@@ -217,8 +217,8 @@ impl JobContext {
 /// }
 ///
 /// fn charge(order: u64) -> Result<(), Report> {
-///     std::fs::read_dir(".")?; // an error that says what it means
-///     call_bank(order)?;       // one that is routed by its type
+///     std::fs::read_dir(".")?; // an error that implements `Classify`
+///     call_bank(order)?;       // an error that is converted by its type
 ///     Ok(())
 /// }
 ///

@@ -360,7 +360,7 @@ pub struct BreakerSettings {
     pub window: u32,
     /// Share of them that must have failed, above 0 and up to 1.
     pub failure_ratio: f64,
-    /// How long the kind stays closed before a probe tests whether the dependency is back.
+    /// How long the breaker stays open before a probe tests whether the dependency is back.
     #[serde(with = "duration::serde")]
     pub open_for: Duration,
 }

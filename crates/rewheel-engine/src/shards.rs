@@ -18,7 +18,7 @@ use std::sync::Mutex;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // Whatever the tenant: all jobs of a shard key are neighbours.
+/// // For any tenant: all jobs with the same shard key share a shard.
 /// let engine = Engine::builder(rewheel_stores::connect("memory://").await?)
 ///     .raw_handler("mail", |_| async { Report::Done })
 ///     .shards(|job: &NewJob| Shard::of(None, job.shard_key.as_ref()))

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// Who started, in this order: their tenants.
+/// The tenants of the started jobs, in order.
 type Starts = Arc<Mutex<Vec<String>>>;
 
-/// An engine with four places, whose attempts take `each`.
+/// An engine with four slots, whose attempts take `each`.
 async fn engine(each: Duration, starts: &Starts) -> Result<Engine, Box<dyn std::error::Error>> {
     let seen = Arc::clone(starts);
     let engine = Engine::builder(Arc::new(MemoryStore::new()) as Arc<dyn Store>)
@@ -33,7 +33,7 @@ async fn engine(each: Duration, starts: &Starts) -> Result<Engine, Box<dyn std::
                 seen.push(tenant);
                 seen.len()
             };
-            // Places become free one by one.
+            // Slots become free one by one.
             let each = each * u32::try_from(nth % 7 + 4).unwrap() / 7;
             async move {
                 tokio::time::sleep(each).await;
@@ -62,8 +62,8 @@ fn count(starts: &Starts, tenant: &str) -> usize {
     starts.lock().unwrap().iter().filter(|one| *one == tenant).count()
 }
 
-/// Forty urgent ones start each second, and there is always another: the last one starts too, in seconds and not
-/// when the flood is over. Whether attempts are quick or take longer than an engine keeps what waits.
+/// Forty urgent jobs start each second, and there is always another: the last job still starts within seconds, not only after the
+/// flood. This holds for short attempts and for attempts longer than an engine keeps waiting jobs.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_urgent_jobs_does_not_starve_the_others() -> Tested {
     for (each, wait_max) in [(millis(100), seconds(3)), (seconds(20), seconds(300))] {

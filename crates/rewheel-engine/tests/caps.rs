@@ -22,7 +22,7 @@ fn capped(jobs_max: u64) -> TenantSettings {
     TenantSettings { jobs_max: Some(jobs_max), ..TenantSettings::default() }
 }
 
-/// An engine that runs nothing: what it takes in lives on.
+/// An engine that runs nothing: its jobs stay live.
 async fn engine(store: Arc<dyn Store>) -> Engine {
     let builder = Engine::builder(store).kind("work", KindSettings::default());
     builder.tenant("acme", capped(CAP as u64)).start().await.unwrap()
@@ -61,7 +61,7 @@ async fn cancel(store: &MemoryStore, jobs: &[JobId]) {
     store.change(&changes, &Actor::new("test"), keep).await.unwrap();
 }
 
-/// Whatever takes how long, and whichever answer is lost.
+/// With any delays, and any lost responses.
 #[tokio::test(start_paused = true)]
 async fn three_engines_that_submit_at_once_never_exceed_a_cap() -> Tested {
     let store = Arc::new(MemoryStore::new());
@@ -100,7 +100,7 @@ async fn three_engines_that_submit_at_once_never_exceed_a_cap() -> Tested {
         assert!(live <= CAP, "{live} live jobs in round {round}");
         was_full += u32::from(live == CAP);
         if round % 5_000 == 4_999 {
-            // Some end, and others take their room.
+            // Some end, and others take their part of the cap.
             let jobs: Vec<JobId> = known.lock().unwrap().drain(..).take(2_000).collect();
             cancel(&store, &jobs).await;
         }
@@ -117,7 +117,7 @@ async fn a_full_tenant_is_refused_until_jobs_end() -> Tested {
     let jobs: Vec<NewJob> = (0..2).map(|_| job(&engine, "acme", None)).collect();
     engine.insert(&Insert::new(&jobs)).await?;
     assert!(is_refused(&engine).await);
-    // Nobody else is.
+    // Other tenants are not affected.
     engine.submit_raw("work", Vec::new()).tenant("other").await?;
     engine.submit_raw("work", Vec::new()).await?;
 
@@ -128,7 +128,7 @@ async fn a_full_tenant_is_refused_until_jobs_end() -> Tested {
     Ok(())
 }
 
-/// A submit that is made again must learn that it was made.
+/// A repeated submit must learn that the job exists.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_known_is_answered_at_the_cap() -> Tested {
     let engine = engine(Arc::new(MemoryStore::new())).await;
@@ -144,7 +144,7 @@ async fn a_key_that_is_known_is_answered_at_the_cap() -> Tested {
     Ok(())
 }
 
-/// A job whose answer was lost is found when it is sent again, and lives.
+/// A job whose response was lost is found when it is sent again, and counts as live.
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_answer_was_lost_takes_its_room() -> Tested {
     let faulty = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
@@ -189,13 +189,13 @@ async fn a_batch_is_stored_as_far_as_it_fits_or_not_at_all() -> Tested {
     Ok(())
 }
 
-/// What one has set aside and does not use is another's after a while.
+/// A reservation that is not used becomes available to others after some time.
 #[tokio::test(start_paused = true)]
 async fn room_that_is_not_used_is_given_back() -> Tested {
     let store = Arc::new(MemoryStore::new());
     let one = engine(Arc::clone(&store) as Arc<dyn Store>).await;
     let other = engine(Arc::clone(&store) as Arc<dyn Store>).await;
-    // It sets aside for more.
+    // It reserves more than it needs.
     assert!(!is_refused(&one).await);
     let jobs: Vec<NewJob> = (0..CAP).map(|_| job(&other, "acme", None)).collect();
     let created = |answers: Vec<Inserted>| {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// What each attempt began with.
+/// The payload that each attempt began with.
 type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
 async fn ended(store: &MemoryStore, id: JobId) -> Job {

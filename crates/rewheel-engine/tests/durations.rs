@@ -13,7 +13,7 @@ use std::time::Duration;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// Durations around every border that code may trip over.
+/// Durations around every boundary that may cause errors.
 const LONG: [Duration; 5] = [
     Duration::MAX,
     Duration::from_secs(u64::MAX),
@@ -26,7 +26,7 @@ fn failed(verdict: Verdict) -> Report {
     Report::AttemptFailed { verdict, failure: Failure::new(Category::Io, None, "connection reset") }
 }
 
-/// Says what the payload tells it to, with this duration.
+/// Reports what the payload requests, with this duration.
 fn says(ctx: &JobContext, long: Duration) -> Report {
     match ctx.payload() {
         b"retry" => failed(Verdict::RetryAfter(long)),
@@ -57,7 +57,7 @@ async fn what_handlers_and_submits_say_is_lived_through() -> Tested {
             let job = store.get(id).await?.expect("it lives");
             assert_eq!(job.state(), State::Scheduled, "{long:?}: {job:?}");
         }
-        // A wait without an end is none: such a job is given up.
+        // An unlimited delay is not possible: such a job is given up.
         let slow = store.get(slow).await?.expect("it is kept").state();
         assert!([State::Scheduled, State::Dead].contains(&slow), "{long:?}: {slow}");
         assert_eq!(store.get(patient).await?.map(|job| job.state()), Some(State::Succeeded));
@@ -76,7 +76,7 @@ async fn settings_that_are_too_long_are_refused_and_stored_ones_are_shortened() 
         assert!(KindSettings { breaker, ..KindSettings::default() }.check().is_err());
         assert!(EngineSettings { grace: long, ..EngineSettings::default() }.check().is_err());
     }
-    // As another version, or a person with a database client, may have written them.
+    // As another version, or a user with a database client, may have written them.
     let stored = r#"{"attempt_timeout":"18446744073709551615s","sticky_max":"18446744073709551615s",
         "keep_succeeded":"18446744073709551615s","retry_after_max":"18446744073709551615s",
         "breaker":{"window":1,"failure_ratio":0.5,"open_for":"18446744073709551615s"}}"#;
@@ -88,7 +88,7 @@ async fn settings_that_are_too_long_are_refused_and_stored_ones_are_shortened() 
         .raw_handler("other", |_| async { Report::Done })
         .start()
         .await?;
-    // One failure opens the breaker and parks the kind; the loop that parks goes on.
+    // One failure opens the breaker and parks the kind; the parking loop continues.
     let failing = engine.submit_raw("work", b"fail".to_vec()).await?.id;
     tokio::time::sleep(seconds(60)).await;
     assert_eq!(store.get(failing).await?.map(|job| job.state()), Some(State::Scheduled));

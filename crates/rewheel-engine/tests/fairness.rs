@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// How long a tenant with one job waits beside one with many, whose attempts take `each`.
+/// Returns how long a tenant with one job waits beside one with many, whose attempts take `each`.
 async fn wait_beside_a_crowd(each: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
     let (start, mut starts) = mpsc::unbounded_channel();
     let engine = Engine::builder(Arc::new(MemoryStore::new()))
@@ -44,13 +44,13 @@ async fn wait_beside_a_crowd(each: Duration) -> Result<Duration, Box<dyn std::er
 
 #[tokio::test(start_paused = true)]
 async fn one_job_of_a_tenant_does_not_wait_for_the_many_of_another() -> Tested {
-    // It gets the next place that is free, whoever came before: not the one after those who wait.
+    // It gets the next free slot, although others arrived earlier.
     let waited = wait_beside_a_crowd(millis(900)).await?;
     assert!(waited < seconds(1), "{waited:?}");
     Ok(())
 }
 
-/// What waits in the wheel is not yet in anybody's way; when all of it comes due at once, it must not be.
+/// Jobs in the timing wheel do not block others; this must stay so when all of them become due at once.
 #[tokio::test(start_paused = true)]
 async fn jobs_that_come_due_do_not_keep_other_kinds_from_being_claimed() -> Tested {
     let (start, mut starts) = mpsc::unbounded_channel();
@@ -74,7 +74,7 @@ async fn jobs_that_come_due_do_not_keep_other_kinds_from_being_claimed() -> Test
     let jobs: Vec<NewJob> = (0..500).map(|_| job(&hangs, seconds(4))).collect();
     engine.insert(&Insert::new(&jobs)).await?;
     tokio::time::sleep(seconds(5)).await;
-    // Two: a single one would go to a free place without being claimed.
+    // Two: a single job would go directly to a free slot without being claimed.
     let jobs = [job(&quick, Duration::ZERO), job(&quick, Duration::ZERO)];
     engine.insert(&Insert::new(&jobs)).await?;
     tokio::time::timeout(seconds(3), starts.recv()).await?;

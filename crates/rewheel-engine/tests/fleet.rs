@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// What attempts did, in all engines.
+/// Records the attempts of all engines.
 #[derive(Clone, Default)]
 struct Runs {
     running: Arc<AtomicUsize>,
@@ -31,7 +31,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// One attempt, which takes so long. The first of each job fails.
+    /// One attempt that takes this long. The first one of each job fails.
     async fn run(self, took: Duration, attempt: u32) -> Report {
         self.starts.lock().unwrap().push(Instant::now());
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
@@ -101,7 +101,7 @@ async fn a_kind_runs_no_more_than_its_fleet_slots_whatever_engines_do() -> Teste
         fleet[0].submit_raw("pay", Vec::new()).await?;
     }
     tokio::time::sleep(millis(250)).await;
-    // What it had runs elsewhere once it is taken over.
+    // Its jobs run elsewhere once they are taken over.
     fleet.remove(0).kill();
     runs.running.store(0, Ordering::SeqCst);
     drain(&store, seconds(120)).await?;
@@ -161,7 +161,7 @@ async fn one_an_hour_is_one_an_hour_through_a_rolling_restart() -> Tested {
     Ok(())
 }
 
-/// A submit that finds its key taken starts nothing, and takes no start of the rate.
+/// A submit whose key exists starts nothing, and takes no start of the rate.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_keyed_submit_uses_up_no_pass() -> Tested {
     for rate in ["1/10s", "2/s"] {
@@ -182,7 +182,7 @@ async fn a_repeated_keyed_submit_uses_up_no_pass() -> Tested {
     Ok(())
 }
 
-/// A limit that was reached is asked for again at once when a person changes it.
+/// A limit that was reached is checked again at once when an operator changes it.
 #[tokio::test(start_paused = true)]
 async fn a_changed_slow_rate_holds_from_the_last_start() -> Tested {
     let (store, runs) = (Arc::new(store()), Runs::default());
@@ -205,7 +205,7 @@ async fn a_changed_slow_rate_holds_from_the_last_start() -> Tested {
     Ok(())
 }
 
-/// An engine without a free slot takes no more than one job of a limited kind: the others are for engines that have time.
+/// An engine without a free slot takes at most one job of a limited kind: the others are for engines with free slots.
 #[tokio::test(start_paused = true)]
 async fn a_busy_engine_does_not_sit_on_the_slots_of_the_fleet() -> Tested {
     let store = Arc::new(store());

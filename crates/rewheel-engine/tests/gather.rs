@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 
-/// An engine that runs nothing, on a store that takes ten milliseconds for an insert; and how many
-/// there were.
+/// An engine that runs nothing, on a store whose inserts take ten milliseconds; and the number of
+/// inserts.
 async fn engine(fault: Option<Fault>) -> (Engine, Arc<MemoryStore>, Arc<AtomicUsize>) {
     let (store, inserts) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
     let inner: Arc<dyn Store> = Arc::<MemoryStore>::clone(&store);
@@ -24,7 +24,7 @@ async fn engine(fault: Option<Fault>) -> (Engine, Arc<MemoryStore>, Arc<AtomicUs
             if verb != Verb::Insert {
                 return None;
             }
-            // The first is on its way alone; what is wrong happens to the others.
+            // The first job is inserted alone; the fault affects the others.
             let place = counted.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(millis(10)).await;
             fault.filter(|_| place == 1)
@@ -34,7 +34,7 @@ async fn engine(fault: Option<Fault>) -> (Engine, Arc<MemoryStore>, Arc<AtomicUs
     (builder.start().await.unwrap(), store, inserts)
 }
 
-/// Submits so many jobs at once, each by itself.
+/// Submits this many jobs at once, each separately.
 async fn submit(
     engine: &Engine,
     count: usize,

@@ -40,7 +40,7 @@ async fn held(engine: &Engine, job: JobId) -> Result<Option<HeldJob>, Box<dyn st
     Ok(engine.held(&[&job], now).await?.pop().flatten())
 }
 
-/// Submits jobs, and says why the last one waits.
+/// Submits jobs, and returns why the last one waits.
 async fn last_of(
     engine: &Engine,
     tenant: Option<&str>,

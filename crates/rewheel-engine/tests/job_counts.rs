@@ -10,7 +10,7 @@ use rewheel_testkit::{FaultyStore, Verb};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A store with so many jobs that are due later, and how often jobs were counted or a sample was read.
+/// A store with this many jobs that are due later, and the recorded counts and sample reads.
 async fn engine(jobs: usize) -> (Engine, Arc<Mutex<Vec<Verb>>>) {
     let store = Arc::new(MemoryStore::new());
     let kind = KindName::parse("work").unwrap();
@@ -61,7 +61,7 @@ async fn requests_share_one_sample_of_a_large_store() {
     assert!(count(Verb::SampleNow) <= 1 && count(Verb::Sample) <= 2, "{asked:?}");
 }
 
-/// A few jobs are counted for each request; some thousand once a second.
+/// A few jobs are counted for each request; some thousand once per second.
 #[tokio::test(start_paused = true)]
 async fn a_small_store_is_counted_afresh() {
     let (engine, _) = engine(0).await;

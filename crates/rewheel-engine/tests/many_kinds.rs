@@ -28,7 +28,7 @@ async fn kinds_are_read_once_and_then_only_what_changed() {
     let calls = |verb: Verb| asked.lock().unwrap().iter().filter(|one| **one == verb).count();
     assert!(calls(Verb::PutKinds) <= 3 && calls(Verb::Kinds) <= 1, "{:?}", asked.lock());
     asked.lock().unwrap().clear();
-    // A person on another node has the last word: this one looks again and again whether that is still so.
+    // An operator on another node has decided: this node checks again and again whether that still applies.
     let kind = KindName::parse("work").unwrap();
     let open = KindChange::Open { reason: "maintenance".to_owned() };
     let person: Arc<dyn Store> = store;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// Finds one value; nothing where there is no such sample.
+/// Finds one value; `None` if there is no such sample.
 fn value(engine: &Engine, name: &str, labels: &[&str]) -> Option<Value> {
     let readings = engine.meters(None);
     let reading = readings.iter().find(|reading| reading.meter.name == name).expect("a meter");

@@ -51,7 +51,7 @@ async fn a_settle_that_is_never_answered_is_repeated() -> Tested {
     Ok(())
 }
 
-/// Starts an engine whose lease can be made to run out.
+/// Starts an engine whose lease can be made to expire.
 async fn renewing(
     store: &MemoryStore,
     handler: impl Fn(JobContext) -> Report + Send + Sync + 'static,
@@ -115,7 +115,7 @@ async fn a_handler_that_stops_when_the_engine_tells_it_to_is_not_charged() -> Te
     Ok(())
 }
 
-/// Not only once the statement timeout, or two of it, has passed.
+/// Not only after one or two statement timeouts.
 #[tokio::test(start_paused = true)]
 async fn a_job_whose_claim_got_no_answer_runs_soon() -> Tested {
     for verb in [Verb::Claim, Verb::Insert] {
@@ -271,7 +271,7 @@ async fn new_settings_of_a_kind_do_not_free_places_that_are_taken() -> Tested {
     Ok(())
 }
 
-/// The store's clock jumps ahead by an hour: what runs looks overdue, but its holder lives.
+/// The store's clock jumps ahead by an hour: running jobs look overdue, but their holder is alive.
 #[tokio::test(start_paused = true)]
 async fn a_store_whose_clock_jumps_ahead_takes_no_job_from_a_living_holder() -> Tested {
     let clock = ClockOffset::default();

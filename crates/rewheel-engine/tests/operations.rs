@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// What the jobs call: it refuses until it is mended, and can be mended for some of them only.
+/// The dependency of the jobs: it refuses calls until it is repaired, and can be repaired for a number of calls.
 #[derive(Clone, Default)]
 struct Shop {
-    /// So many more calls succeed.
+    /// Number of further calls that succeed.
     mended: Arc<AtomicUsize>,
     calls: Arc<AtomicUsize>,
 }
@@ -84,7 +84,7 @@ async fn submit(engine: &Engine, kind: &str, jobs: usize) -> Tested {
     Ok(())
 }
 
-/// Jobs that are dead letters by now.
+/// Creates jobs that are dead letters.
 async fn die(store: &MemoryStore, engine: &Engine, kind: &str, jobs: usize) -> Tested {
     submit(engine, kind, jobs).await?;
     let all = jobs as u64;
@@ -156,7 +156,7 @@ async fn an_operation_outlives_the_node_that_runs_it() -> Tested {
     Ok(())
 }
 
-/// Whatever is lost on the way, nothing is counted twice or left out.
+/// With any lost responses, no job is counted twice or left out.
 #[tokio::test(start_paused = true)]
 async fn lost_answers_neither_repeat_nor_forget_a_job() -> Tested {
     for verb in [Verb::Change, Verb::Checkpoint, Verb::List] {
@@ -168,7 +168,7 @@ async fn lost_answers_neither_repeat_nor_forget_a_job() -> Tested {
             shop.mend(usize::MAX);
             let before = shop.calls.load(Ordering::SeqCst);
             let operation = engine.operate(&of_kind(BulkVerb::Redrive, "charge"), &by()).await?;
-            // More often than a blip is repeated.
+            // More often than a call is retried.
             for _ in 0..6 {
                 faulty.fail_next(verb, fault);
             }
@@ -182,13 +182,13 @@ async fn lost_answers_neither_repeat_nor_forget_a_job() -> Tested {
     Ok(())
 }
 
-/// A late repetition of what is done does not redrive a job that has died again since.
+/// A late repetition of a completed change does not redrive a job that has died again since.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_dies_again_is_redriven_once() -> Tested {
     let (store, shop) = (store(), Shop::default());
     let faulty = Arc::new(FaultyStore::new(shared(&store)));
     let engine = engine(&(Arc::clone(&faulty) as Arc<dyn Store>), "one", &shop).await;
-    // It is old, but dies after the order was given.
+    // It was submitted earlier, but dies after the order was given.
     engine.submit_raw("charge", Vec::new()).delay(seconds(10)).await?;
     tokio::time::sleep(seconds(8)).await;
     die(&store, &engine, "charge", 20).await?;
@@ -213,7 +213,7 @@ async fn a_canary_stops_after_the_first_failing_step_and_says_why() -> Tested {
     let order = of_kind(BulkVerb::Redrive, "charge").canary(vec![1, 10, 100]);
     let operation = engine.operate(&order, &by()).await?;
     let operation = ended(&engine, operation.id).await;
-    // One went well, then three of ten did not.
+    // One succeeded, then three of ten failed.
     assert_eq!(figures(&operation), (OperationState::Aborted, 412, 11, 0));
     let reason = operation.reason.unwrap();
     assert!(
@@ -238,7 +238,7 @@ async fn a_canary_that_goes_well_is_followed_by_all_the_others() -> Tested {
     let operation = ended(&engine, operation.id).await;
     assert_eq!(figures(&operation), (OperationState::Done, 412, 412, 0));
     assert_eq!(operation.step, None);
-    // A canary that is larger than what there is waits for what there is.
+    // A canary step that is larger than the number of jobs waits only for these.
     shop.mend(0);
     die(&store, &engine, "charge", 5).await?;
     shop.mend(2);
@@ -304,7 +304,7 @@ async fn an_incident_is_held_released_and_redriven_as_one() -> Tested {
     assert_eq!(figures(&operation), (OperationState::Done, 30, 30, 0));
     assert_eq!(count(&store, "other", State::Dead).await, 7);
 
-    // Those that wait after a failure are held and released.
+    // Jobs that wait after a failure are paused and resumed.
     for job in page.items.iter().filter(|job| job.lane.kind.as_str() == "other").take(4) {
         let redrive = What::Redrive { deadline: None };
         let later = What::Edit(Box::new(rewheel_core::store::Edit {
@@ -348,7 +348,7 @@ async fn jobs_whose_deadline_has_passed_are_told_apart_or_get_a_new_one() -> Tes
     Ok(())
 }
 
-/// However many batches an attempt makes, and wherever it rests.
+/// With any number of batches per attempt, and any point of interruption.
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_never_taken_for_done() -> Tested {
     let (store, shop) = (store(), Shop::default());
@@ -361,7 +361,7 @@ async fn what_is_refused_is_never_taken_for_done() -> Tested {
     engine.submit_raw("charge", Vec::new()).await?;
     until(async || count(&store, "charge", State::Dead).await == 6_001).await;
     shop.mend(usize::MAX);
-    // The step of the canary is one of an odd number.
+    // The canary step is one of an odd number.
     let order = of_kind(BulkVerb::Redrive, "charge").canary(vec![1]);
     let operation = engine.operate(&order, &by()).await?;
     let operation = ended(&engine, operation.id).await;
@@ -389,7 +389,7 @@ async fn live_jobs_are_cancelled_and_neither_dead_letters_nor_operations_are() -
     for (state, jobs) in states.into_iter().zip([2, 1, 2]) {
         assert_eq!(count(&store, "charge", state).await, jobs, "{state}");
     }
-    // A filter that every job passes does not stop the operation itself.
+    // A filter that matches every job does not stop the operation itself.
     let created_after = Some(Timestamp::from_millis(0));
     let all = Selection::from(Filter { created_after, ..Filter::default() });
     let operation = engine.operate(&Bulk::new(BulkVerb::Cancel, all).all(), &by()).await?;
@@ -446,8 +446,7 @@ async fn what_makes_no_sense_is_refused() -> Tested {
     Ok(())
 }
 
-/// An operation asks the store a few times for a batch of jobs: at 5 ms for each call a redrive moves thousands of jobs in a
-/// second.
+/// An operation makes a few store calls for a batch of jobs: at 5 ms per call a redrive moves thousands of jobs per second.
 #[tokio::test(start_paused = true)]
 #[expect(clippy::disallowed_methods, reason = "the time of a test is simulated")]
 async fn an_operation_takes_a_few_calls_for_many_jobs() -> Tested {
@@ -469,7 +468,7 @@ async fn an_operation_takes_a_few_calls_for_many_jobs() -> Tested {
             None
         })
     });
-    // It has no handler for the jobs: what is counted is the operation alone.
+    // It has no handler for the jobs: only the operation is counted.
     let engine = Engine::builder(Arc::new(far)).start().await?;
     let began = tokio::time::Instant::now();
     let operation = engine.operate(&of_kind(BulkVerb::Redrive, "charge"), &by()).await?;

@@ -29,12 +29,12 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// What becomes of a call to a store that is away.
+/// What happens to a call while the store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Away {
     /// It fails at once.
     Refuses,
-    /// It waits for whoever does not come.
+    /// It hangs.
     Hangs,
 }
 
@@ -42,7 +42,7 @@ struct World {
     store: MemoryStore,
     is_away: watch::Sender<bool>,
     engine: Engine,
-    /// How often a job was run that takes five seconds.
+    /// Number of runs of a job that takes five seconds.
     fives: Arc<AtomicU32>,
 }
 
@@ -95,7 +95,7 @@ async fn an_hour_away(how: Away) -> Tested {
     let world = World::new(how).await?;
     let holder = world.engine.status().holder;
     let mut ids = Vec::new();
-    // Done before, during and after; running; in the wheel; in the store.
+    // Done before, during and after; running; in the timing wheel; in the store.
     for (takes, delay) in [(0, 0), (5, 0), (25, 0), (0, 4), (7, 4), (0, 60), (0, 3_000), (0, 4_000)]
     {
         ids.push(world.submit(takes, seconds(delay)).await?);
@@ -158,7 +158,7 @@ async fn all_is_done_two_seconds_after_the_store_is_back() -> Tested {
             world.submit(0, seconds(seconds_away)).await?;
         }
         world.is_away.send_replace(true);
-        // From second to second, and from one phase of every loop to the next.
+        // Another second, and another phase of every loop.
         tokio::time::sleep(seconds(seconds_away) + millis(37 * seconds_away)).await;
         world.is_away.send_replace(false);
         let back = now();
@@ -192,8 +192,8 @@ thread_local! {
     static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the lines of a log that an operator would see, of each thread its own: one that is set for a
-/// thread only is not asked about what another thread met first.
+/// Collects the log lines that an operator would see, separately for each thread: a subscriber for one thread only would miss
+/// call sites that another thread registered first.
 struct Log;
 
 struct Line(String);

@@ -27,17 +27,17 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 
 const HOLDERS: u64 = 100;
 
-/// First attempts a second, of the whole fleet.
+/// First attempts per second, of the whole fleet.
 const OFFERED: u64 = 400;
 
 const LASTS: Duration = seconds(15);
 
-/// Answers so many calls in each tenth of a second, and fails the others.
+/// Serves a limited number of calls per tenth of a second, and fails the others.
 struct Dependency {
-    /// In a tenth of a second.
+    /// Per tenth of a second.
     capacity: AtomicU64,
     began: Instant,
-    /// Calls so far in which tenth of a second.
+    /// The current tenth of a second, and the calls in it.
     tenth: Mutex<(u64, u64)>,
     calls: AtomicU64,
 }
@@ -82,7 +82,7 @@ impl Dependency {
     }
 }
 
-/// A hundred engines that share a store, and what they call.
+/// A hundred engines that share a store, and their dependency.
 struct Fleet {
     store: MemoryStore,
     dependency: Arc<Dependency>,
@@ -99,7 +99,7 @@ impl Fleet {
             let keep_succeeded = Duration::ZERO;
             let settings = KindSettings { retry_budget, keep_succeeded, ..KindSettings::default() };
             let called = Arc::clone(&dependency);
-            // Wakes of everybody by everybody would be most of what this test does.
+            // Without this, wake-ups between all engines would dominate this test.
             let silent = FaultyStore::new(Arc::new(store.clone())).silent();
             let engine = Engine::builder(Arc::new(silent))
                 .settings(EngineSettings { housekeeping: seconds(60), ..EngineSettings::default() })
@@ -113,7 +113,7 @@ impl Fleet {
         Ok(Fleet { store, dependency, engines, random })
     }
 
-    /// Lets every holder submit its part of the load for a while. Returns all attempts, for each first one.
+    /// Lets every holder submit its part of the load for a time. Returns attempts per first attempt.
     async fn overload(&self) -> f64 {
         let gap = seconds(1).mul_f64(HOLDERS as f64 / OFFERED as f64);
         let mut submitters = JoinSet::new();
@@ -132,7 +132,8 @@ impl Fleet {
         self.dependency.calls() as f64 / (OFFERED * LASTS.as_secs()) as f64
     }
 
-    /// Lets what waits drain, now that the dependency can take everything and nothing new comes. Returns how long half of it takes.
+    /// Lets waiting jobs drain, now that the dependency can take everything and no new jobs come. Returns how long half of them
+    /// take.
     async fn drain(&self) -> Result<Duration, StoreError> {
         self.dependency.recover();
         let (began, waiting) = (Instant::now(), self.store.books().await?.live);
@@ -159,7 +160,7 @@ async fn with_a_budget_retries_are_a_small_share_of_the_load() -> Tested {
     let waiting = fleet.store.books().await?.live;
     let half = fleet.drain().await?;
     println!("of {waiting} jobs that waited half were done {half:?} after the dependency was back");
-    // Its floor alone would pay for them in minutes.
+    // Its floor alone would allow them only after minutes.
     assert!(half < seconds(60), "{half:?}");
     let books = fleet.store.books().await?;
     assert_eq!((books.dead, books.missing()), (0, 0), "a retry waits, it does not die");

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// What a kind calls: up or down, and how often it was called.
+/// The dependency of a kind: up or down, and the number of calls.
 #[derive(Clone, Default)]
 struct Dependency {
     is_down: Arc<AtomicBool>,
@@ -86,13 +86,13 @@ async fn engine(
     builder(Arc::clone(store) as Arc<dyn Store>, name, charge).start().await
 }
 
-/// Another that lives and does not run the kind: beside it one suspicion parks nothing.
+/// Another live engine that does not run the kind: beside it a single suspicion does not park the kind.
 async fn bystander(store: &Arc<MemoryStore>) -> Result<Engine, StartError> {
     let named = EngineSettings { name: "other".to_owned(), ..EngineSettings::default() };
     Engine::builder(Arc::clone(store) as Arc<dyn Store>).settings(named).start().await
 }
 
-/// Lets a kind be parked for all, with jobs that wait; its dependency is back by then.
+/// Parks a kind for all engines, with waiting jobs; its dependency is back by then.
 async fn park(store: &MemoryStore, engine: &Engine, charge: &Dependency) -> Tested {
     charge.set_down(true);
     submit(engine, 50).await?;
@@ -112,7 +112,7 @@ async fn kind(store: &MemoryStore) -> Kind {
     store.kinds().await.unwrap().into_iter().find(|kind| kind.name.as_str() == "charge").unwrap()
 }
 
-/// Waits for something, as long as that takes at most.
+/// Waits for a condition, up to a maximum time.
 async fn within(most: Duration, mut is_so: impl AsyncFnMut() -> bool) -> bool {
     let until = tokio::time::Instant::now() + most;
     while tokio::time::Instant::now() < until {
@@ -143,7 +143,7 @@ async fn a_dependency_that_is_down_is_left_alone_and_comes_back_slowly() -> Test
     );
     tokio::time::sleep(seconds(1)).await;
     let calls = charge.calls();
-    // Two minutes of an outage are some twenty probes, where 200 jobs would have retried all the time.
+    // In a two-minute outage there are about twenty probes, instead of constant retries of 200 jobs.
     tokio::time::sleep(seconds(120)).await;
     let probes = charge.calls() - calls;
     assert!((10..=30).contains(&probes), "{probes} calls while it was parked");
@@ -172,7 +172,7 @@ async fn one_holder_whose_network_is_broken_parks_nothing_for_the_others() -> Te
         assert_eq!(kind(&store).await.parked, None);
     }
     assert!(within(seconds(30), async || is_drained(&store).await).await);
-    // Its own breaker keeps it from most of them.
+    // Its own breaker prevents most of them.
     assert!(broken.calls() < 60, "{} of its attempts failed", broken.calls());
     assert!(fine.calls() >= 300);
     alone.shutdown(seconds(5)).await;
@@ -190,7 +190,7 @@ async fn where_a_prober_dies_another_probes_within_a_lease_life() -> Tested {
     let engines = [engine(&store, "a", &charge).await?, engine(&store, "b", &charge).await?];
     submit(&engines[0], 100).await?;
     assert!(within(seconds(3), async || kind(&store).await.parked.is_some()).await);
-    // Somebody takes the right to probe, and is never heard of again.
+    // A holder takes the right to probe, and disappears.
     let ghost = rewheel_core::HolderId::from_bytes([7; 16]);
     let lease_ttl = EngineSettings::default().lease_ttl;
     let joining = rewheel_core::NewHolder {
@@ -336,7 +336,7 @@ async fn what_a_person_holds_closed_goes_on_whatever_fails() -> Tested {
     let charge = Dependency::default();
     let engine = engine(&store, "one", &charge).await?;
     let (name, by) = (KindName::parse("charge")?, Actor::new("test"));
-    // With what it had seen before, too.
+    // The same with earlier suspicions.
     park(&store, &engine, &charge).await?;
     charge.set_down(true);
     store.change_kind(&name, &KindChange::Close, &by).await?;
@@ -344,7 +344,7 @@ async fn what_a_person_holds_closed_goes_on_whatever_fails() -> Tested {
     assert_eq!(kind(&store).await.parked, None);
     charge.set_down(false);
     assert!(within(seconds(40), async || is_drained(&store).await).await);
-    // Left to the evidence again, as every engine hears with its heartbeat, it is parked by it.
+    // After a reset, which every engine learns with its heartbeat, evidence parks it again.
     store.change_kind(&name, &KindChange::Reset, &by).await?;
     tokio::time::sleep(EngineSettings::default().lease_ttl).await;
     park(&store, &engine, &charge).await?;
@@ -352,7 +352,7 @@ async fn what_a_person_holds_closed_goes_on_whatever_fails() -> Tested {
     Ok(())
 }
 
-/// Whoever has the right to probe may be the only one who knows that the dependency is back.
+/// The holder with the right to probe may be the only one that knows that the dependency is back.
 #[tokio::test(start_paused = true)]
 async fn a_probe_whose_result_the_store_does_not_hear_is_not_the_last_one() -> Tested {
     let (store, charge) = (Arc::new(store()), Dependency::default());
@@ -361,7 +361,7 @@ async fn a_probe_whose_result_the_store_does_not_hear_is_not_the_last_one() -> T
     park(&store, &engine, &charge).await?;
     let has_prober = async || kind(&store).await.parked.is_some_and(|p| p.prober.is_some());
     assert!(within(seconds(10), has_prober).await);
-    // More often than a blip is repeated.
+    // More often than a call is retried.
     for _ in 0..4 {
         faulty.fail_next(Verb::ChangeKind, Fault::Before);
     }
@@ -374,7 +374,7 @@ async fn a_suspicion_that_the_store_does_not_hear_is_told_again() -> Tested {
     let (store, charge) = (Arc::new(store()), Dependency::default());
     let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn Store>));
     let engine = builder(Arc::clone(&faulty) as Arc<dyn Store>, "one", &charge).start().await?;
-    // More often than attempts are left that fail, and make it look again.
+    // More failures than there are attempts left that could trigger another check.
     for _ in 0..16 {
         faulty.fail_next(Verb::ChangeKind, Fault::Before);
     }
@@ -415,7 +415,7 @@ async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     let mut builder = builder(Arc::clone(&store) as Arc<dyn Store>, "one", &charge);
     for name in busy {
         builder = builder.raw_handler(name, |context| async move {
-            // They end one after the other, so that there is never much room.
+            // They end one after the other, so that there is never much free capacity.
             let odd = context.job().id.to_bytes()[15];
             tokio::time::sleep(millis(1_000 + u64::from(odd))).await;
             Report::Done
@@ -424,7 +424,7 @@ async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     let engine = builder.start().await?;
     park(&store, &engine, &charge).await?;
     for name in busy {
-        // Of several tenants: one alone would leave the last fifth free.
+        // Of several tenants: a single one would leave the last fifth free.
         let (name, tenant) = (KindName::parse(name)?, Tenant::parse(name)?);
         let new = || {
             let mut job = NewJob::new(engine.new_id(), name.clone(), Vec::new());
@@ -439,7 +439,7 @@ async fn other_kinds_do_not_keep_a_parked_kind_from_its_probe() -> Tested {
     Ok(())
 }
 
-/// Attempts that never answered when the dependency went down do not keep the kind away when it is back.
+/// Attempts that hang since the dependency went down do not keep the kind parked when it is back.
 #[tokio::test(start_paused = true)]
 async fn attempts_that_hang_do_not_delay_the_way_back() -> Tested {
     let (store, charge) = (store(), Dependency::default());
@@ -459,7 +459,7 @@ async fn attempts_that_hang_do_not_delay_the_way_back() -> Tested {
         .start()
         .await?;
     charge.set_down(true);
-    // As many as one kind may have of the places, and then enough that fail.
+    // As many as one kind may have of the slots, and then enough that fail.
     for _ in 0..12 {
         engine.submit_raw("charge", b"hangs".to_vec()).await?;
     }

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// Runs jobs of a kind that may go 10 times a second on so many engines, and returns when each attempt started.
+/// Runs jobs of a kind with a rate of 10 per second on this many engines, and returns when each attempt started.
 async fn starts(engines: usize, jobs: usize) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
     let store = Arc::new(MemoryStore::new());
     let starts: Arc<Mutex<Vec<Duration>>> = Arc::default();
@@ -41,7 +41,7 @@ async fn starts(engines: usize, jobs: usize) -> Result<Vec<Duration>, Box<dyn st
             .await?;
         fleet.push(engine);
     }
-    // Everybody has heard of everybody.
+    // All engines know each other.
     tokio::time::sleep(seconds(5)).await;
     for _ in 0..jobs {
         fleet[0].submit_raw("slow", Vec::new()).await?;
@@ -66,7 +66,7 @@ async fn a_kind_goes_no_faster_than_its_rate() -> Tested {
     Ok(())
 }
 
-/// An insert that finds its lane taken starts nothing, and so takes nobody's turn.
+/// An insert behind other jobs of its lane starts nothing, so it takes no start of the rate.
 #[tokio::test(start_paused = true)]
 async fn submits_do_not_use_up_a_rate() -> Tested {
     let done = Arc::new(AtomicUsize::new(0));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// A bad hour may leave more in the log than one batch takes.
+/// An incident may leave more log entries than one batch deletes.
 #[tokio::test(start_paused = true)]
 async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested {
     let store = Arc::new(still::store());
@@ -41,7 +41,7 @@ async fn the_log_of_a_bad_hour_is_not_kept_for_longer_than_it_should() -> Tested
     Ok(())
 }
 
-/// Keys are as many as jobs: they go as fast.
+/// There are as many keys as jobs: they must be deleted as fast.
 #[tokio::test(start_paused = true)]
 async fn many_expired_keys_are_deleted_together() -> Tested {
     let store = Arc::new(still::store());
@@ -82,7 +82,7 @@ async fn a_takeover_does_not_wait_for_retention() -> Tested {
             None
         })
     });
-    // A call of the store may take an hour here: the loop that deletes waits for all of it.
+    // A store call may take an hour here: the retention loop waits for all of it.
     let settings =
         EngineSettings { statement_timeout: seconds(3_600), ..EngineSettings::default() };
     let engine = Engine::builder(Arc::new(slow))

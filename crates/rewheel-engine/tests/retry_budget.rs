@@ -24,14 +24,14 @@ use tokio::time::{Instant, sleep};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// What a kind begins with, and one holder takes at once.
+/// The initial budget of a kind, which one holder takes at once.
 const STOCK: usize = 10;
 
-/// What a kind calls: up or down, and how often it was called.
+/// The dependency of a kind: up or down, and the number of calls.
 #[derive(Clone, Default)]
 struct Dependency {
     is_down: Arc<AtomicBool>,
-    /// Whether it answers, and what it says is nobody's fault but the job's.
+    /// Whether it responds, but rejects the jobs.
     is_picky: Arc<AtomicBool>,
     calls: Arc<AtomicUsize>,
 }
@@ -62,7 +62,7 @@ impl Dependency {
     }
 }
 
-/// Hardly any retries but those that are earned.
+/// Almost no retries except earned ones.
 fn kind(ratio: f64) -> KindSettings {
     KindSettings {
         attempts_max: 3,
@@ -84,7 +84,7 @@ async fn engine(
         .raw_handler("charge", move |_| charge.clone().call())
         .start()
         .await?;
-    // It has its stock.
+    // It has received its reserve.
     sleep(millis(10)).await;
     Ok(engine)
 }
@@ -105,13 +105,13 @@ async fn jobs(store: &MemoryStore, ids: &[JobId]) -> Vec<Job> {
     jobs
 }
 
-/// Those that wait for a retry to be earned.
+/// Returns the jobs that wait for a retry to be earned.
 async fn put_off(store: &MemoryStore, ids: &[JobId]) -> Vec<Job> {
     let jobs = jobs(store, ids).await;
     jobs.into_iter().filter(|job| job.because == Because::RetryBudget).collect()
 }
 
-/// Waits until nothing is left to do, as long as that takes at most.
+/// Waits until no job is left, up to a maximum time.
 async fn drains(store: &MemoryStore, most: Duration) -> bool {
     let until = Instant::now() + most;
     while Instant::now() < until {
@@ -210,7 +210,7 @@ async fn those_that_wait_hold_up_nobody() -> Tested {
     let (store, charge) = (store(), Dependency::down());
     let engine = engine(Arc::new(store.clone()), kind(0.0), &charge).await?;
     let ids = submit(&engine, 500).await?;
-    // Those that are put off again and again come back less and less.
+    // Retries that are put off repeatedly come back less and less often.
     sleep(seconds(300)).await;
     assert_eq!(put_off(&store, &ids).await.len(), 500);
     for _ in 0..20 {
@@ -238,7 +238,7 @@ async fn what_waits_drains_faster_than_it_is_earned_once_nothing_fails() -> Test
     submit(&engine, 2_000).await?;
     sleep(seconds(20)).await;
     charge.is_back();
-    // Ten a second would take 200 seconds.
+    // At ten per second it would take 200 seconds.
     assert!(drains(&store, seconds(60)).await, "{:?}", store.books().await?);
     Ok(())
 }
@@ -261,7 +261,7 @@ async fn a_store_that_does_not_answer_grants_nothing() -> Tested {
         assert_eq!(charge.calls(), 50 + STOCK, "{fault:?}");
         is_away.store(false, Ordering::SeqCst);
         sleep(seconds(60)).await;
-        // What certainly was not heard is said again; what may have been is not said twice.
+        // A report that certainly did not arrive is repeated; one that may have arrived is not.
         let earned = if fault == Fault::Before { 50 } else { 10 };
         let most = 50 + STOCK + earned + 3;
         assert!((50 + STOCK..=most).contains(&charge.calls()), "{fault:?}: {}", charge.calls());
@@ -300,7 +300,7 @@ async fn what_a_person_wants_to_run_runs() -> Tested {
     let ids = submit(&engine, 50).await?;
     sleep(seconds(10)).await;
     let waiting = put_off(&store, &ids).await.into_iter();
-    // One that no holder has claimed yet.
+    // A job that no holder has claimed yet.
     let mut waiting = waiting.filter(|job| job.attempt == 1 && job.state() == State::Scheduled);
     let job = waiting.next().unwrap();
     let now = [Change::new(job.id, What::Retry)];
@@ -326,7 +326,7 @@ async fn what_follows_the_attempt_that_a_person_wanted_is_paid_for() -> Tested {
     Ok(())
 }
 
-/// A kind whose jobs are all retries must not stay parked for want of one.
+/// A kind whose jobs are all retries must not stay parked because of its budget.
 #[tokio::test(start_paused = true)]
 async fn a_probe_needs_no_budget() -> Tested {
     let (store, charge) = (store(), Dependency::down());
@@ -335,7 +335,7 @@ async fn a_probe_needs_no_budget() -> Tested {
     let settings = KindSettings { breaker: Some(breaker), attempts_max: 100, ..kind(0.0) };
     let engine = engine(Arc::new(store.clone()), settings, &charge).await?;
     let is_parked = async || store.kinds().await.unwrap()[0].parked.is_some();
-    // What is in hand is spent before the breaker hears of anything.
+    // Spend the granted retries before the breaker sees a failure.
     charge.is_picky.store(true, Ordering::SeqCst);
     submit(&engine, 20).await?;
     sleep(seconds(1)).await;
@@ -345,7 +345,7 @@ async fn a_probe_needs_no_budget() -> Tested {
     sleep(seconds(2)).await;
     assert!(is_parked().await);
     charge.is_back();
-    // The floor would pay for it after a minute.
+    // The floor would allow it only after a minute.
     let until = Instant::now() + seconds(30);
     while is_parked().await {
         assert!(Instant::now() < until, "still parked");

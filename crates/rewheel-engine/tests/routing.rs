@@ -32,7 +32,7 @@ async fn reached(store: &MemoryStore, id: JobId, state: State) -> Job {
     }
 }
 
-/// Fails with the payload as its code, judged hopeless; the payload `ok` succeeds.
+/// Fails with the payload as its code, as a permanent failure; the payload `ok` succeeds.
 fn failing(ctx: &JobContext) -> Report {
     match std::str::from_utf8(ctx.payload()) {
         Ok("ok") => Report::Done,
@@ -58,7 +58,7 @@ async fn engine(store: &MemoryStore, routes: Router) -> Engine {
     builder.start().await.expect("it starts")
 }
 
-/// What was decided about each attempt, with the wait after it.
+/// Returns the decision about each attempt, with the delay after it.
 async fn decisions(
     store: &MemoryStore,
     id: JobId,
@@ -250,14 +250,14 @@ async fn a_handlers_error_is_routed_by_its_type() -> Tested {
             }
             Ok::<(), Report>(())
         })
-        // Without `Report` in sight.
+        // Without `Report`.
         .raw_handler("plain", |_| async { Err::<(), _>(BankError::Stolen) })
         .start()
         .await?;
     let id = engine.submit_raw("work", Vec::new()).await?.id;
     assert_eq!(reached(&store, id, State::Dead).await.attempt, 2);
     let told = decisions(&store, id).await?;
-    // A handler that snoozes says no failure, and leaves no record.
+    // A handler that snoozes reports no failure, and leaves no record.
     let expected = [(1, "retry".to_owned(), Some(seconds(30))), (2, "dead".to_owned(), None)];
     assert_eq!(told, expected);
     let io = engine.submit_raw("work", "io".into()).await?.id;

@@ -20,7 +20,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 /// Which engine ran jobs of which shard, and when.
 type Runs = Arc<Mutex<Vec<(usize, Shard, Instant)>>>;
 
-/// An engine with ten places, whose attempts take so long.
+/// An engine with ten slots, whose attempts take this long.
 async fn start(
     store: &Arc<MemoryStore>,
     nth: usize,
@@ -49,7 +49,7 @@ fn job(engine: &Engine, key: &str) -> NewJob {
     NewJob { shard_key, ..NewJob::new(engine.new_id(), kind, Vec::new()) }
 }
 
-/// Jobs whose shard is the first one's of two holders.
+/// Jobs whose shard belongs to the first of two holders.
 fn jobs_of(engine: &Engine, holders: [HolderId; 2], count: usize) -> Vec<NewJob> {
     let jobs = (0..).map(|nth| job(engine, &format!("order {nth}")));
     let is_own = |job: &NewJob| job.lane().shard.owner(&holders) == Some(holders[0]);
@@ -70,7 +70,7 @@ async fn each_engine_runs_jobs_of_its_own_shards_first() -> Tested {
     for nth in 0..3 {
         engines.push(start(&store, nth, millis(20), &runs).await?);
     }
-    // Everybody has heard of everybody.
+    // All engines know each other.
     tokio::time::sleep(seconds(6)).await;
     let jobs: Vec<NewJob> =
         (0..6_000).map(|nth| job(&engines[0], &format!("order {nth}"))).collect();
@@ -79,7 +79,7 @@ async fn each_engine_runs_jobs_of_its_own_shards_first() -> Tested {
     let holders: Vec<HolderId> = engines.iter().map(|engine| engine.status().holder).collect();
     let runs = runs.lock().unwrap();
     assert_eq!(runs.len(), 6_000);
-    // While all of them have something: later ones help each other.
+    // While all of them have jobs: later they help each other.
     let early = &runs[..3_000];
     let own = early.iter().filter(|(nth, shard, _)| shard.owner(&holders) == Some(holders[*nth]));
     let own = own.count();
@@ -98,7 +98,7 @@ async fn jobs_of_a_holder_that_has_no_time_are_run_by_others() -> Tested {
     tokio::time::sleep(seconds(6)).await;
     let (busy, other) = (&busy, &other);
     let (one, two) = (busy.status().holder, other.status().holder);
-    // A hundred seconds of work of its own.
+    // Its own work takes a hundred seconds.
     other.insert(&Insert::new(&jobs_of(other, [two, one], 10_000))).await?;
     tokio::time::sleep(millis(500)).await;
     let late = jobs_of(other, [one, two], 1).remove(0);
@@ -118,7 +118,7 @@ async fn jobs_of_a_holder_that_has_no_time_are_run_by_others() -> Tested {
     Ok(())
 }
 
-/// Ten times as many shards are no larger a share.
+/// Ten times as many shards give no larger share.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_with_many_shards_is_owed_no_more() -> Tested {
     let (store, runs) = (Arc::new(MemoryStore::new()), Runs::default());
@@ -130,7 +130,7 @@ async fn a_tenant_with_many_shards_is_owed_no_more() -> Tested {
     let mut jobs: Vec<NewJob> = (0..3_000).map(|nth| of("many", &format!("order {nth}"))).collect();
     jobs.extend((0..3_000).map(|_| of("one", "always")));
     let one = jobs[5_999].lane().shard;
-    // The shard of the one is not among those of the many.
+    // The single tenant's shard is not among those of the other.
     jobs.retain(|job| {
         job.lane().shard != one || job.shard_key.as_ref().unwrap().as_str() == "always"
     });

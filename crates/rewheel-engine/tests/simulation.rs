@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use world::{Outcome, Rules, simulate};
 
-/// Fewer than `cargo xtask sim` runs: this is what every `cargo test` can afford.
+/// Fewer than `cargo xtask sim` runs, so that `cargo test` stays fast.
 const SEEDS_DEFAULT: u64 = 40;
 
 fn seeds() -> std::ops::Range<u64> {
@@ -94,7 +94,7 @@ fn a_seed_always_tells_the_same_story() {
     }
 }
 
-/// Finds a seed that notices a promise taken away.
+/// Finds a seed that detects a removed guarantee.
 fn is_noticed(rules: &Rules, what: &str) {
     let noticed = (0..200).find_map(|seed| {
         let outcome = simulate(seed, rules);

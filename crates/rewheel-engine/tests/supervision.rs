@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-/// A store whose verb panics so many times, like a driver with a bug.
+/// A store whose method panics a number of times, like a driver with a bug.
 fn panicking(store: &MemoryStore, panics: Verb, times: u32) -> (Arc<FaultyStore>, Arc<AtomicU32>) {
     let left = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&left);
@@ -83,7 +83,7 @@ async fn a_loop_that_panics_is_restarted() -> Tested {
     Ok(())
 }
 
-/// Lets an engine fail, and another run its jobs.
+/// Makes an engine fail, and lets another run its jobs.
 async fn check_failure(verb: Verb, times: u32, name: &str) -> Tested {
     let store = store();
     let (faulty, left) = panicking(&store, verb, 0);
@@ -116,7 +116,7 @@ async fn an_engine_whose_loop_panics_again_and_again_stops() -> Tested {
     check_failure(Verb::Lanes, u32::MAX, "claim").await
 }
 
-/// What made a loop panic may make the way out panic as well.
+/// The cause of the panic may also make the deregistration panic.
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_cannot_even_leave_says_that_it_failed() -> Tested {
     for verb in [Verb::Held, Verb::GiveBack, Verb::Leave] {
@@ -144,7 +144,7 @@ async fn an_engine_that_cannot_even_leave_says_that_it_failed() -> Tested {
     Ok(())
 }
 
-/// A renewal that was on its way when the engine failed does not bring it back to work.
+/// A renewal that was in progress when the engine failed does not restart it.
 #[tokio::test(start_paused = true)]
 async fn a_failed_engine_stays_failed() -> Tested {
     let store = store();

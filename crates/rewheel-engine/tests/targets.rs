@@ -95,7 +95,8 @@ async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested
     let jobs = waiting(&store).await;
     assert_eq!(jobs.len(), 60);
 
-    // What found it down by itself says so, the others say what keeps them; for minutes there are a few probes only.
+    // Jobs that found the host down have its error, the others have the reason why they wait; over minutes there are only a few
+    // probes.
     let before = hosts.calls("down");
     tokio::time::sleep(seconds(120)).await;
     let probes = hosts.calls("down") - before;
@@ -116,7 +117,7 @@ async fn one_that_is_down_is_left_alone_and_the_others_do_not_notice() -> Tested
     Ok(())
 }
 
-/// What is put back has not been called: it must not use up what others may call.
+/// A job that is put back made no call, so it must not use up the rate of others.
 #[tokio::test(start_paused = true)]
 async fn one_that_is_down_does_not_use_up_the_rate_of_the_others() -> Tested {
     let (store, hosts) = (store(), Hosts::default());
@@ -134,7 +135,7 @@ async fn one_that_is_down_does_not_use_up_the_rate_of_the_others() -> Tested {
     Ok(())
 }
 
-/// Cannot say where some jobs go.
+/// Cannot determine the target of some jobs.
 struct Confused;
 
 impl Runner for Confused {
@@ -148,7 +149,7 @@ impl Runner for Confused {
     }
 }
 
-/// A runner that panics before its attempt begins fails its own job, which dies like any other.
+/// A runner that panics before its attempt begins fails only its own job, which becomes a dead letter like any other.
 #[tokio::test(start_paused = true)]
 async fn a_runner_that_panics_over_a_target_fails_its_job_only() -> Tested {
     let store = store();

@@ -35,7 +35,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// Engines with ten places each, whose attempts take `each`.
+    /// Engines with ten slots each, whose attempts take `each`.
     async fn start(
         engines: usize,
         each: Duration,
@@ -63,7 +63,7 @@ impl Fleet {
                 .await?;
             fleet.engines.push(engine);
         }
-        // Everybody has heard of everybody.
+        // All engines know each other.
         tokio::time::sleep(seconds(5)).await;
         Ok(fleet)
     }
@@ -116,7 +116,7 @@ async fn a_tenant_goes_no_faster_than_its_rate() -> Tested {
     Ok(())
 }
 
-/// However many wait, due at once or over time, and however slow it is.
+/// With any number of waiting jobs, due at once or over time, and any slow rate.
 #[tokio::test(start_paused = true)]
 async fn what_a_tenants_rate_holds_up_is_in_nobodys_way() -> Tested {
     for (pace, delay) in [("10/s", seconds(0)), ("1/m", seconds(0)), ("1/s", seconds(4))] {
@@ -125,7 +125,7 @@ async fn what_a_tenants_rate_holds_up_is_in_nobodys_way() -> Tested {
         tokio::time::sleep(seconds(5)).await;
         for _ in 0..20 {
             let submitted = fleet.began.elapsed();
-            // Two: a single one would go to a free place without being claimed.
+            // Two: a single job would go directly to a free slot without being claimed.
             fleet.submit("other", 2, Duration::ZERO).await?;
             tokio::time::sleep(millis(1_500)).await;
             let waited = *fleet.starts_of("other").last().unwrap() - submitted;
@@ -136,7 +136,7 @@ async fn what_a_tenants_rate_holds_up_is_in_nobodys_way() -> Tested {
     Ok(())
 }
 
-/// Each has one job here that must wait; together they would take all the room.
+/// Each has one job here that must wait; together they would take all the capacity.
 #[tokio::test(start_paused = true)]
 async fn many_slow_tenants_are_in_nobodys_way() -> Tested {
     let (start, mut starts) = tokio::sync::mpsc::unbounded_channel();
@@ -169,7 +169,7 @@ async fn many_slow_tenants_are_in_nobodys_way() -> Tested {
     Ok(())
 }
 
-/// An insert that finds its lane taken starts nothing, and so takes nobody's turn.
+/// An insert behind other jobs of its lane starts nothing, so it takes no start of the rate.
 #[tokio::test(start_paused = true)]
 async fn submits_do_not_use_up_a_tenants_rate() -> Tested {
     let store = with_slow_inserts(Arc::new(MemoryStore::new()));
@@ -202,7 +202,7 @@ async fn a_slow_tenant_still_goes() -> Tested {
     Ok(())
 }
 
-/// A pass of the kind that a tenant cannot use is left to the others.
+/// A start of the kind's rate that a tenant cannot use is left to the others.
 #[tokio::test(start_paused = true)]
 async fn a_tenant_at_its_limit_does_not_use_up_the_rate_of_a_kind() -> Tested {
     let kind = KindSettings { rate: Some("10/s".parse()?), ..KindSettings::default() };

@@ -53,7 +53,7 @@ async fn a_due_job_behind_many_lanes_is_found() -> Tested {
     let worker = engine.worker_joins("w", OWNER).await?;
     let claimed = worker.claim(&mail()?, 10).await?;
     assert_eq!(claimed.iter().map(|one| one.job.id).collect::<Vec<_>>(), [zebra]);
-    // The next claims begin where this one stopped, and find the next due job wherever it is.
+    // The next claims begin where this one stopped, and find the next due job in any lane.
     let first = of("tenant-00000".to_owned(), Duration::ZERO)?;
     store.insert(&Insert::new(std::slice::from_ref(&first))).await?;
     let claimed = worker.claim(&mail()?, 10).await?;
@@ -63,7 +63,7 @@ async fn a_due_job_behind_many_lanes_is_found() -> Tested {
     Ok(())
 }
 
-/// A settle of many is a handful of calls of the store, whatever the jobs are by then.
+/// Settling many results takes a handful of store calls, in whatever state the jobs are.
 #[tokio::test(start_paused = true)]
 async fn many_results_are_settled_together() -> Tested {
     let store = store();
@@ -85,7 +85,7 @@ async fn many_results_are_settled_together() -> Tested {
     Ok(())
 }
 
-/// Only the caller that created a worker gets hold of it.
+/// Only the caller that created a worker can use it.
 #[tokio::test(start_paused = true)]
 async fn a_worker_is_found_by_its_owner_only() -> Tested {
     let store = store();
@@ -117,7 +117,7 @@ async fn a_worker_is_found_by_its_owner_only() -> Tested {
     Ok(())
 }
 
-/// A kind for workers, with settings of its own.
+/// Creates an engine with a kind for workers with these settings.
 async fn engine_with(
     store: &MemoryStore,
     settings: KindSettings,
@@ -147,7 +147,7 @@ fn down() -> Report {
     Report::retry(Failure::new(Category::Io, None, "connection refused"))
 }
 
-/// Waits until the kind is parked, or is not.
+/// Waits until the kind is parked or unparked.
 async fn becomes(store: &MemoryStore, parked: bool) -> Tested {
     for _ in 0..2_000 {
         if store.kinds().await?[0].parked.is_some() == parked {
@@ -255,14 +255,14 @@ async fn a_workers_retries_are_paid_for() -> Tested {
     Ok(())
 }
 
-/// A job that died with two workers may die with a third: it must not be charged for another's crash.
+/// A job that crashed two workers may crash a third: it must not be blamed for another job's crash.
 #[tokio::test(start_paused = true)]
 async fn a_job_with_one_life_left_runs_alone_in_a_worker() -> Tested {
     let store = store();
     let settings = KindSettings { takeovers_max: 2, ..KindSettings::default() };
     let engine = engine_with(&store, settings, TenantSettings::default()).await?;
     submit(&engine, None, 3).await?;
-    // The first worker dies with all of them: each is a suspect. The second dies with one.
+    // The first worker dies with all of them: each becomes a suspect job. The second dies with one.
     for claims in [3, 1] {
         let worker = engine.worker_joins("dies", OWNER).await?;
         let mut died = 0;

@@ -7,7 +7,7 @@
 //! use rewheel::{Pipeline, Retry, RetryBudget, millis, seconds};
 //! use rewheel_lab::{Dependency, Fault, Storm};
 //!
-//! // It can do 1,000 a second, is asked for 400, and stands still for five seconds.
+//! // It can serve 1,000 calls per second, gets 400, and hangs for five seconds.
 //! let storm = Storm::new(Dependency::new(1_000, millis(20)), 400)
 //!     .clients(20)
 //!     .lasts(seconds(60))
@@ -21,7 +21,7 @@
 //!     Pipeline::new().retry(eager).retry_budget(&budget).attempt_timeout(seconds(1))
 //! });
 //!
-//! // The outage is over, and the first fleet keeps it going.
+//! // After the outage, the retries of the first fleet keep the dependency overloaded.
 //! assert_eq!(hammered.recovered_after(), None);
 //! assert!(spared.recovered_after().unwrap() < seconds(30));
 //! ```

@@ -12,7 +12,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! let idempotency = Idempotency::new(MemoryIdempotency::new(100_000, 1 << 26));
-//! // Callers are told apart by whatever the service knows them by; here by a header that a gateway sets.
+//! // Separate callers by any value that identifies them; here by a header that a gateway sets.
 //! let once = IdempotencyLayer::per_caller(&idempotency, |request| {
 //!     let account = request.headers.get("x-account").expect("no request comes past the gateway");
 //!     account.as_bytes().escape_ascii().to_string()

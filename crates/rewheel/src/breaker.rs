@@ -141,7 +141,7 @@ impl CircuitBreaker {
     /// # fn charge() -> std::io::Result<()> { Ok(()) }
     /// # let payments = rewheel::CircuitBreaker::consecutive(5).build();
     /// let permit = payments.acquire()?;
-    /// permit.record(&charge()); // dropped instead, it counts as neither
+    /// permit.record(&charge()); // if dropped instead, the call does not count
     /// # Ok::<_, rewheel::Refused>(())
     /// ```
     ///

@@ -29,7 +29,7 @@ use std::time::Duration;
 ///         .retry_budget(&budget)
 ///         .call();
 /// }
-/// assert_eq!(attempts, 100 + 2 + 20); // the calls, what was saved up, a fifth of the calls
+/// assert_eq!(attempts, 100 + 2 + 20); // the calls, the initial balance, a fifth of the calls
 /// ```
 #[derive(Clone, Debug)]
 pub struct RetryBudget {

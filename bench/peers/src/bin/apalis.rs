@@ -7,7 +7,7 @@ use rewheel_bench_peers::{OnJob, Payload, Peer, run};
 use sqlx_for_apalis::postgres::PgPoolOptions;
 use tokio_postgres::Client;
 
-/// Jobs taken at a time, which is also how many run at a time.
+/// Number of jobs fetched at once, and of concurrent jobs.
 const BATCH: usize = 500;
 
 struct Apalis {
@@ -16,7 +16,7 @@ struct Apalis {
 
 impl Peer for Apalis {
     const NAME: &'static str = "apalis";
-    // With them its plan for taking jobs is the slower one.
+    // With fresh statistics, its query plan for fetching jobs is slower.
     const ANALYZE: bool = false;
 
     async fn open(url: &str) -> Result<Apalis> {

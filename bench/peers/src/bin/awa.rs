@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const QUEUE: &str = "bench";
 
-/// Its own exact count takes longer than the drain. These are the counters that it is made of.
+/// Its own exact count takes longer than the drain, so this reads the counters behind it.
 const DONE: &str = "
 SELECT ((SELECT coalesce(sum(completed_count), 0) FROM awa.receipt_completion_batches)
       + (SELECT coalesce(sum(live_terminal_count), 0) FROM awa.queue_terminal_live_counts)
@@ -58,7 +58,7 @@ impl Peer for Awa {
             claim_batch_size: 1_000,
             claimers: 2,
             poll_interval: Duration::from_millis(50),
-            // Its short path is for jobs without a deadline.
+            // Its fast path is for jobs without a deadline.
             deadline_duration: Duration::ZERO,
             ..QueueConfig::default()
         };

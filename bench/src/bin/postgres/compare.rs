@@ -9,14 +9,14 @@ use crate::peers::{self, Program};
 use crate::server::Server;
 use crate::{machine, raw, report, subject};
 
-/// Somebody who is measured.
+/// A queue that is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     pub name: &'static str,
     pub part: Part,
 }
 
-/// What a subject is in the comparison.
+/// The role of a subject in the comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
     Limit,
@@ -29,7 +29,7 @@ pub enum Part {
 pub struct Targets {
     pub submit: Option<f64>,
     pub drain: Option<f64>,
-    /// As a part of the best peer's time.
+    /// As a fraction of the best peer's time.
     pub latency: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ const SUBJECTS: [Subject; 7] = [
     Subject { name: "awa", part: Part::Peer(Program::Rust("awa")) },
 ];
 
-/// What a subject did, round by round. A round that failed is empty.
+/// The results of a subject, round by round. A failed round is empty.
 #[derive(Debug)]
 pub struct Course {
     pub subject: Subject,
@@ -74,7 +74,7 @@ pub async fn run(server: &Server, load: &Load, options: &Options) -> Result<()> 
         courses.push(Course { subject, rounds: Vec::with_capacity(options.rounds) });
     }
     for round in 0..options.rounds {
-        // Nobody always comes after the same one.
+        // The order rotates, so that no subject always runs after the same one.
         for nth in 0..courses.len() {
             let at = (round + nth) % courses.len();
             let course = &mut courses[at];

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use crate::server::{APPLICATION, Database};
 
-/// Pages of tables with what is stored beside them, then of indexes, found in memory or not.
+/// Pages of tables with their TOAST data, then of indexes, found in memory or not.
 const BUFFERS: &str = "
 SELECT relname::text, (coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0)
                      + coalesce(toast_blks_hit, 0) + coalesce(toast_blks_read, 0)
@@ -16,12 +16,12 @@ SELECT relname::text, (coalesce(heap_blks_hit, 0) + coalesce(heap_blks_read, 0)
 UNION ALL
 SELECT indexrelname::text, (idx_blks_hit + idx_blks_read)::bigint FROM pg_statio_user_indexes";
 
-/// A session counts for itself, and tells when it ends at the latest.
+/// A session counts its own pages, and reports them at the latest when it ends.
 const SESSIONS: &str = "
 SELECT count(*) FROM pg_stat_activity
  WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> $1";
 
-/// Vacuuming touches pages as well: it runs when a measurement says so.
+/// Vacuuming touches pages as well: it runs only when a measurement starts it.
 const AUTOVACUUM_OFF: &str = "
 DO $$ DECLARE name regclass; BEGIN
     FOR name IN SELECT relid FROM pg_stat_user_tables LOOP
@@ -64,7 +64,7 @@ impl Counters {
         Ok(Counters(database.connect().await?))
     }
 
-    /// Returns which pages were touched, once everybody else has gone.
+    /// Returns the touched pages, once all other sessions have ended.
     pub async fn buffers(&self) -> Result<Buffers> {
         let mut waited = Duration::ZERO;
         while self.0.query_one(SESSIONS, &[&APPLICATION]).await?.get::<_, i64>(0) > 0 {
@@ -75,7 +75,7 @@ impl Counters {
         self.buffers_so_far().await
     }
 
-    /// Returns what sessions have told until now: at most a second ago if they are busy.
+    /// Returns what sessions have reported so far: at most a second old if they are busy.
     pub async fn buffers_so_far(&self) -> Result<Buffers> {
         let rows = self.0.query(BUFFERS, &[]).await?;
         Ok(Buffers(rows.iter().map(|row| (row.get(0), row.get(1))).collect()))

@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::server::{Database, Server};
 use crate::subject::open;
 
-/// Statements per second of each.
+/// Statements per second of each engine.
 const TARGET: f64 = 3.0;
-/// Sessions tell what they counted when they are busy, or ten seconds later.
+/// Sessions report their counters when they are busy, or ten seconds later.
 const SETTLED: Duration = Duration::from_secs(15);
 const WATCHED: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,7 @@ pub async fn print(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Returns transactions, and statements where somebody counts them.
+/// Returns transactions, and statements if the server counts them.
 async fn measure(server: &Server, database: &Database, count: usize) -> Result<(f64, Option<f64>)> {
     let mut engines = Vec::with_capacity(count);
     for _ in 0..count {

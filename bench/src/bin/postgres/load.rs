@@ -4,11 +4,11 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Jobs that are stored at a time.
+/// Number of jobs stored at once.
 pub const BATCH: usize = 1_000;
-/// The first jobs of a process find cold caches, which says nothing of those that follow.
+/// The first jobs of a process find cold caches; they are not measured.
 pub const WARM_UP: usize = 30;
-/// A job that was not started so long after the last one was sent is missing.
+/// A job that has not started this long after the last one was submitted counts as missing.
 pub const GIVE_UP: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct Load {
     pub samples: usize,
 }
 
-/// What one subject did in one round.
+/// The results of one subject in one round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     /// Jobs per second.
@@ -29,14 +29,14 @@ pub struct Figures {
     /// Milliseconds.
     pub p50: Option<f64>,
     pub p99: Option<f64>,
-    /// Single jobs that nobody started.
+    /// Single jobs that were never started.
     pub missing: u64,
 }
 
-/// What every job says, to every subject.
+/// The payload of every job, for every subject.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Payload {
-    /// When it was made, in microseconds since boot: the same clock in every process.
+    /// When it was created, in microseconds since boot: the same clock in every process.
     pub at: u64,
     pub nth: usize,
     pad: String,
@@ -51,7 +51,7 @@ impl Payload {
     }
 }
 
-/// A pause between single jobs, not in step with anybody's polling.
+/// A pause between single jobs that does not align with a polling interval.
 pub fn pause(nth: usize) -> Duration {
     Duration::from_millis(15 + (nth as u64 * 7) % 21)
 }
@@ -65,7 +65,7 @@ pub fn rate(jobs: usize, started: u64) -> f64 {
     jobs as f64 / ((micros() - started) as f64 / 1e6)
 }
 
-/// Returns what a part of the figures does not exceed.
+/// Returns the quantile of the figures.
 pub fn quantile(figures: &[f64], part: f64) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -24,13 +24,13 @@ const USAGE: &str = "postgres [pages|pinned|idle] URL [--rounds N] [--jobs N] [-
 
 URL is that of a server where databases may be made, such as postgres://postgres@localhost/postgres.";
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Debug)]
 struct Options {
     what: What,
     url: String,
     rounds: usize,
-    /// As many as the measurement is made for if it is not said.
+    /// Defaults to the number that the measurement is designed for.
     jobs: Option<usize>,
     payload_bytes: usize,
     samples: usize,
@@ -44,7 +44,7 @@ enum What {
     Pages,
     Pinned,
     Idle,
-    /// The process that only submits, so that a job comes from elsewhere.
+    /// The process that only submits, so that jobs come from another process.
     SubmitSide,
 }
 

@@ -9,14 +9,14 @@ use crate::load::Load;
 use crate::server::{Database, Server};
 use crate::subject::{drain, submit};
 
-/// A full database may cost so much more.
+/// Maximum cost in a full database, relative to an empty one.
 const TARGET: f64 = 1.2;
 /// Jobs whose pages are counted.
 const COUNTED: usize = 100_000;
 const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
 const FUTURE: Duration = Duration::from_secs(300 * 24 * 3_600);
 
-/// Tables and indexes that take less for each job are not worth a line.
+/// Tables and indexes with fewer pages per job are not printed.
 const SHOWN_MIN: f64 = 0.05;
 
 pub async fn print(server: &Server, load: &Load) -> Result<()> {

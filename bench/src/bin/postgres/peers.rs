@@ -17,7 +17,7 @@ const ROUND_MAX: Duration = Duration::from_secs(300);
 pub enum Program {
     /// A file for Node.
     Node(&'static str),
-    /// A binary of the workspace of the peers.
+    /// A binary of the peers workspace.
     Rust(&'static str),
 }
 
@@ -30,10 +30,10 @@ enum Figure {
     Latency { p50: Option<f64>, p99: Option<f64>, missing: u64 },
 }
 
-/// Builds what has to be built, and says what cannot be run.
+/// Builds the program if necessary, and checks that it can run.
 ///
 /// # Errors
-/// Says what to do first.
+/// Fails with what to do first.
 pub async fn prepare(program: Program) -> Result<()> {
     match program {
         Program::Node(_) => {
@@ -90,7 +90,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }
 
-/// Not the system's, which is often too old.
+/// Not the system's Node, which is often too old.
 fn node() -> PathBuf {
     folder().join("node_modules/node/bin/node")
 }

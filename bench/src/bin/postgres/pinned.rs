@@ -11,22 +11,22 @@ use crate::load::Load;
 use crate::server::{Database, Server};
 use crate::subject::{drain, submit};
 
-/// So many times as many pages as without the old transaction.
+/// Maximum number of pages, relative to a run without the old transaction.
 const TARGET: f64 = 3.0;
-/// So many afterwards.
+/// The same for a run afterwards.
 const TARGET_AFTER: f64 = 1.2;
 const KEEP: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Often enough to see the last tenth of a run that takes some seconds.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What a run took.
+/// The result of a run.
 #[derive(Clone, Copy)]
 struct Run {
-    /// For each job.
+    /// Pages per job.
     buffers: f64,
-    /// For each of the last tenth, where dead rows have heaped up, at most: what sessions had not told
-    /// yet when it began counts as well.
+    /// Pages per job of the last tenth, when dead rows have accumulated. An upper bound: includes pages that sessions had not
+    /// reported yet when it began.
     buffers_last: f64,
     /// Jobs per second.
     rate: f64,
@@ -55,7 +55,7 @@ pub async fn print(server: &Server, load: &Load) -> Result<()> {
     Ok(())
 }
 
-/// Returns the runs before, during, afterwards.
+/// Returns the runs before, during and after the old transaction.
 async fn measure(database: &Database, load: &Load) -> Result<[Run; 3]> {
     let counters = Counters::open(database).await?;
     submit(database, load, KEEP, Duration::ZERO).await?;

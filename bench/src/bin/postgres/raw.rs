@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use crate::load::{BATCH, Figures, Load, Payload, micros, rate};
 use crate::server::{Database, Server};
 
-/// As many as the machine has cores for on most small ones; one more gains nothing.
+/// One per core on most small machines; more gain nothing.
 const CONNECTIONS: usize = 2;
 
 const TABLE: &str = "
@@ -15,7 +15,7 @@ CREATE INDEX jobs_due ON jobs (due, id)";
 
 const INSERT: &str = "INSERT INTO jobs (payload) SELECT * FROM unnest($1::bytea[])";
 
-/// Whoever takes a job forgets it: a crash would lose what was taken.
+/// Deletes a job when it is taken: a crash would lose it.
 const TAKE: &str = "
 DELETE FROM jobs WHERE id = ANY (ARRAY(
     SELECT id FROM jobs WHERE due <= now() ORDER BY due, id LIMIT $1 FOR UPDATE SKIP LOCKED))

@@ -110,7 +110,7 @@ impl Bench {
             errors: errors(course, is_latency),
         };
         if let (Part::Ours { target, .. }, Some(best)) = (course.subject.part, best) {
-            // Round by round: those of one moment are alike.
+            // Round by round: results of the same time have the same conditions.
             let pairs = self.figures(course).zip(self.figures(best));
             let ratios: Vec<f64> = pairs.filter_map(|(ours, best)| Some(ours? / best?)).collect();
             row.versus = Some(best.subject.name);
@@ -139,7 +139,7 @@ impl Bench {
     }
 }
 
-/// Rounds that failed, or single jobs that nobody started.
+/// Failed rounds, or single jobs that were never started.
 fn errors(course: &Course, is_latency: bool) -> u64 {
     let failed = course.rounds.iter().filter(|round| round.is_none()).count() as u64;
     let missing: u64 = course.rounds.iter().flatten().map(|figures| figures.missing).sum();

@@ -7,10 +7,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, NoTls};
 
-/// Says who asks, so that a measurement can tell its own connections from others.
+/// Application name, which separates the connections of a measurement from others.
 pub const APPLICATION: &str = "rewheel-bench";
 
-/// What decides how fast a commit is.
+/// The settings that determine how fast a commit is.
 const SETTINGS: [&str; 8] = [
     "fsync",
     "synchronous_commit",
@@ -29,7 +29,7 @@ pub struct Server {
     pub about: About,
 }
 
-/// What a document says of it.
+/// The description of the server in the JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     name: &'static str,
@@ -37,7 +37,7 @@ pub struct About {
     settings: BTreeMap<&'static str, String>,
 }
 
-/// A database that lives as long as one measurement.
+/// A database that exists for one measurement.
 pub struct Database {
     name: String,
     pub url: String,
@@ -47,7 +47,7 @@ impl Server {
     pub async fn connect(url: &str) -> Result<Server> {
         let admin = connect(&bare(url)).await?;
         let version: String = admin.query_one("SHOW server_version", &[]).await?.get(0);
-        // Distributions add their own name behind it.
+        // Distributions append their own name.
         let version = version.split(' ').next().unwrap_or_default().to_owned();
         let mut settings = BTreeMap::new();
         for name in SETTINGS {
@@ -58,7 +58,7 @@ impl Server {
         Ok(Server { url: url.to_owned(), admin, databases: AtomicU32::new(0), about })
     }
 
-    /// The URL that peers are given, without what only Rewheel understands.
+    /// The URL for peers, without the parameters of Rewheel.
     pub fn bare_url(&self) -> String {
         bare(&self.url)
     }
@@ -76,9 +76,9 @@ impl Server {
         Ok(self.admin.batch_execute(&drop).await?)
     }
 
-    /// Writes out what the one before left behind, so that the next does not pay for it.
+    /// Writes out dirty pages of the previous measurement, so that the next one does not pay for them.
     pub async fn checkpoint(&self) {
-        // Not everybody may.
+        // Not every user may do this.
         let _ = self.admin.batch_execute("CHECKPOINT").await;
     }
 
@@ -88,8 +88,8 @@ impl Server {
         Ok(self.admin.query_one(count, &[&database.name]).await?.get(0))
     }
 
-    /// Counts its statements, where `pg_stat_statements` is installed beside the server's URL: several
-    /// of them may be in one transaction.
+    /// Counts its statements, if `pg_stat_statements` is installed in the database of the server's URL: one transaction may
+    /// contain several.
     pub async fn statements(&self, database: &Database) -> Option<i64> {
         let count = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements \
                      WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)";
@@ -118,7 +118,7 @@ async fn connect(url: &str) -> Result<Client> {
     let mut config: tokio_postgres::Config = url.parse().context("not a URL of PostgreSQL")?;
     let (client, connection) = config.application_name(APPLICATION).connect(NoTls).await?;
     tokio::spawn(async move {
-        // Whoever waits for an answer is told what went wrong.
+        // The caller that waits for a result gets the error.
         let _ = connection.await;
     });
     Ok(client)

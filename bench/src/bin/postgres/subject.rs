@@ -16,7 +16,7 @@ use crate::load::{BATCH, Figures, GIVE_UP, Load, Payload, WARM_UP, micros, pause
 use crate::server::{Database, Server};
 
 const KIND: &str = "bench";
-/// As many jobs in hand as graphile-worker is given.
+/// The same concurrency as graphile-worker gets.
 const PLACES: usize = 2_000;
 
 pub async fn round(server: &Server, load: &Load, keep: Duration) -> Result<Figures> {
@@ -54,7 +54,7 @@ pub async fn submit(
 ) -> Result<f64> {
     let store = open(database).await?;
     let settings = KindSettings { keep_succeeded: keep, ..KindSettings::default() };
-    // An engine without a handler for it: the jobs wait.
+    // An engine without a handler for the kind: the jobs wait.
     let engine = Engine::builder(Arc::clone(&store)).kind(KIND, settings).start().await?;
     let kind = KindName::parse(KIND)?;
     let started = micros();
@@ -77,7 +77,7 @@ pub async fn submit(
 }
 
 /// Runs `jobs` jobs, and returns how many per second, from the start of the engine until each is
-/// settled, and until `seen_by` sees nothing left. Counts those that were run.
+/// settled, and until `seen_by` sees nothing left. Counts the jobs that were run.
 pub async fn drain(
     database: &Database,
     jobs: usize,
@@ -96,7 +96,7 @@ pub async fn drain(
         })
         .start()
         .await?;
-    // A place is free again once its result is durable.
+    // A slot is free again once its result is durable.
     while done.load(Ordering::Relaxed) < jobs || engine.status().places_free < PLACES {
         tokio::time::sleep(millis(1)).await;
     }

@@ -21,7 +21,7 @@ const INSERT_BATCH: usize = 1_000;
 const CLAIM_BATCH: usize = 500;
 const ROUNDS_MIN: usize = 5;
 
-/// What one round found, in jobs per second.
+/// The results of one round, in jobs per second.
 #[derive(Default)]
 struct Rates {
     raw_insert: Vec<f64>,
@@ -80,7 +80,7 @@ fn rate(jobs: usize, started: Instant) -> f64 {
     jobs as f64 / started.elapsed().as_secs_f64()
 }
 
-/// One table, one index, integers as ids, no fences, no keys, no holders: what the file can do.
+/// One table, one index, integer ids, no fences, no keys, no holders: the limit of the file.
 fn raw(file: &Path) -> Result<(f64, f64)> {
     let connection = Connection::open(file)?;
     connection.execute_batch(
@@ -136,7 +136,7 @@ async fn ours(file: &Path, keep: Duration) -> Result<(f64, f64)> {
     let random = Random::seeded(1);
     let jobs: Vec<NewJob> = (0..JOBS)
         .map(|nth| {
-            // Ten a millisecond, as a busy submitter makes them.
+            // Ten per millisecond, as from a busy submitter.
             let made = Timestamp::from_millis(1_700_000_000_000 + nth as i64 / 10);
             NewJob::new(JobId::new(made, &random), lane.kind.clone(), vec![7; PAYLOAD_BYTES])
         })

@@ -11,13 +11,13 @@ use std::rc::Rc;
 const OTHERS: i64 = 1_000_000;
 const CLAIMED: usize = 10_000;
 
-/// A full store may cost so much more.
+/// Maximum cost in a full store, relative to an empty one.
 const TARGET: f64 = 1.2;
 
 const CLAIM: &str = include_str!("../../../../crates/rewheel-stores/src/sqlite/sql/claim.sql");
 const LEASE: &str = include_str!("../../../../crates/rewheel-stores/src/sqlite/sql/lease.sql");
 
-/// Rows by the million, written as the store writes them.
+/// Millions of rows, written in the format of the store.
 const FILL: &str = "
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 INSERT INTO jobs (id, lane, state, due_ms, because, fence, version, attempt, attempts_before, takeovers,
@@ -44,7 +44,7 @@ pub(super) fn print() -> Result<()> {
     ] {
         println!("{what:<70}{read:>8.3}{seen:>11.2}");
     }
-    // A larger tree is deeper, which is seen in the pages looked at: those are in memory.
+    // A larger tree is deeper, which shows in the number of pages read; these are in memory.
     let ratio = full.0 / empty.0;
     let reached = if ratio <= TARGET { "pass" } else { "MISS" };
     println!("ratio {ratio:.2}  target {TARGET}  {reached}");
@@ -112,8 +112,8 @@ fn claim_pages(file: &Path, others: i64) -> Result<(f64, f64)> {
 fn pages(connection: &Connection) -> (i64, i64) {
     let count = |which| {
         let (mut current, mut highest) = (0, 0);
-        // SAFETY: the handle lives as long as the connection, which is borrowed; both places to
-        // write to are ours.
+        // SAFETY: the handle lives as long as the connection, which is borrowed; both output
+        // locations are ours.
         unsafe {
             ffi::sqlite3_db_status(connection.handle(), which, &mut current, &mut highest, 0);
         }

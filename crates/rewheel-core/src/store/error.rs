@@ -83,7 +83,7 @@ impl StoreError {
 ///
 /// let away = StoreError::Unavailable("connection refused".into()).classify();
 /// assert!(away.verdict == Verdict::Retry && away.category.blames_dependency());
-/// // There is no use in asking again within the second, nor in refusing others their reads.
+/// // A retry within the same second cannot help, and reads of other callers must not be refused.
 /// let full = StoreError::Full("no space left on device".into()).classify();
 /// assert!(full.verdict == Verdict::Stop && !full.category.blames_dependency());
 /// ```

@@ -24,7 +24,7 @@ const AHEAD_MAX: u64 = 1_000;
 ///     needed: 1,
 ///     holders: 2,
 /// };
-/// // One that is needed, and half of a half of what is left.
+/// // The one that is needed, plus half of this holder's half of the rest.
 /// assert_eq!(reserve.granted(59, 20), 1 + 5);
 /// assert_eq!(reserve.granted(80, 20), 0);
 /// # Ok::<(), rewheel_core::NameError>(())

@@ -291,7 +291,7 @@ impl KindState {
         if !self.fleet.is_none() && !is_within_fleet {
             return Some(Refused::Return(Held::by(self.fleet.reason())));
         }
-        // One attempt tests whether the dependency is back: without it, the kind would stay closed.
+        // One attempt tests whether the dependency is back: without it, the kind would never resume.
         let is_spent = self.budget.as_ref().is_some_and(Budget::is_spent);
         if is_retry && is_spent && condition == Condition::Well {
             return Some(Refused::PutOff(Held::by(HeldBecause::Budget)));

@@ -39,7 +39,7 @@ impl Targets {
         Targets { breakers, open_for: settings.open_for, random: random.clone() }
     }
 
-    /// Begins to call the first target whose breaker is closed, or returns how long all of them stay closed to calls.
+    /// Begins to call the first target whose breaker allows it, or returns how long to wait for one of them.
     pub(crate) fn begin(&self, targets: &[String]) -> Result<Target, Duration> {
         let mut shortest = Duration::MAX;
         for (place, target) in targets.iter().enumerate() {
@@ -51,7 +51,7 @@ impl Targets {
         Err(shortest)
     }
 
-    /// Begins to call a target, or returns how long it stays closed to calls.
+    /// Begins to call a target if its breaker allows it, or returns how long to wait.
     fn begin_one(&self, target: &str) -> Result<OwnedPermit, Duration> {
         self.breakers.get(target).acquire_owned().map_err(|refused| {
             // Waiting jobs come back one by one: the first one tests the target for the others.

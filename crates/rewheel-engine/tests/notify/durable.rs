@@ -8,7 +8,7 @@ use rewheel_engine::notify::{Notice, Notifier, NotifyError, Route};
 use std::future::pending;
 use tokio::sync::mpsc;
 
-/// Says that it was called, then takes the notice or never answers.
+/// Records each call, then accepts the notice or never returns.
 struct Phone {
     rings: mpsc::UnboundedSender<Notice>,
     answers: bool,
@@ -32,7 +32,7 @@ async fn letter(ringing: &mut mpsc::UnboundedReceiver<Notice>) -> Notice {
     }
 }
 
-/// Real time: a file is written. What is waited for is events.
+/// Uses real time, because a file is written. The test waits for events.
 #[tokio::test]
 async fn a_letter_in_a_file_is_told_by_the_next_process() -> Tested {
     let folder = tempfile::tempdir()?;

@@ -35,7 +35,7 @@ async fn three_holders_tell_each_letter_once() -> Tested {
     Ok(())
 }
 
-/// One dies with its letters untold, the others share them.
+/// One engine dies before it announced its letters; the others share them.
 #[tokio::test(start_paused = true)]
 async fn what_a_dead_holder_left_untold_is_told_by_one_of_the_others() -> Tested {
     let (store, person, deaf) = (store(), Person::new(Mood::Takes), Person::new(Mood::Hangs));
@@ -59,7 +59,7 @@ async fn what_a_dead_holder_left_untold_is_told_by_one_of_the_others() -> Tested
     Ok(())
 }
 
-/// A shutdown waits for what is on its way, and tells how much more there was.
+/// A shutdown waits for notices on their way, and sends the pending summary.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_lets_notices_arrive() -> Tested {
     let (store, person) = (store(), Person::new(Mood::TakesAfter(millis(10))));
@@ -73,7 +73,7 @@ async fn a_shutdown_lets_notices_arrive() -> Tested {
     Ok(())
 }
 
-/// It does not wait for somebody who never answers.
+/// It does not wait for a notifier that never returns.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_does_not_wait_for_ever() -> Tested {
     let (store, deaf) = (store(), Person::new(Mood::Hangs));
@@ -86,7 +86,7 @@ async fn a_shutdown_does_not_wait_for_ever() -> Tested {
     Ok(())
 }
 
-/// Nobody ran it: whoever found it out tells it, at once.
+/// No engine ran it: the engine that notices the deadline announces it at once.
 #[tokio::test(start_paused = true)]
 async fn a_missed_deadline_is_told_by_who_noticed() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));

@@ -47,7 +47,7 @@ async fn a_dead_letter_is_told_once_with_what_a_person_needs() -> Tested {
     Ok(())
 }
 
-/// The job's own number of attempts counts, and only those since it was last put back to work.
+/// The job's own number of attempts counts, and only attempts since it was last redriven.
 #[tokio::test(start_paused = true)]
 async fn why_a_job_died_is_told_by_its_own_attempts() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
@@ -89,7 +89,7 @@ async fn an_engine_without_notifiers_asks_the_store_nothing_for_them() -> Tested
     Ok(())
 }
 
-/// Bounded messages, exact counts, and the store knows that all were told.
+/// A bounded number of messages, exact counts, and all letters are marked as announced.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_dead_letters_are_fifty_messages_and_a_summary() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
@@ -115,7 +115,7 @@ async fn ten_thousand_dead_letters_are_fifty_messages_and_a_summary() -> Tested 
     Ok(())
 }
 
-/// What is suppressed is not announced before somebody heard how much it was.
+/// Suppressed letters are not marked as announced before their summary was delivered.
 #[tokio::test(start_paused = true)]
 async fn suppressed_letters_are_announced_with_their_summary() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
@@ -131,7 +131,7 @@ async fn suppressed_letters_are_announced_with_their_summary() -> Tested {
     Ok(())
 }
 
-/// The process dies after the job was settled, before anybody was told.
+/// The process dies after the job was settled, before it was announced.
 #[tokio::test(start_paused = true)]
 async fn a_letter_is_told_although_its_engine_died_before_it_could() -> Tested {
     let (store, deaf) = (store(), Person::new(Mood::Hangs));
@@ -175,7 +175,7 @@ async fn a_letter_does_not_wait_for_workers() -> Tested {
     Ok(())
 }
 
-/// The store is away just when it should note that somebody was told.
+/// The store is unavailable exactly when it should mark the letter as announced.
 #[tokio::test(start_paused = true)]
 async fn a_letter_that_was_told_is_not_told_again_while_the_store_cannot_note_it() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
@@ -214,7 +214,7 @@ async fn who_was_away_is_told_later_and_the_others_only_once() -> Tested {
     Ok(())
 }
 
-/// A summary that does not arrive covers nobody.
+/// Letters of a summary that was not delivered are not announced.
 #[tokio::test(start_paused = true)]
 async fn letters_whose_summary_failed_are_offered_again() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));
@@ -234,7 +234,7 @@ async fn letters_whose_summary_failed_are_offered_again() -> Tested {
     Ok(())
 }
 
-/// A notifier that never works must not keep the others from hearing of what comes later.
+/// A notifier that never works must not keep later notices from the others.
 #[tokio::test(start_paused = true)]
 async fn a_notifier_that_refuses_everything_does_not_hold_up_the_others_for_ever() -> Tested {
     let (store, person, broken) = (store(), Person::new(Mood::Takes), Person::new(Mood::Refuses));

@@ -26,7 +26,7 @@ pub(super) enum Mood {
     Panics,
 }
 
-/// A notifier, and what it was told; clones share it.
+/// A notifier with the notices it received; clones share them.
 #[derive(Clone)]
 pub(super) struct Person {
     told: Arc<Mutex<Vec<Notice>>>,
@@ -51,12 +51,12 @@ impl Person {
         *self.calls.lock().unwrap()
     }
 
-    /// What it was told of, without summaries.
+    /// Returns its notices of an event, without summaries.
     pub(super) fn of(&self, event: Event) -> Vec<Notice> {
         self.told().into_iter().filter(|notice| notice.event == event).collect()
     }
 
-    /// Waits until it was told so much.
+    /// Waits until it has received this many notices.
     pub(super) async fn hears(&self, count: usize) -> Vec<Notice> {
         for _ in 0..100_000 {
             if self.told().len() >= count {
@@ -86,14 +86,14 @@ impl Notifier for Person {
     }
 }
 
-/// An engine whose jobs of the kind `work` are dead at once.
+/// An engine whose jobs of the kind `work` become dead letters at once.
 pub(super) fn builder(store: Arc<dyn Store>) -> EngineBuilder {
     Engine::builder(store).raw_handler("work", |_| async {
         Report::Dead(Failure::new(Category::Io, Some("ECONNRESET"), "reset; password=hunter2"))
     })
 }
 
-/// As [`builder`], with somebody who wants to hear everything.
+/// Like [`builder`], with a notifier that receives everything.
 pub(super) fn telling(store: &MemoryStore, person: &Person) -> EngineBuilder {
     builder(Arc::new(store.clone())).notifier("person", Route::default(), person.clone())
 }
@@ -114,7 +114,7 @@ pub(super) async fn submit(engine: &Engine, count: usize) {
     }
 }
 
-/// Waits until the store has nothing to tell.
+/// Waits until all dead letters are announced.
 pub(super) async fn all_announced(store: &MemoryStore) {
     for _ in 0..100_000 {
         if store.unannounced(1).await.unwrap().is_empty() {

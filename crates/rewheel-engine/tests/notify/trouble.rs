@@ -9,7 +9,7 @@ use rewheel_testkit::{Fault, FaultyStore, Verb};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Neither what hangs nor what panics costs anybody else anything.
+/// A notifier that hangs or panics does not affect others.
 #[tokio::test(start_paused = true)]
 async fn a_broken_notifier_harms_nobody() -> Tested {
     for mood in [Mood::Hangs, Mood::Panics, Mood::Fails] {
@@ -24,7 +24,7 @@ async fn a_broken_notifier_harms_nobody() -> Tested {
         let counts = &engine.notify_counts()[1];
         assert!(counts.failed >= 20 && counts.sent == 0, "{mood:?}: {counts:?}");
         let tries = broken.calls() as f64 / counts.failed as f64;
-        // What panics would panic again.
+        // A panic is not retried.
         let expected = if mood == Mood::Panics { 1.0 } else { 4.0 };
         assert!((tries - expected).abs() < 0.5, "{mood:?}: {tries} tries each");
         broken.set(Mood::Takes);
@@ -73,7 +73,7 @@ async fn a_takeover_is_told_once_for_all_jobs_of_a_holder() -> Tested {
     Ok(())
 }
 
-/// Changes of a busy store hasten renewals: they find the loops of an idle engine between two rests, not standing still.
+/// Changes of a busy store cause early renewals: these find the loops of an idle engine between two rests, which is not a stall.
 #[tokio::test(start_paused = true)]
 async fn an_idle_engine_beside_a_busy_one_is_no_trouble() -> Tested {
     let (store, person) = (store(), Person::new(Mood::Takes));

@@ -7,7 +7,7 @@ use rewheel_engine::{RunnerKind, TenantSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The same for all kinds, so that the time of a lease can be told from when it is overdue.
+/// The same for all kinds, so that the time of a lease can be computed from its overdue time.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const GRACE: Duration = Duration::from_secs(20);
 
@@ -21,7 +21,7 @@ pub(crate) struct Fleet {
     pub(crate) tenants: BTreeMap<&'static str, TenantSettings>,
 }
 
-/// What a kind or a tenant may have.
+/// The limits of a kind or a tenant.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     /// The kind or the tenant.
@@ -42,14 +42,14 @@ impl Limit {
         lane.tenant.as_ref().is_some_and(|tenant| tenant.as_str() == self.of)
     }
 
-    /// The shortest time between two starts of a slow rate.
+    /// Returns the minimum time between two starts of a slow rate.
     pub(crate) fn interval(&self) -> Option<Duration> {
         let (calls, period) = self.rate?.parts();
         Some(period / calls).filter(|interval| *interval >= Duration::from_secs(1))
     }
 
-    /// How many attempts one engine may start in so many seconds, at a fast rate: the whole rate, since it may take itself to
-    /// be the only one, and a tenth of a second at once.
+    /// Returns how many attempts one engine may start in this many seconds at a fast rate: the whole rate, since it may believe
+    /// that it is the only one, and a tenth of a second at once.
     pub(crate) fn starts_max(&self, seconds: u32) -> Option<usize> {
         let (calls, period) = self.rate.filter(|_| self.interval().is_none())?.parts();
         let per_second = f64::from(calls) / period.as_secs_f64();
@@ -116,7 +116,7 @@ impl Fleet {
         Fleet { kinds, tenants: tenants.into() }
     }
 
-    /// What holds for the jobs of a lane.
+    /// Returns the limits for the jobs of a lane.
     pub(crate) fn limits(&self, lane: &Lane) -> impl Iterator<Item = Limit> + use<> {
         let kind = self.kinds.get(lane.kind.as_str()).map(|kind| Limit {
             of: lane.kind.to_string(),
@@ -138,7 +138,7 @@ impl Fleet {
         kind.into_iter().chain(tenant)
     }
 
-    /// Whether attempts of a kind fail while the dependency is down.
+    /// Returns whether attempts of a kind fail while the dependency is down.
     pub(crate) fn depends(&self, kind: &str) -> bool {
         self.kinds.get(kind).is_some_and(|kind| kind.breaker.is_some())
     }

@@ -11,19 +11,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many attempts run in one engine at the same time.
+/// Number of concurrent attempts in one engine.
 pub(crate) const PLACES: usize = 8;
 
-/// Over how many seconds a fast rate is looked at.
+/// The number of seconds over which a fast rate is checked.
 const RATE_SECONDS: u32 = 2;
 
-/// What was decided before an engine heard of a pause starts within this time.
+/// An attempt that was decided before an engine learned of a pause starts within this time.
 const ON_ITS_WAY: Duration = Duration::from_millis(10);
 
 /// Calls of loops that are not restarted.
 const ESSENTIAL: [Verb; 3] = [Verb::Settle, Verb::GiveBack, Verb::Insert];
 
-/// How often a loop is restarted before its engine stops.
+/// Number of restarts of a loop before its engine stops.
 const RESTARTS_MAX: u32 = 5;
 
 /// One life of an engine or of a worker.
@@ -46,7 +46,7 @@ struct Running {
 struct Pause {
     at: Instant,
     at_store: Timestamp,
-    /// When each engine first heard of it.
+    /// When each engine first learned of it.
     heard: BTreeMap<Who, Instant>,
 }
 
@@ -60,12 +60,12 @@ struct Book {
     runs: BTreeMap<JobId, u32>,
     /// When jobs under a slow rate were leased, since the store's clock last jumped.
     leased: BTreeMap<String, BTreeSet<Timestamp>>,
-    /// When the store's clock last jumped, as it says since.
+    /// When the store's clock last jumped, by its new time.
     jumped: Option<Timestamp>,
     /// Recent starts under a fast rate.
     recent: BTreeMap<(Who, String), VecDeque<Instant>>,
     paused: BTreeMap<KindName, Pause>,
-    /// How often loops of each engine panicked.
+    /// Number of panics in the loops of each engine.
     panics: BTreeMap<Who, u32>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Model {
     book: Mutex<Book>,
 }
 
-/// What came of a simulation.
+/// The result of a simulation.
 pub(crate) struct Result {
     pub(crate) violations: Vec<String>,
     pub(crate) story: Vec<String>,
@@ -126,7 +126,7 @@ impl Model {
         self.book().violations.push(what);
     }
 
-    /// Counts what happened, to see that everything does.
+    /// Counts events, to check that all of them occur.
     pub(crate) fn count(&self, what: &'static str) {
         *self.book().counts.entry(what).or_default() += 1;
     }
@@ -140,7 +140,7 @@ impl Model {
         *self.book().panics.entry(who).or_default() += restarts;
     }
 
-    /// How often loops of an engine panicked; those that stop it count for more.
+    /// Returns the number of panics in the loops of an engine; those that stop it count more.
     pub(crate) fn panics_of(&self, who: Who) -> u32 {
         self.book().panics.get(&who).copied().unwrap_or(0)
     }
@@ -209,7 +209,8 @@ impl Model {
         Run { model: Arc::clone(self), number }
     }
 
-    /// How many attempts run in one engine or worker. A worker may still run what was taken from it: that is not counted.
+    /// Returns the number of running attempts in one engine or worker. A worker may still run a job that was taken from it: that
+    /// does not count.
     async fn running_in(&self, who: Who, which: impl Fn(&Running) -> bool) -> usize {
         let is_here = |running: &Running| running.who == who && which(running);
         match who {
@@ -218,7 +219,7 @@ impl Model {
         }
     }
 
-    /// Attempts that run and whose lease was not taken away.
+    /// Returns running attempts whose lease was not taken away.
     async fn held(&self, which: impl Fn(&Running) -> bool) -> Vec<Running> {
         let some: Vec<Running> =
             self.book().running.values().filter(|one| which(one)).cloned().collect();
@@ -298,7 +299,7 @@ impl Model {
         let book = self.book();
         let Some(pause) = book.paused.get(&job.lane.kind) else { return };
         let is_late = match who {
-            // The start of a suspect is written down between the decision and the start, which may take any time.
+            // The start of a suspect job is stored between the decision and the start, which may take any time.
             Who::Engine(_) if job.is_suspect() => false,
             Who::Engine(_) => {
                 pause.heard.get(&who).is_some_and(|heard| now() > *heard + ON_ITS_WAY)
@@ -317,11 +318,11 @@ impl Model {
         }
     }
 
-    /// A lease ends by its own holder's hand, or by a takeover, or at the deadline. If it is gone otherwise, a holder wrote that
-    /// may not.
+    /// A lease ends by its own holder, by a takeover, or at the deadline. If it is gone for another reason, a holder wrote that
+    /// was not allowed to.
     pub(crate) async fn look_at_lease(&self, who: Who, mine: &Job) {
         if self.panics_of(who) > RESTARTS_MAX {
-            // An engine that fails by itself gives back what still runs.
+            // An engine that fails by itself gives back running jobs.
             return;
         }
         let Status::Leased { holder, .. } = mine.status else { return };
@@ -338,7 +339,7 @@ impl Model {
         }
     }
 
-    /// Every job that was promised exists, and no result was counted twice.
+    /// Checks that every acknowledged job exists, and that no result was counted twice.
     pub(crate) async fn check_end(&self, promised: &BTreeSet<JobId>) {
         for id in promised {
             let Some(job) = self.store.get(*id).await.expect("the store itself never fails") else {
@@ -349,7 +350,7 @@ impl Model {
                 self.tell(&format!("{id} is {} at last", job.state()));
             }
             let records = self.store.attempts(*id).await.expect("the store itself never fails");
-            // An attempt whose deadline had passed when it was to start is counted without one.
+            // An attempt whose deadline had passed when it should start is counted without being made.
             let is_unmade = |record: &&AttemptRecord| {
                 record.failure.category() == Category::Deadline && record.duration.is_zero()
             };
@@ -369,7 +370,7 @@ impl Model {
     }
 }
 
-/// When a job that was due was leased, by the store's clock.
+/// Returns when a due job was leased, by the store's clock.
 fn leased_at(job: &Job) -> Option<Timestamp> {
     let Status::Leased { overdue, .. } = job.status else { return None };
     let held = i64::try_from((ATTEMPT_TIMEOUT + GRACE).as_millis()).ok()?;

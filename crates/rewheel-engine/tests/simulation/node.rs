@@ -32,24 +32,24 @@ pub(crate) const LOOP_VERBS: [Verb; 12] = [
     Verb::Insert,
 ];
 
-/// What goes wrong for all nodes and workers.
+/// The faults for all nodes and workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Luck {
-    /// Whether nothing goes wrong by chance any more.
+    /// Whether random faults have ended.
     pub(crate) is_over: Arc<AtomicBool>,
-    /// Whether the store is away.
+    /// Whether the store is unavailable.
     pub(crate) away: Arc<AtomicBool>,
     /// Whether the dependency of the kinds with a breaker is down.
     pub(crate) down: Arc<AtomicBool>,
 }
 
 impl Luck {
-    /// Something goes wrong once in so many times.
+    /// Returns true once in `once_in` times, at random.
     pub(crate) fn is_bad(&self, random: &Random, once_in: u64) -> bool {
         !self.is_over.load(Ordering::SeqCst) && random.next().is_multiple_of(once_in)
     }
 
-    /// What an attempt says.
+    /// Returns the report of an attempt.
     pub(crate) fn report(&self, random: &Random, depends: bool) -> Report {
         let failure = Failure::new(Category::Io, None, "planned");
         let is_down = depends && self.down.load(Ordering::SeqCst);
@@ -64,7 +64,7 @@ impl Luck {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// Whether the process is suspended: what it asked for happens when it resumes.
+    /// Whether the process is suspended: its calls complete when it resumes.
     pub(crate) stopped: Arc<AtomicBool>,
     /// The call that panics next.
     pub(crate) panics: Arc<Mutex<Option<Verb>>>,
@@ -83,7 +83,7 @@ impl Node {
             name,
             places: PLACES,
             grace: GRACE,
-            // Some wait for their answers longer than others take them to be alive.
+            // Some wait for responses longer than their lease lasts.
             statement_timeout: Duration::from_secs([10, 120][(random.next() % 2) as usize]),
             ..EngineSettings::default()
         };
@@ -141,7 +141,7 @@ impl Node {
 
 type Reporting = Pin<Box<dyn Future<Output = Report> + Send>>;
 
-/// Works, fails, panics, takes too long; and looks whether its lease was taken away unfairly.
+/// Works, fails, panics or takes too long; and checks whether its lease was taken away wrongly.
 fn handler(
     who: Who,
     model: &Arc<Model>,

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// Jobs that one worker runs at the same time.
 const JOBS_MAX: usize = 3;
 
-/// A worker does not wait longer than this for an answer.
+/// The request timeout of a worker.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Worker {
@@ -25,7 +25,7 @@ pub(crate) struct Worker {
     pub(crate) engines: Engines,
     pub(crate) luck: Luck,
     pub(crate) random: Random,
-    /// Grows with every life of any worker.
+    /// Increases with every life of any worker.
     pub(crate) who: u64,
     pub(crate) id: Option<HolderId>,
     pub(crate) jobs: Vec<Job>,
@@ -51,7 +51,7 @@ impl Worker {
                 sleep(Duration::from_secs(self.random.next() % 10)).await;
             }
             let Some(engine) = self.engine() else { continue };
-            // A request may be answered late, or by a panic: the worker then does not know what was done.
+            // A response may be late, or the request may panic: then the worker does not know the outcome.
             let turn = timeout(PATIENCE, caught(self.turn(&engine))).await;
             if let Ok(Some(Err(WorkerError::Expired(_)))) = turn {
                 self.dies();
@@ -93,7 +93,7 @@ impl Worker {
             results.push(WorkerResult { lease, report, took: Duration::from_secs(1) });
         }
         if !results.is_empty() {
-            // The same results again, until there is an answer.
+            // The same results again, until there is a response.
             worker.settle(results).await?;
             self.jobs.retain(|job| job.ends > now);
         }
@@ -111,7 +111,7 @@ impl Worker {
     }
 }
 
-/// Awaits something whose panic is no answer.
+/// Awaits a future; returns `None` if it panics.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {

@@ -24,14 +24,14 @@ const NODES: usize = 3;
 
 const WORKERS: u64 = 2;
 
-/// How long everything goes wrong.
+/// How long faults are injected.
 const MISFORTUNE: Duration = Duration::from_secs(110);
 
-/// How long the rest may take, once nothing goes wrong any more: every backoff, takeover, slow rate and budget together. What the
-/// store's clock was turned back by comes on top.
+/// How long the recovery may take without faults: every backoff, takeover, slow rate and budget together. The time by which the
+/// store's clock was set back is added.
 const RECOVERY: Duration = Duration::from_secs(1_800);
 
-/// What is simulated.
+/// The settings of a simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) weakness: Option<Weakness>,
@@ -44,14 +44,14 @@ impl Default for Rules {
     }
 }
 
-/// What came of it.
+/// The result of a simulation.
 pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
     pub(crate) simulated: Duration,
     pub(crate) jobs: usize,
-    /// Everything that happened, when.
+    /// All events with their times.
     pub(crate) story: Vec<String>,
-    /// How often what happened.
+    /// Number of each event.
     pub(crate) counts: BTreeMap<&'static str, u64>,
 }
 
@@ -84,16 +84,16 @@ struct World {
     model: Arc<Model>,
     luck: Luck,
     nodes: Vec<Node>,
-    /// Which engine each node was last.
+    /// The latest engine of each node.
     who: [Who; NODES],
     engines: Engines,
     workers: JoinSet<()>,
-    /// How many engines were started.
+    /// Number of started engines.
     starts: u64,
-    /// Until when each node stands still.
+    /// Until when each node is suspended.
     until: [Duration; NODES],
     away_until: Duration,
-    /// How far the store's clock was turned back, all in all.
+    /// Total time by which the store's clock was set back.
     turned_back: Duration,
     submitted: BTreeSet<JobId>,
     started: Instant,
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more: everything must end.
+    /// No more faults: every job must end.
     async fn recovery(&mut self) {
         self.luck.is_over.store(true, Ordering::SeqCst);
         self.luck.down.store(false, Ordering::SeqCst);
@@ -236,7 +236,8 @@ impl World {
         (0..NODES).for_each(|node| self.kill(node));
     }
 
-    /// Often one engine must do all that is left: the one whose loops panicked most. Others would hide that it does not work.
+    /// In many runs one engine must do all remaining work: the one whose loops panicked most. Other engines would hide that it
+    /// does not work.
     fn leave_one_alone(&mut self) -> bool {
         let running = (0..NODES).filter(|node| self.engine(*node).is_some());
         let last = running.max_by_key(|node| self.model.panics_of(self.who[*node]));
@@ -255,7 +256,7 @@ impl World {
         self.model.fleet.tenants.values().any(|tenant| tenant.jobs_max.is_some())
     }
 
-    /// No tenant has more live jobs than it may have.
+    /// Checks that no tenant has more live jobs than its cap.
     async fn check_caps(&self) {
         for (name, settings) in &self.model.fleet.tenants {
             let Some(most) = settings.jobs_max else { continue };
@@ -284,7 +285,7 @@ impl World {
         }
     }
 
-    /// Returns whether there was an answer.
+    /// Returns whether there was a response.
     async fn submit_one(&mut self, engine: &Engine, kind: &KindName) -> bool {
         let delay = Duration::from_millis([0, 0, 50, 2_000, 20_000][self.below(5) as usize]);
         let key = format!("key-{}", self.below(400));
@@ -301,7 +302,7 @@ impl World {
         if self.below(3) == 0 {
             submit = submit.shard_key(&format!("shard-{}", self.below(4)));
         }
-        // Without an answer in time the job cannot be counted on.
+        // Without a response in time the job may not be stored.
         let answer = timeout(Duration::from_secs(2), caught(submit.into_future())).await;
         if let Ok(Some(Ok(receipt))) = answer {
             self.tell(&format!("{} of {kind} submitted", receipt.id));
@@ -339,7 +340,7 @@ impl World {
         }
     }
 
-    /// A loop of a node panics at its next call.
+    /// Makes a loop of a node panic at its next call.
     fn let_a_loop_panic(&self, node: usize) {
         if self.engine(node).is_some() {
             let verb = LOOP_VERBS[self.below(LOOP_VERBS.len() as u64) as usize];
@@ -347,7 +348,7 @@ impl World {
         }
     }
 
-    /// The process of an engine that failed by itself is ended.
+    /// Ends the process of an engine that failed by itself.
     async fn replace_failed(&mut self) {
         for node in 0..NODES {
             let Some(engine) = self.engine(node) else { continue };
@@ -358,14 +359,14 @@ impl World {
         }
     }
 
-    /// Others take a node for dead that is not.
+    /// Lets others expire a node that is alive.
     async fn take_for_dead(&self, node: usize) {
         let Some(engine) = self.engine(node) else { return };
         let _ = self.model.store.leave(engine.status().holder).await;
         self.tell(&format!("node {node} is taken for dead"));
     }
 
-    /// A process stops for a moment, or for longer than others wait for it.
+    /// Suspends a process for a moment, or for longer than its lease.
     fn stand_still(&mut self, node: usize) {
         let seconds = if self.below(2) == 0 { self.below(8) } else { 35 + self.below(50) };
         self.until[node] = self.started.elapsed() + Duration::from_secs(seconds);
@@ -380,7 +381,7 @@ impl World {
         self.tell(&format!("the store goes away for {seconds} s"));
     }
 
-    /// Lets go on whatever has stood still for long enough.
+    /// Resumes the nodes that have been suspended for long enough.
     fn go_on(&self) {
         let now = self.started.elapsed();
         for (node, until) in self.nodes.iter().zip(self.until) {
@@ -393,7 +394,7 @@ impl World {
         }
     }
 
-    /// At least as far as a lease is long: what was leased before can be told from what was leased after.
+    /// At least by the lease duration, so that earlier leases can be distinguished from later ones.
     async fn jump(&mut self) {
         let by = Duration::from_secs(60 + self.below(120));
         if self.below(2) == 0 {
@@ -421,7 +422,7 @@ impl World {
 
     async fn change_kind(&self, kind: &KindName, change: &KindChange) {
         let changed = self.model.store.change_kind(kind, change, &Actor::new("person")).await;
-        // It does not exist before the first engine names it.
+        // It does not exist before the first engine creates it.
         let Ok(KindChanged::Applied(_)) = changed else { return };
         self.tell(&format!("{kind}: {change:?}"));
         if *change == KindChange::Pause {
@@ -431,7 +432,7 @@ impl World {
         }
     }
 
-    /// A person pauses, resumes, cancels or retries some job.
+    /// An operator pauses, resumes, cancels or retries a job.
     async fn change(&self) {
         let count = self.submitted.len() as u64;
         if count == 0 {
@@ -443,7 +444,7 @@ impl World {
             0 => What::Pause,
             1 => What::Resume,
             2 => What::Cancel,
-            // No cap refuses what a person wants to run again.
+            // A cap does not refuse jobs that an operator runs again.
             _ if self.has_caps() => What::Resume,
             _ => What::Retry,
         };
@@ -466,7 +467,7 @@ impl World {
     }
 }
 
-/// Panics of handlers and of store calls are part of the plan; others are worth reading.
+/// Silences the planned panics of handlers and store calls; others are printed.
 fn be_quiet_about_planned_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

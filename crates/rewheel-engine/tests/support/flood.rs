@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// A store whose inserts take a moment.
+/// A store whose inserts take some time.
 pub(crate) fn with_slow_inserts(store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(FaultyStore::in_weather(store, slow_inserts))
 }
@@ -23,7 +23,7 @@ fn slow_inserts(verb: Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send
     })
 }
 
-/// Four who submit all the time, each with a pause after each job, until they are dropped.
+/// Four tasks that submit jobs until they are dropped, with a pause after each job.
 pub(crate) fn flood(
     engine: &Engine,
     kind: &'static str,

@@ -5,7 +5,7 @@ use rewheel_core::store::ClockOffset;
 use rewheel_stores::MemoryStore;
 use tokio::time::Instant;
 
-/// A store whose time is that of the runtime, which stands still by itself.
+/// A store with the clock of the runtime, which is paused.
 #[expect(clippy::disallowed_methods, reason = "the time of these tests is not real")]
 pub(crate) fn store() -> MemoryStore {
     let started = Instant::now();

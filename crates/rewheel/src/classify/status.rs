@@ -311,7 +311,7 @@ impl Class {
     /// use rewheel::{Class, RetryAfter, Verdict};
     /// use std::time::{Duration, SystemTime};
     ///
-    /// let our_clock = SystemTime::UNIX_EPOCH; // hopelessly wrong
+    /// let our_clock = SystemTime::UNIX_EPOCH; // completely wrong
     /// let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
     /// let retry_after = Some("Sun, 06 Nov 1994 08:50:07 GMT");
     ///

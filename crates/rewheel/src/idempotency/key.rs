@@ -57,7 +57,7 @@ impl fmt::Debug for IdempotencyKey {
 /// use rewheel::idempotency::Fingerprint;
 ///
 /// assert_eq!(Fingerprint::of(&[b"POST", b"/orders"]), Fingerprint::of(&[b"POST", b"/orders"]));
-/// // Where one part ends matters.
+/// // The boundaries of the parts matter.
 /// assert_ne!(Fingerprint::of(&[b"POST", b"/orders"]), Fingerprint::of(&[b"POST/", b"orders"]));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -74,7 +74,7 @@ where
     /// use rewheel::{Durably, Retry, Retryable, Spill, millis};
     /// use std::{io, sync::Mutex};
     ///
-    /// /// Stands for the durable engine.
+    /// /// Stands in for the durable engine.
     /// struct Later(Mutex<Vec<&'static str>>);
     ///
     /// impl Spill<&'static str> for Later {
