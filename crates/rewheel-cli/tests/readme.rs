@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const README: &str = include_str!("../../../README.md");
 
-/// What each command of the tour answers with, in part.
+/// A part of the response to each command of the tour.
 const ANSWERS: [&str; 5] = [
     r#""duplicate":false"#,
     r#""duplicate":true"#,
@@ -34,7 +34,7 @@ fn the_tour_of_the_readme_works() {
     let address =
         lines.find_map(|line| Some(line.split_once("listening on http://")?.1.to_owned()));
     let address = address.expect("it says where it listens");
-    // Whoever stops reading stops the one who writes.
+    // Keep reading: otherwise the server would block on a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
 
     let tour = README.lines().filter_map(|line| line.strip_prefix("$ curl"));
