@@ -4,7 +4,7 @@
     python3 examples/worker.py http://127.0.0.1:7420 parcel
 
 Change `handle` to your own work. The kind needs `runner = "worker"`. Run as many of these as you like, on as many
-machines, against any server of the fleet. When one dies, its jobs go to the others once its lease has run out.
+machines, against any server of the fleet. When one dies, its jobs go to the others once its lease has expired.
 """
 
 import http.client
@@ -21,7 +21,7 @@ import urllib.request
 
 
 class Retry(Exception):
-    """It failed, and another attempt may help, after some time where that is known: "30s"."""
+    """The attempt failed; retry the job, after a delay if one is given: "30s"."""
 
     def __init__(self, message, after=None, category="transient", code=None):
         super().__init__(message)
@@ -29,7 +29,7 @@ class Retry(Exception):
 
 
 class Stop(Exception):
-    """It failed, and no attempt can help."""
+    """The job failed permanently: no retry."""
 
     def __init__(self, message, category="rejected", code=None):
         super().__init__(message)
@@ -37,7 +37,7 @@ class Stop(Exception):
 
 
 def handle(job, cancelled):
-    """Does the work of one job. Look at `cancelled.is_set()` now and then where it takes long."""
+    """Does the work of one job. If it takes long, check `cancelled.is_set()` regularly."""
     payload = job["payload"]
     if payload.get("fail") == "always":
         raise Stop("this order cannot be sent", code="no_such_order")
@@ -47,7 +47,7 @@ def handle(job, cancelled):
 
 
 class Expired(Exception):
-    """The server took this worker for dead: all of its work is somebody else's now."""
+    """The server declared this worker dead: other workers take over all its jobs."""
 
     def __init__(self, holder):
         super().__init__(holder)
@@ -140,7 +140,7 @@ class Worker:
                         self.running.pop((result["id"], result["fence"]), None)
 
     def beat(self):
-        """Keeps all of this worker's jobs alive by one heartbeat, three times a lease."""
+        """Sends one heartbeat for all jobs of this worker, three times per lease."""
         while True:
             time.sleep(self.lease / 3)
             with self.lock:
@@ -159,7 +159,7 @@ class Worker:
                 pass  # the fence decides who was right
 
     def drop(self, holder):
-        """What this worker had under that name is not its own any more."""
+        """Drops the jobs of the old holder id: they do not belong to this worker any more."""
         with self.lock:
             if self.holder == holder:
                 self.holder = None
@@ -179,7 +179,7 @@ class Worker:
             if error.code == 410:
                 raise Expired(body["holder"]) from None
             if error.code < 500 and error.code != 429:
-                # It will not be better next time. From any thread: half a worker is worse than none.
+                # A retry would not help. Exit from any thread: a worker with a missing thread must not go on.
                 print(f"the server refuses this worker: {text}", file=sys.stderr, flush=True)
                 os._exit(1)
             raise OSError(f"{error.code} {text[:200]}") from None
@@ -188,7 +188,7 @@ class Worker:
 
 
 def seconds(text):
-    """Reads a duration of the wire: "1m30s", "600ms"."""
+    """Parses a duration: "1m30s", "600ms"."""
     units, total, number = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}, 0.0, ""
     while text:
         while text and text[0].isdigit():

@@ -1,9 +1,9 @@
-// A Rewheel worker with nothing but what Node brings (22 or newer runs it as it is):
+// A Rewheel worker without dependencies (Node 22 or newer runs it directly):
 //
 //     node --experimental-strip-types examples/worker.ts http://127.0.0.1:7420 parcel
 //
 // Change `handle` to your own work. The kind needs `runner = "worker"`. Run as many of these as you like, against any server of the
-// fleet. When one dies, its jobs go to the others once its lease has run out.
+// fleet. When one dies, its jobs go to the others once its lease has expired.
 
 type Job = {
   id: string; kind: string; payload: any; key: string | null; tenant: string | null;
@@ -11,7 +11,7 @@ type Job = {
 };
 type Result = { verdict: string; after?: string; category?: string; code?: string; message?: string };
 
-/** It failed. `verdict` is what is to follow: `retry` (after some time, where that is known) or `stop`. */
+/** The attempt failed. `verdict` says what follows: `retry` (after a delay, if one is given) or `stop`. */
 class Failed extends Error {
   result: Result;
   constructor(result: Result) {
@@ -20,7 +20,7 @@ class Failed extends Error {
   }
 }
 
-/** Does the work of one job. `signal` is aborted when a person stops it: pass it on to `fetch`. */
+/** Does the work of one job. `signal` is aborted when an operator stops it: pass it to `fetch`. */
 async function handle(job: Job, signal: AbortSignal): Promise<void> {
   if (job.payload.fail === "always") {
     throw new Failed({ verdict: "stop", category: "rejected", code: "no_such_order", message: "this order cannot be sent" });
@@ -31,7 +31,7 @@ async function handle(job: Job, signal: AbortSignal): Promise<void> {
   console.log(`sent order ${job.payload.order}, attempt ${job.attempt}`);
 }
 
-/** The server took this worker for dead: all of its work is somebody else's now. */
+/** The server declared this worker dead: other workers take over all its jobs. */
 class Expired extends Error {
   holder: string | null;
   constructor(holder: string | null) {
@@ -105,7 +105,7 @@ class JobWorker {
     try {
       await handle(job, signal);
     } catch (error) {
-      // Whatever it is, the job must hear of it.
+      // Every error must become a result of the job.
       result = error instanceof Failed ? error.result : { verdict: "retry", category: "panic", message: String(error) };
     }
     const duration = `${Math.round(performance.now() - began)}ms`;
@@ -136,7 +136,7 @@ class JobWorker {
     }
   }
 
-  /** Keeps all of this worker's jobs alive by one heartbeat, three times a lease. */
+  /** Sends one heartbeat for all jobs of this worker, three times per lease. */
   async beat(): Promise<void> {
     let last = performance.now();
     while (!this.stopping || this.running.size > 0) {
@@ -153,7 +153,7 @@ class JobWorker {
     }
   }
 
-  /** What this worker had under that name is not its own any more. */
+  /** Drops the jobs of the old holder id: they do not belong to this worker any more. */
   drop(holder: string | null): void {
     if (this.holder !== holder) return;
     this.holder = null;
@@ -180,7 +180,7 @@ class JobWorker {
   }
 }
 
-/** Reads a duration of the wire: "1m30s", "600ms". */
+/** Parses a duration: "1m30s", "600ms". */
 function millis(text: string): number {
   const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
   let total = 0;

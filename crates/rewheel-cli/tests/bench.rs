@@ -5,7 +5,7 @@
 use serde_json::Value;
 use std::process::Command;
 
-/// The smallest bench, in a folder that is empty before and after.
+/// Runs the smallest benchmark, in a folder that is empty before and after.
 fn bench(args: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_rewheel"))
@@ -26,7 +26,7 @@ fn drained(document: &Value) -> Vec<(&str, usize)> {
     drained.collect()
 }
 
-/// A scale says which sizes it measured, and each cost on both.
+/// The scale benchmark reports the sizes it measured, and each cost on both.
 #[test]
 fn a_scale_says_what_it_measured_on_which_sizes() {
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn a_scale_says_what_it_measured_on_which_sizes() {
         .args(sizes)
         .output()
         .unwrap();
-    // Whether something grew is a matter of the machine.
+    // Whether a cost grew depends on the machine.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let scale = &document["scale"];

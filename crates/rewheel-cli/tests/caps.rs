@@ -17,7 +17,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 
 const CAP: u64 = 300;
 
-/// What must be exceeded for the cap to be tested at all.
+/// The number of live jobs that must be exceeded for the cap to be tested at all.
 const NEAR: u64 = CAP * 8 / 10;
 
 async fn engine(store: &Arc<dyn Store>) -> Result<Engine, Box<dyn std::error::Error>> {
@@ -32,7 +32,7 @@ async fn engine(store: &Arc<dyn Store>) -> Result<Engine, Box<dyn std::error::Er
     Ok(builder.start().await?)
 }
 
-/// Submits as fast as it can, one at a time or several.
+/// Submits as fast as possible, one job or several at a time.
 async fn submit(engine: Engine, kind: KindName, tenant: Tenant, several: usize) {
     loop {
         let new = || NewJob {
@@ -57,14 +57,14 @@ async fn never_exceeded(stores: [Arc<dyn Store>; 3]) -> Tested {
         engines.push(engine);
     }
     let (mut most, began) = (0, Instant::now());
-    // For four seconds, and longer where a slow machine needs longer to come near the cap.
+    // For four seconds, or longer if a slow machine needs more time to get near the cap.
     while began.elapsed() < seconds(4) || (most <= NEAR && began.elapsed() < seconds(180)) {
         let live = stores[0].books().await?.live;
         assert!(live <= CAP, "{live} live jobs");
         most = most.max(live);
         tokio::time::sleep(millis(3)).await;
     }
-    // What engines have set aside and do not use is taken up by nobody.
+    // Unused reservations of engines must not block the others.
     assert!(most > NEAR, "it was never near the cap: {most}");
     submitters.shutdown().await;
     for engine in engines {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use tempfile::TempDir;
 
-/// A folder with a server in it.
+/// A folder with a running server.
 struct Served {
     folder: TempDir,
     server: Child,
@@ -22,7 +22,7 @@ struct Served {
 }
 
 impl Served {
-    /// Starts a server with a kind `mail` that nobody runs.
+    /// Starts a server with a kind `mail` without a runner.
     fn start() -> Served {
         Served::start_with("[kinds.mail]\nattempts_max = 3\n")
     }
@@ -69,7 +69,7 @@ impl Served {
         line.trim().to_owned()
     }
 
-    /// Ends the server, and returns the rest of what it said.
+    /// Stops the server, and returns the rest of its output.
     fn end(mut self) -> (Ran, TempDir) {
         self.interrupt();
         let mut err = String::new();
@@ -178,7 +178,7 @@ fn an_interrupted_server_says_what_it_gave_back() {
     assert_eq!(doctor.json()["books"]["live"], 1);
 }
 
-/// A server that is busy with a call that is never answered.
+/// A server that is waiting for a callback that never responds.
 fn busy(grace: &str) -> (Served, TcpStream) {
     let callee = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", callee.local_addr().unwrap());
@@ -191,7 +191,7 @@ fn busy(grace: &str) -> (Served, TcpStream) {
     (served, call)
 }
 
-/// Makes sure that the one job of a store is there, with no attempt used up.
+/// Checks that the only job of a store exists and has used no attempt.
 fn nothing_was_charged(folder: &Path) {
     let books = run(folder, &["doctor", "--json"]);
     assert_eq!((books.code, &books.json()["books"]["live"]), (0, &1.into()), "{books:?}");
@@ -215,7 +215,7 @@ fn an_attempt_that_takes_too_long_is_given_up_and_not_charged() {
     let (ended, folder) = served.end();
     assert_eq!(ended.code, 0, "{ended:?}");
     nothing_was_charged(folder.path());
-    // Nobody runs it now.
+    // No runner runs it now.
     std::fs::write(folder.path().join("rewheel.toml"), "[kinds.hook]\n").unwrap();
     let second = Served::start_in(folder);
     let list = second.run(&["jobs", "list", "--json"]).json();
@@ -286,7 +286,7 @@ fn a_bad_config_is_told_before_anything_starts() {
     );
 }
 
-/// A pipe that its reader closed is no reason to stop working.
+/// A log pipe that its reader closed must not stop the server.
 #[test]
 fn a_server_whose_log_nobody_reads_goes_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 
 const CROWD: usize = 200_000;
 
-/// Behind the crowd it would wait for half an hour: 20 places, 200 ms for each job.
+/// Without fairness it would wait for half an hour: 20 slots, 200 ms per job.
 const WAIT_MAX: Duration = seconds(60);
 
 #[expect(clippy::print_stdout, reason = "a measurement that nobody sees is none")]

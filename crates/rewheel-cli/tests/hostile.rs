@@ -21,14 +21,14 @@ use tokio::time::{Instant, timeout};
 
 const MIB: u64 = 1024 * 1024;
 
-/// A server that is attacked answers others as a calm server beside it does: so many times as long, at most. Both share a
-/// machine that may be slow or busy, and each answer takes a few milliseconds on one that is idle.
+/// Maximum slowdown of a server under attack, compared with an idle server on the same machine. The machine may be slow or busy; on an
+/// idle one each response takes a few milliseconds.
 const SLOWER_MAX: u32 = 50;
 
-/// What an answer may take in any case: less than every timeout that an attacker could make others wait for.
+/// A response time that is always accepted: less than every timeout that an attacker could make others wait for.
 const SOON: Duration = seconds(5);
 
-/// What this process may still open, beside what it has.
+/// Returns how many more files this process may open.
 fn files_free() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
@@ -36,7 +36,7 @@ fn files_free() -> usize {
     soft.saturating_sub(200)
 }
 
-/// Fails unless the server serves others: a submit is stored, on a connection of its own. Returns how long the answers took.
+/// Checks that the server still serves others: a submit on a separate connection is stored. Returns the response time.
 async fn serves_others(server: &Server) -> Duration {
     let job = r#"{"kind":"mail","payload":{}}"#;
     let length = job.len();
@@ -52,7 +52,7 @@ async fn serves_others(server: &Server) -> Duration {
     asked.elapsed()
 }
 
-/// Fails unless the server serves others about as quickly as a calm one does at the same time.
+/// Checks that the server serves others about as fast as an idle server at the same time.
 async fn serves_others_soon(server: &Server, calm: &Server) {
     let (took, control) = tokio::join!(serves_others(server), serves_others(calm));
     let limit = SOON.max(control * SLOWER_MAX);
@@ -68,7 +68,7 @@ async fn thousands_of_slow_clients_hold_nobody_up() {
     let many = files_free().min(5_000);
     let (begun, mut slow) = (Instant::now(), Vec::new());
     for number in 0..many {
-        // The queue of the listener is shorter than the crowd.
+        // The listener's queue is shorter than the number of clients.
         let mut client = timeout(PATIENCE, server.connect()).await.unwrap();
         let head = "GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-padding: ".to_owned()
             + &"x".repeat(number % 2_000);
@@ -87,7 +87,7 @@ async fn thousands_of_slow_clients_hold_nobody_up() {
     let is_over = || server.files() < 100;
     until("the slow are cut off", is_over).await;
     serves_others(&server).await;
-    // Each of them was told why, or had to make room.
+    // Each of them got an error, or was replaced by another connection.
     let mut told = String::new();
     slow.last_mut().unwrap().read_to_string(&mut told).await.unwrap();
     assert_eq!((status(&told), code(&told)), (408, "too_slow"), "{told}");
@@ -150,7 +150,7 @@ async fn a_request_that_is_cut_anywhere_gets_a_problem_or_silence() {
     );
     for cut in 0..whole.len() {
         let told = server.say_only(&whole.as_bytes()[..cut]).await;
-        // Nothing was said, or the connection ended within the body: nobody is there to be told.
+        // Nothing was sent, or the connection ended within the body: there is no client to respond to.
         if !told.is_empty() {
             assert_eq!(status(&told), 400, "cut at {cut}: {told}");
             assert!(["bad_request", "bad_json"].contains(&code(&told)), "cut at {cut}: {told}");
@@ -251,7 +251,7 @@ async fn a_listener_that_does_not_listen_is_cut_off() {
         deaf.push(client);
     }
     let before = server.files();
-    // Each job is an event, and nobody of them reads it: sooner or later all buffers are full.
+    // Each job is an event, and the clients do not read it: eventually all buffers are full.
     let is_cut = async {
         while server.files() + 4 > before {
             server.submit_many().await;

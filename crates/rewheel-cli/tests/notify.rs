@@ -11,10 +11,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Long enough for a machine that is busy with other tests.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Answers every request with this, and hands on their bodies.
+/// Responds to every request with this text, and forwards the bodies.
 fn receiver(answer: &'static str) -> (SocketAddr, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -118,7 +118,7 @@ fn no_route_and_a_bad_route_are_mistakes_of_the_config() {
     assert!(error.starts_with("error: rewheel.toml:1: notify.route.0.url: is required"), "{error}");
 }
 
-/// A server whose jobs of the kind `hook` are dead after one attempt; it ends however the test ends.
+/// A server whose jobs of kind `hook` die after one attempt; it ends with the test.
 struct Served {
     folder: TempDir,
     server: Child,
@@ -150,7 +150,7 @@ impl Served {
         text(&submitted.stdout)
     }
 
-    /// Kills it, and leaves its folder to the next one.
+    /// Kills it, and keeps its folder for the next one.
     fn kill(mut self) -> TempDir {
         self.server.kill().unwrap();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
@@ -184,7 +184,7 @@ fn tells_of_a_dead_letter(store: &str) {
     assert!(logged.unwrap().contains(&job));
 }
 
-/// The process is killed while it tells: the next one tells it again.
+/// The process is killed while it sends a notice: the next process sends it again.
 fn tells_what_a_killed_server_did_not(store: &str) {
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn tells_what_a_killed_server_did_not(store: &str) {
     assert_eq!(notice["job"].as_str(), Some(job.as_str()));
 }
 
-/// Every dead letter is told or counted, once.
+/// Every dead letter is reported or counted, once.
 fn sums_up_what_is_too_much(store: &str) {
     let (address, bodies) = receiver(OK);
     let route = route(address, "dead_letter");
@@ -233,7 +233,7 @@ fn post(url: &str, path: &str, body: &str) {
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
 }
 
-/// Each with the server as people run it.
+/// Runs each test with the server as users run it.
 macro_rules! on_a_store {
     ($store:expr) => {
         #[test]
@@ -254,7 +254,7 @@ macro_rules! on_a_store {
 }
 
 mod sqlite {
-    /// A file of the folder.
+    /// A file in the folder.
     struct File;
 
     impl File {

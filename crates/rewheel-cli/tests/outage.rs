@@ -20,7 +20,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 const JOBS: usize = 2_000;
 const OUTAGE: Duration = seconds(10);
 
-/// Who is called, and what was seen of it.
+/// The dependency, and the recorded observations.
 struct World {
     started: Instant,
     is_down: AtomicBool,
@@ -61,7 +61,7 @@ impl World {
         self.waits.lock().unwrap().push(wait);
     }
 
-    /// Sends a mail every 10 ms for so long, and returns the 99th percentile of their waits.
+    /// Sends a mail every 10 ms for this long, and returns the 99th percentile of the waits.
     async fn send_mails(
         &self,
         engine: &Engine,
@@ -83,7 +83,7 @@ impl World {
         Ok(waits[waits.len() * 99 / 100])
     }
 
-    /// Attempts in each second, as a person likes to see them.
+    /// Prints the attempts per second as a chart.
     #[expect(clippy::print_stdout, reason = "that is what it is for")]
     fn print_chart(&self) {
         let attempts = self.attempts.lock().unwrap();
@@ -155,7 +155,7 @@ async fn outage(store: Arc<dyn Store>) -> Tested {
     let late = world.failed.load(Ordering::SeqCst) - failed;
     assert!(late <= 20, "it collapsed again: {late} attempts failed after it was back");
     assert!(failed < JOBS, "{failed} attempts: every job was tried while it was down");
-    // Behind attempts that hang, a mail would wait for 200 ms at least, and for many times that in most cases.
+    // Behind hanging attempts, a mail would wait at least 200 ms, and usually many times that.
     assert!(beside <= (5 * normal).max(normal + millis(100)), "{beside:?} instead of {normal:?}");
     engine.shutdown(seconds(5)).await;
     let books = store.books().await?;

@@ -31,7 +31,7 @@ use tokio::time::Instant;
 
 const LEASE_TTL: Duration = seconds(3);
 
-/// One of three engines: `calls` counts its attempts, all of which fail if its network is broken.
+/// Starts one of three engines: `calls` counts its attempts, all of which fail if its network is broken.
 async fn engine(
     store: &Arc<dyn Store>,
     name: &str,
@@ -63,7 +63,7 @@ async fn engine(
         .unwrap()
 }
 
-/// All jobs are submitted to the one whose network is broken, so that it tries what it can.
+/// All jobs are submitted to the engine with the broken network, so that it tries as many as it can.
 async fn one_of_three_is_broken(store: Arc<dyn Store>) {
     let (bad, good) = (Arc::default(), Arc::default());
     let broken = engine(&store, "broken", true, &bad).await;
@@ -80,9 +80,9 @@ async fn one_of_three_is_broken(store: Arc<dyn Store>) {
     }
     until("all are done", async || store.books().await.unwrap().live == 0).await;
     let took = began.elapsed();
-    // Its own breaker keeps it from most of them: a few probes each time it opens.
+    // Its own breaker blocks most of them: only a few probes each time it opens.
     let (bad, good) = (bad.load(Ordering::SeqCst), good.load(Ordering::SeqCst));
-    // The rounds take five seconds, or longer on a slow machine: then it opens more often.
+    // The rounds take five seconds, or longer on a slow machine: then the breaker opens more often.
     let fives = usize::try_from(took.as_secs() / 5).unwrap();
     assert!((10..100 * (fives + 1)).contains(&bad), "{bad} of its attempts failed in {took:?}");
     assert!(good >= submitted, "{good} of {submitted} were done by the others");
@@ -108,11 +108,11 @@ async fn one_holder_whose_network_is_broken_parks_nothing_for_the_others_on_post
     one_of_three_is_broken(rewheel_stores::connect(schema.url()).await.unwrap()).await;
 }
 
-/// What the dependency does.
+/// The behaviour of the dependency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Down,
-    /// Keeps whoever calls waiting.
+    /// Keeps callers waiting.
     Silent,
     Up,
 }
@@ -121,7 +121,7 @@ enum Mode {
 struct Dependency {
     url: String,
     mode: Arc<Mutex<Mode>>,
-    /// Who called, and when.
+    /// The calling node and the time of each call.
     calls: mpsc::UnboundedReceiver<(String, Instant)>,
     _serving: JoinSet<()>,
 }
@@ -149,12 +149,12 @@ impl Dependency {
         *self.mode.lock().unwrap() = mode;
     }
 
-    /// Returns who calls next, and when that was.
+    /// Returns the next caller, and the time of the call.
     async fn next(&mut self) -> (String, Instant) {
         tokio::time::timeout(PATIENCE, self.calls.recv()).await.expect("nobody calls").unwrap()
     }
 
-    /// Waits until nobody has called for a while: what had begun before the kind was parked is over.
+    /// Waits until there were no calls for a while: attempts from before the kind was parked are over.
     async fn quiet(&mut self) {
         while tokio::time::timeout(seconds(1), self.calls.recv()).await.is_ok() {}
     }
@@ -215,8 +215,8 @@ async fn the_prober_is_killed(store: &str, nodes: usize) {
     let waited = at - killed;
     println!("{prober} was killed, {other} probed {waited:?} later");
     assert_ne!(other, prober);
-    // A life of silence makes it dead, and not before; another life is the most that the rest may take, apart from what this
-    // machine needs to start nodes.
+    // The holder expires after one lease duration of silence, not earlier. The rest may take at most another lease duration, plus the
+    // time this machine needs to start nodes.
     assert!(waited < 2 * LEASE_TTL + 10 * control, "{waited:?}; nodes started in {control:?}");
     until("it is not parked", async || fleet.kind("charge").await["parked"] == false).await;
     until("all are done", async || {
@@ -231,7 +231,7 @@ async fn the_prober_is_killed(store: &str, nodes: usize) {
 async fn a_prober_is_killed_and_another_probes_within_a_lease_life_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("parking.db").display());
-    // A file has one node at a time: the other is the one that is started in its place.
+    // A file has one node at a time: the other node is the one started in its place.
     the_prober_is_killed(&url, 1).await;
 }
 

@@ -24,13 +24,13 @@ use tokio::task::JoinSet;
 const THOUSAND: usize = 1_000;
 const CAP: u32 = 3;
 
-/// What the thousand do when their process dies.
+/// What the thousand jobs do when their process dies.
 #[derive(Clone, Copy, PartialEq)]
 enum Beside {
-    /// They wait in its wheel: nothing may be counted against them.
+    /// They wait in its timing wheel: nothing may be counted against them.
     Waits,
-    /// They are due: what runs, and was taken over before, may itself be the poison. That is counted, but no count
-    /// reaches the cap, since the last run is alone.
+    /// They are due: a running job that was taken over before may itself be the poison. That is counted, but no count reaches the cap,
+    /// because the last run is alone.
     Runs,
 }
 
@@ -55,10 +55,10 @@ impl Beside {
     }
 }
 
-/// Whom jobs call, and who is told of the dead.
+/// The callee of the jobs, and the receiver of notices.
 struct World {
     url: String,
-    /// Who runs the poison, as soon as they do.
+    /// The node that runs the poison job, reported at its start.
     poisoned: mpsc::UnboundedReceiver<String>,
     told: Arc<Mutex<Vec<Value>>>,
     _serving: JoinSet<()>,
@@ -98,7 +98,7 @@ impl World {
                 "#
             )
         };
-        // Far ahead: what is due in an hour waits in the wheels.
+        // A long horizon: jobs that are due in an hour wait in the timing wheels.
         format!(
             r#"
             [store]
@@ -118,14 +118,13 @@ impl World {
     }
 }
 
-/// Says who runs it, and never answers: the process is gone before that.
+/// Reports the node, and never responds: the process is killed before that.
 async fn poison(State(name): State<mpsc::UnboundedSender<String>>, headers: HeaderMap) {
     name.send(headers["x-node"].to_str().unwrap().to_owned()).unwrap();
     std::future::pending::<()>().await;
 }
 
-/// Takes long enough to be there when the process dies. Later there is no need to: those with one chance left run one
-/// at a time.
+/// Takes long enough to be running when the process dies. Later that is not necessary: jobs with one chance left run one at a time.
 async fn steady(State(told): State<Arc<Mutex<Vec<Value>>>>) {
     if told.lock().unwrap().is_empty() {
         tokio::time::sleep(millis(300)).await;
@@ -143,7 +142,7 @@ async fn thousand(store: &dyn Store) -> Vec<Job> {
     jobs
 }
 
-/// Returns the poison's document once it is dead, with how many processes it killed.
+/// Returns the document of the poison job once it is dead, and how many processes it killed.
 async fn kill_until_dead(world: &mut World, fleet: &mut Fleet, beside: Beside) -> (Value, u32) {
     fleet.post("/v1/jobs/batch", json!({"jobs": vec![beside.job(); THOUSAND]})).await;
     let poison = fleet.post("/v1/jobs", json!({"kind": "poison", "payload": {}})).await;
@@ -195,7 +194,7 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     let whats: Vec<&str> = audit.iter().map(|line| line["what"].as_str().unwrap()).collect();
     assert_eq!(whats, ["dead", "takeover", "takeover", "takeover", "takeover"]);
     until("somebody is told", async || !world.told().is_empty()).await;
-    // A sweep takes a thousand at a time, and the poison was one of them.
+    // A sweep takes a thousand jobs at a time, and the poison was one of them.
     until("nobody dead has a job", async || nobody_dead_has_a_job(&fleet).await).await;
     fleet.stop().await;
 
@@ -210,7 +209,7 @@ async fn poison_beside_a_thousand(url: &str, nodes: usize, beside: Beside) {
     store.change(&now, &Actor::new("test"), Keep::default()).await.unwrap();
     store.close().await.unwrap();
 
-    // Another start is another one who looks for dead letters that nobody was told of.
+    // A new start also searches for dead letters that were not announced.
     let fleet = Fleet::start(&config, nodes).await;
     until("the thousand are done", async || {
         let list = fleet.get("/v1/jobs?kind=steady&state=succeeded&limit=1000").await;

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 const DEAD: u64 = 412;
 
-/// Somebody to call who knows no order until he is mended, for so many calls.
+/// A callee that rejects every order until it is repaired, for a number of calls.
 async fn shop() -> (String, Arc<AtomicUsize>, JoinSet<()>) {
     let mended = Arc::new(AtomicUsize::new(0));
     let left = Arc::clone(&mended);
@@ -40,11 +40,11 @@ async fn shop() -> (String, Arc<AtomicUsize>, JoinSet<()>) {
     (url, mended, serving)
 }
 
-/// A fleet of one, as a shell sees it.
+/// A fleet of one node, used from a shell.
 struct Shell(Fleet);
 
 impl Shell {
-    /// Runs a command, and returns its exit code with what it said.
+    /// Runs a command, and returns its exit code and output.
     fn run(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rewheel"));
         let ran = command.args(args).args(["--server", self.0.url()]).output().unwrap();
@@ -52,7 +52,7 @@ impl Shell {
         (ran.status.code().unwrap(), text(&ran.stdout), text(&ran.stderr))
     }
 
-    /// Runs a command that goes well, and returns what it said.
+    /// Runs a command that must succeed, and returns its output.
     #[track_caller]
     fn done(&self, args: &[&str]) -> String {
         let (code, out, err) = self.run(args);
@@ -71,7 +71,7 @@ impl Shell {
     }
 }
 
-/// A config with short leases, so that who comes after a kill does not wait long.
+/// A config with short leases, so that the next node does not wait long after a kill.
 fn config(folder: &Path, store: &str, hook: &str) -> std::path::PathBuf {
     let text = format!(
         r#"
@@ -117,7 +117,7 @@ fn look(shell: &Shell) {
     assert_eq!(out.lines().filter(|line| line.contains("rejected 404")).count(), 3, "{out}");
 }
 
-/// One goes well, then some of ten do not: the others are left alone.
+/// One job succeeds, then some of ten fail: the others stay untouched.
 async fn canary(shell: &Shell, mended: &AtomicUsize) {
     mended.store(5, Ordering::SeqCst);
     let (code, out, err) =
@@ -131,7 +131,7 @@ async fn canary(shell: &Shell, mended: &AtomicUsize) {
     until("they are dead again", async || shell.dead().await == DEAD - 5).await;
 }
 
-/// The server dies in the middle of it, and another goes on where it was.
+/// The server dies in the middle of the operation, and another continues it.
 async fn outlive(shell: &mut Shell, mended: &AtomicUsize) {
     mended.store(usize::MAX, Ordering::SeqCst);
     let id = shell.done(&["dead", "redrive", "--all", "--rate", "200/s", "--detach"]);
@@ -145,7 +145,8 @@ async fn outlive(shell: &mut Shell, mended: &AtomicUsize) {
     assert_eq!(shell.done(&["operations", "list"]).lines().count(), 3);
 }
 
-/// What waits after a failure is held, mended, released; what is dead is redriven by its cause.
+/// Waiting jobs with a failure are held, edited and released; dead letters are redriven by their
+/// cause.
 async fn mend(shell: &Shell, mended: &AtomicUsize) {
     mended.store(0, Ordering::SeqCst);
     let id = shell.done(&["submit", "parcel", r#"{"order":18}"#]);

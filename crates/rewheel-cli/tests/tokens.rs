@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const STORE: &str = "sqlite://rewheel.db";
 
-/// What a command said and how it ended.
+/// The output and the exit code of a command.
 #[derive(Debug)]
 struct Ran {
     code: i32,
@@ -46,7 +46,7 @@ fn run(folder: &Path, args: &[&str]) -> Ran {
     ran(command(folder).args(args))
 }
 
-/// A server, with everything that it said.
+/// A server with its recorded output.
 struct Served {
     folder: TempDir,
     server: Child,
@@ -92,7 +92,7 @@ impl Served {
         ran(command.args(args).args(["--server", &self.url]))
     }
 
-    /// Ends it, and returns everything that it said.
+    /// Stops it, and returns its whole output.
     fn end(mut self) -> (String, TempDir) {
         self.server.kill().unwrap();
         self.server.wait().unwrap();
@@ -141,7 +141,7 @@ fn the_first_token_comes_from_the_store_and_the_others_from_a_server() {
     assert_eq!((revoked.code, revoked.out.as_str()), (0, "revoked shop"));
     assert_eq!(served.run(Some(shop), &["jobs", "list"]).code, 4);
 
-    // Revoked in the store, behind the server's back: within a second or so.
+    // Revoked directly in the store: the server rejects it within about a second.
     let (path, started) = (served.folder.path(), now());
     assert_eq!(run(path, &["token", "revoke", "ops", "--store", STORE]).out, "revoked ops");
     while served.run(Some(admin), &["stats"]).code != 4 {
@@ -160,7 +160,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Tries everything that could repeat a secret, then looks for it everywhere.
+/// Tries everything that could repeat a secret, then searches all output for it.
 #[test]
 fn a_secret_is_nowhere_but_in_the_answer_that_makes_it() {
     let folder = migrated();
@@ -189,7 +189,7 @@ fn a_secret_is_nowhere_but_in_the_answer_that_makes_it() {
             &["stats", "--server", "http://127.0.0.1:1"],
         ] {
             let ran = served.run(token, args);
-            // What a person types wrong is theirs to see.
+            // A mistyped argument may be shown to the user who typed it.
             let is_typed = args.iter().any(|arg| arg.contains(&secret));
             if !is_typed || args[0] == "token" {
                 said.push_str(&format!("{} {}", ran.out, ran.err));

@@ -26,7 +26,7 @@ async fn count(fleet: &Fleet, state: &str) -> usize {
     jobs["items"].as_array().map_or(0, Vec::len)
 }
 
-/// A hundred jobs, some of which fail once or for good; a worker is killed among them, another ends as it should.
+/// Runs a hundred jobs, some of which fail once or permanently; one worker is killed meanwhile, another ends normally.
 async fn works(start: impl Fn(&str) -> Command) {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("rewheel.toml");

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 const KIND: &str = "charge-card";
 
-/// A server that remembers what it was asked, and answers everything alike.
+/// A server that records its requests, and always gives the same response.
 struct Callee {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -199,7 +199,7 @@ async fn retry_after_is_honoured() {
         assert_eq!(verdict, expected, "{value}");
     }
 
-    // As an idempotency layer answers whose first request with this key is at work.
+    // The response of an idempotency layer while the first request with this key is running.
     let callee = Callee::answering(|| (StatusCode::CONFLICT, [("retry-after", "1")])).await;
     let (verdict, _) = failed(call_once(&callee.settings()).await);
     assert_eq!(verdict, Verdict::RetryAfter(seconds(1)));
@@ -289,7 +289,7 @@ async fn the_request_is_what_the_wire_says() {
     assert_eq!(headers, expected.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// Every secret signs what is sent, so that the callee can exchange one for another.
+/// Every secret signs each request, so that the callee can rotate secrets.
 #[tokio::test]
 async fn each_secret_signs() {
     use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -381,7 +381,7 @@ async fn connections_are_used_again() {
     assert!(seen.iter().all(|one| one.from == seen[0].from), "{seen:?}");
 }
 
-/// Accepts one connection, reads a request, sends `answer`, stays.
+/// Accepts one connection, reads a request, sends `answer`, and keeps the connection open.
 async fn half_answer(listener: TcpListener, answer: &[u8]) {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut request = [0; 4_096];
@@ -449,7 +449,7 @@ async fn a_callee_that_is_not_there_is_asked_again() {
 async fn what_keeps_a_call_from_being_made_has_a_name() {
     let callee = Callee::answering(|| "hello").await;
     let plain = format!("https://{}/", callee.address);
-    // Longer than any name may be: nobody is asked for it.
+    // Longer than a host name may be: no resolver is asked.
     let unknown = format!("http://{}.invalid/", "x".repeat(64));
     for (url, code) in [(plain, "tls"), (unknown, "dns")] {
         let settings = json!({"url": url, "allow": ["127.0.0.0/8"]});
@@ -494,7 +494,7 @@ async fn a_cancelled_call_is_taken_back() {
     assert_eq!(report, Report::Snooze(Duration::ZERO));
 }
 
-/// Asks the operating system whether somebody has connected: tokio would have to be told first.
+/// Asks the operating system whether a client has connected: tokio would need an event first.
 fn was_reached(listener: &std::net::TcpListener) -> bool {
     listener.set_nonblocking(true).unwrap();
     listener.accept().is_ok()
@@ -518,7 +518,7 @@ async fn an_address_that_is_not_allowed_is_not_reached() {
         assert!(message.contains("127.0.0.1") || message.contains("::1"), "{message}");
         assert!(!was_reached(&listener), "{host} was connected to");
 
-        // Allowed, the same call gets there.
+        // If allowed, the same call succeeds.
         let settings = json!({"url": url, "allow": ["127.0.0.0/8"]});
         let reached = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
         tokio::select! {

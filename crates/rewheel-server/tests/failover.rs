@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// A server that counts, and answers what it is told to.
+/// A server that counts calls, and responds as it is told.
 struct Callee {
     address: SocketAddr,
     status: Arc<AtomicU16>,
@@ -58,7 +58,7 @@ impl Callee {
     }
 }
 
-/// An engine whose jobs go to the first, or else to the second.
+/// An engine whose jobs go to the first callee, or else to the second.
 struct Shop {
     store: MemoryStore,
     engine: Engine,
@@ -95,7 +95,7 @@ impl Shop {
         self.engine.submit_raw("hook", b"{}".to_vec()).await.unwrap().id
     }
 
-    /// Polls a job until it is as it should be.
+    /// Polls a job until a condition holds.
     async fn job_when(&self, id: JobId, is_right: impl Fn(&Job) -> bool) -> Job {
         let waiting = async {
             loop {
@@ -146,7 +146,7 @@ async fn one_that_is_down_is_passed_over_until_it_is_back() {
     for _ in 0..4 {
         shop.run().await;
     }
-    // Its breaker is open: jobs go elsewhere with their first attempt.
+    // Its breaker is open: jobs go to the other callee with their first attempt.
     let before = first.calls();
     let attempts: Vec<u32> = {
         let mut attempts = Vec::new();
@@ -175,7 +175,7 @@ async fn without_a_breaker_of_the_kind_each_url_has_one_too() {
     for _ in 0..60 {
         shop.run().await;
     }
-    // Twenty attempts are needed to see it, see `BreakerSettings::default`.
+    // The breaker opens after twenty attempts, see `BreakerSettings::default`.
     assert!(first.calls() <= 21, "{} calls of one that is down", first.calls());
 }
 

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// A server that remembers what it was told, and answers as it was told to.
+/// A server that records its requests, and responds as it is told.
 struct Receiver {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -185,7 +185,7 @@ async fn what_an_answer_repeats_of_the_url_is_masked_and_on_one_line() {
     check(told, Verdict::Stop, r"404 Not Found: no /hook/***\n\u{1b}[2J");
 }
 
-/// From a job to the wire, over an answer that says to come again.
+/// From a job to the wire, with a first response that asks for a retry.
 #[tokio::test]
 async fn a_dead_letter_arrives_though_the_first_try_fails() {
     let receiver =

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-/// Passes every verb on to another store, except for those that it was told to let fail.
+/// Forwards every verb to another store, except for calls that it was told to fail.
 ///
-/// A store may lose a call before it was heard, lose the answer after the work was done, or never
-/// answer. Whoever uses a store must get through all three with the same few moves: wait, repeat,
-/// look at what it holds.
+/// A store may lose a call before it was received, lose the response after the work was done, or
+/// never respond. Callers must handle all three with the same few steps: wait, repeat, read what
+/// they hold.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Mutex<Plan>,
@@ -24,7 +24,7 @@ pub struct FaultyStore {
     is_silent: bool,
 }
 
-/// Lets a call wait, and decides what becomes of it.
+/// Delays a call, and decides whether it fails.
 pub type Weather =
     dyn Fn(Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>> + Send + Sync;
 
@@ -46,9 +46,9 @@ struct Plan {
 pub enum Fault {
     /// Nothing is done: [`StoreError::Unavailable`].
     Before,
-    /// All is done, then the answer is lost: [`StoreError::Ambiguous`].
+    /// The work is done, then the response is lost: [`StoreError::Ambiguous`].
     After,
-    /// All is done, and the answer never comes: the caller drops the future some day.
+    /// The work is done, and the response never arrives: the caller eventually drops the future.
     NoAnswer,
 }
 
@@ -56,7 +56,7 @@ impl Fault {
     /// Every way to fail.
     pub const ALL: [Fault; 3] = [Fault::Before, Fault::After, Fault::NoAnswer];
 
-    /// Returns whether the call did what it was asked to.
+    /// Returns whether the call did its work.
     pub const fn is_done(self) -> bool {
         match self {
             Fault::Before => false,
@@ -65,7 +65,7 @@ impl Fault {
     }
 }
 
-/// What a store is asked to do: a method of one of its traits.
+/// A method of one of the store traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each has the name of its method")]
 pub enum Verb {
@@ -120,7 +120,7 @@ pub enum Verb {
 }
 
 impl FaultyStore {
-    /// Passes everything on to `inner`, until told otherwise.
+    /// Forwards everything to `inner`, until told otherwise.
     pub fn new(inner: Arc<dyn Store>) -> FaultyStore {
         FaultyStore {
             inner,
@@ -131,7 +131,7 @@ impl FaultyStore {
         }
     }
 
-    /// Lets every call pass through a weather first: it may be late, and it may fail.
+    /// Passes every call through a function first, which may delay it or make it fail.
     pub fn in_weather(
         inner: Arc<dyn Store>,
         weather: impl Fn(Verb) -> Pin<Box<dyn Future<Output = Option<Fault>> + Send>>
@@ -142,31 +142,31 @@ impl FaultyStore {
         FaultyStore { weather: Some(Box::new(weather)), ..FaultyStore::new(inner) }
     }
 
-    /// Tells nobody of changes, as a database behind a pooler: they are found by looking.
+    /// Disables notifications of changes, as behind a pooler: changes are found by polling.
     #[must_use]
     pub fn silent(mut self) -> FaultyStore {
         self.is_silent = true;
         self
     }
 
-    /// Lets the next call of a verb fail. Told several times, the calls after it fail too.
+    /// Makes the next call of a verb fail. Several calls of this method make several calls fail.
     pub fn fail_next(&self, verb: Verb, fault: Fault) {
         self.plan.lock().unwrap().next.entry(verb).or_default().push_back(fault);
     }
 
-    /// Refuses every batch that has this job in it, as a store does that cannot write one of its
-    /// rows: [`StoreError::Rejected`], and nothing is done.
+    /// Rejects every batch that contains this job, like a store that cannot write one of its rows:
+    /// [`StoreError::Rejected`], and nothing is done.
     pub fn fail_batches_with(&self, job: JobId) {
         self.plan.lock().unwrap().bad.insert(job);
     }
 
-    /// Refuses the next batch that has this job in it, and no other.
+    /// Rejects only the next batch that contains this job.
     pub fn refuse_next(&self, job: JobId) {
         self.plan.lock().unwrap().bad_once.insert(job);
     }
 
-    /// Waits for a call as a caller with a timeout does: answers `None`, and drops the call, once
-    /// its answer is known never to come.
+    /// Waits for a call as a caller with a timeout does: returns `None` and drops the call once it
+    /// is known that its response never arrives.
     pub async fn patiently<T>(&self, call: impl Future<Output = T>) -> Option<T> {
         let before = self.withheld.load(Ordering::SeqCst);
         let mut call = pin!(call);
@@ -206,7 +206,7 @@ impl FaultyStore {
         }
     }
 
-    /// Refuses a batch with a bad job in it.
+    /// Rejects a batch with a bad job.
     fn check(&self, mut jobs: impl Iterator<Item = JobId>) -> Answer<()> {
         let mut plan = self.plan.lock().unwrap();
         match jobs.find(|job| plan.bad.contains(job) || plan.bad_once.remove(job)) {

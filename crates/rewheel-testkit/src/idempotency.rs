@@ -57,7 +57,7 @@ macro_rules! idempotency_conformance {
 
 /// A store under test.
 pub struct IdempotencySubject {
-    /// The store, and the same one as another process sees it.
+    /// The store, and the same store as another process sees it.
     pub stores: [Arc<dyn IdempotencyStore>; 2],
     advance: Box<dyn Fn(Duration) + Send + Sync>,
     random: Random,
@@ -65,7 +65,7 @@ pub struct IdempotencySubject {
 }
 
 impl IdempotencySubject {
-    /// Takes a fresh store twice, and what moves its clock.
+    /// Takes a fresh store twice, and a function that moves its clock.
     pub fn new(
         stores: [Arc<dyn IdempotencyStore>; 2],
         advance: impl Fn(Duration) + Send + Sync + 'static,
@@ -85,7 +85,7 @@ impl IdempotencySubject {
         &*self.stores[0]
     }
 
-    /// Somebody who asks under a key, with a lease of ten seconds and an hour to be remembered.
+    /// A request under a key, with a lease of ten seconds and a retention of an hour.
     fn ask(&self, key: &str) -> Begin {
         Begin {
             key: IdempotencyKey::new("suite", key).unwrap(),
@@ -101,7 +101,7 @@ impl IdempotencySubject {
         self.store().begin(ask).await.unwrap()
     }
 
-    /// Somebody who runs.
+    /// Starts a run under a key.
     async fn runner(&self, key: &str) -> Ticket {
         let ask = self.ask(key);
         assert_eq!(self.begin(&ask).await, Begun::Run);
@@ -141,12 +141,12 @@ async fn race(subject: &IdempotencySubject, key: &str) -> (usize, usize) {
     (run, begun.iter().filter(|begun| is_in_flight(begun)).count())
 }
 
-/// Of sixteen who ask at the same time one runs.
+/// Of sixteen concurrent requests one runs.
 pub async fn one_of_many_runs(subject: &IdempotencySubject) {
     assert_eq!(race(subject, "order-17").await, (1, 15));
 }
 
-/// Whoever asks again gets the answer, through whichever store.
+/// A repeated request gets the response, through either store.
 pub async fn answers_with_what_was_stored(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     let begun = subject.begin(&subject.ask("order-17")).await;
@@ -158,7 +158,7 @@ pub async fn answers_with_what_was_stored(subject: &IdempotencySubject) {
     }
 }
 
-/// An answer is any bytes, none included.
+/// A response is any bytes, or none.
 pub async fn stores_any_bytes(subject: &IdempotencySubject) {
     let large: Vec<u8> = (0..400_000_u32).map(|n| (n % 251) as u8).collect();
     for (key, answer) in [("none", vec![]), ("zero", vec![0, 255, 0]), ("large", large)] {
@@ -168,7 +168,7 @@ pub async fn stores_any_bytes(subject: &IdempotencySubject) {
     }
 }
 
-/// A key stands for one thing, from the question on.
+/// A key belongs to one request, from the start.
 pub async fn refuses_a_key_that_stands_for_something_else(subject: &IdempotencySubject) {
     let other = || Begin { fingerprint: Fingerprint::of(&[b"refund"]), ..subject.ask("order-17") };
     let run = subject.runner("order-17").await;
@@ -179,7 +179,7 @@ pub async fn refuses_a_key_that_stands_for_something_else(subject: &IdempotencyS
     assert_eq!(subject.begin(&other()).await, Begun::Reused, "when it is done");
 }
 
-/// Keys and callers have nothing to do with each other.
+/// Different keys and callers are independent.
 pub async fn tells_keys_apart(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     subject.runner("order-18").await;
@@ -189,7 +189,7 @@ pub async fn tells_keys_apart(subject: &IdempotencySubject) {
     assert_eq!(subject.begin(&rival).await, Begun::Run, "the key of another caller");
 }
 
-/// Work that failed leaves no trace.
+/// A released key leaves no trace.
 pub async fn frees_a_key_that_is_released(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     subject.store().release(&run).await.unwrap();
@@ -199,7 +199,7 @@ pub async fn frees_a_key_that_is_released(subject: &IdempotencySubject) {
     assert_eq!(subject.finish(&run, b"late").await, Finished::Lost);
 }
 
-/// An answer stays, whatever its run does next.
+/// A response stays, whatever its run does next.
 pub async fn does_not_release_an_answer(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     subject.finish(&run, b"charged").await;
@@ -208,20 +208,20 @@ pub async fn does_not_release_an_answer(subject: &IdempotencySubject) {
     assert_eq!(subject.begin(&subject.ask("order-17")).await, Begun::Done(b"charged".to_vec()));
 }
 
-/// Who asks again with the same id is the same run.
+/// A repeated request with the same id is the same run.
 pub async fn asking_again_after_a_lost_answer_is_the_same_run(subject: &IdempotencySubject) {
     let ask = subject.ask("order-17");
     for _ in 0..2 {
         assert_eq!(subject.begin(&ask).await, Begun::Run);
     }
-    // Even late: nobody else had it meanwhile.
+    // Even late: no other run had the key meanwhile.
     (subject.advance)(seconds(11));
     assert_eq!(subject.begin(&ask).await, Begun::Run);
     let begun = subject.begin(&subject.ask("order-17")).await;
     assert!(is_in_flight(&begun), "its lease is not from now on: {begun:?}");
 }
 
-/// The first answer of a run is its answer.
+/// The first response of a run counts.
 pub async fn finishing_again_changes_nothing(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     assert_eq!(subject.finish(&run, b"first").await, Finished::Stored);
@@ -229,14 +229,14 @@ pub async fn finishing_again_changes_nothing(subject: &IdempotencySubject) {
     assert_eq!(subject.begin(&subject.ask("order-17")).await, Begun::Done(b"first".to_vec()));
 }
 
-/// After a crash one of those who ask runs again.
+/// After a crash one of the waiting requests runs again.
 pub async fn a_lease_that_ran_out_is_taken_over_by_one(subject: &IdempotencySubject) {
     subject.runner("order-17").await;
     (subject.advance)(seconds(11));
     assert_eq!(race(subject, "order-17").await, (1, 15));
 }
 
-/// After a crash nobody runs again, if nobody is to.
+/// After a crash no request runs again, if that is not wanted.
 pub async fn a_lease_that_ran_out_may_stay_unknown(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     let ask = Begin { after_crash: AfterCrash::Unknown, ..subject.ask("order-17") };
@@ -244,7 +244,7 @@ pub async fn a_lease_that_ran_out_may_stay_unknown(subject: &IdempotencySubject)
     assert!(is_in_flight(&begun), "{begun:?}");
     (subject.advance)(seconds(11));
     assert_eq!(subject.begin(&ask).await, Begun::Unknown);
-    // It may only have been slow.
+    // The run may only have been slow.
     subject.finish(&run, b"charged").await;
     assert_eq!(subject.begin(&ask).await, Begun::Done(b"charged".to_vec()));
 }
@@ -263,7 +263,7 @@ pub async fn a_lease_lasts_as_long_as_it_is_renewed(subject: &IdempotencySubject
     assert!(!subject.renew(&run).await, "it is another's");
 }
 
-/// A run that lost its key can do nothing to it.
+/// A run that lost its key cannot change it.
 pub async fn a_late_run_does_not_overwrite(subject: &IdempotencySubject) {
     let late = subject.runner("order-17").await;
     (subject.advance)(seconds(11));
@@ -278,7 +278,7 @@ pub async fn a_late_run_does_not_overwrite(subject: &IdempotencySubject) {
     assert_eq!(subject.begin(&subject.ask("order-17")).await, Begun::Done(b"newer".to_vec()));
 }
 
-/// A lease that ran out matters only to others.
+/// An expired lease has no effect until another run takes over.
 pub async fn a_late_run_that_nobody_replaced_may_finish(subject: &IdempotencySubject) {
     let late = subject.runner("order-17").await;
     (subject.advance)(seconds(60));
@@ -286,12 +286,12 @@ pub async fn a_late_run_that_nobody_replaced_may_finish(subject: &IdempotencySub
     assert_eq!(subject.begin(&subject.ask("order-17")).await, Begun::Done(b"charged".to_vec()));
 }
 
-/// A key is remembered for its time.
+/// A key is kept until its retention ends.
 pub async fn an_answer_is_kept_so_long_and_no_longer(subject: &IdempotencySubject) {
     let run = subject.runner("order-17").await;
     (subject.advance)(seconds(5));
     subject.finish(&run, b"charged").await;
-    // An hour from the answer on, not from the question.
+    // An hour from the response, not from the request.
     (subject.advance)(seconds(3_598));
     assert_eq!(subject.begin(&subject.ask("order-17")).await, Begun::Done(b"charged".to_vec()));
     (subject.advance)(seconds(3));
@@ -300,7 +300,7 @@ pub async fn an_answer_is_kept_so_long_and_no_longer(subject: &IdempotencySubjec
     assert_eq!(subject.finish(&run, b"late").await, Finished::Lost);
 }
 
-/// A run does not come back to a key that was forgotten.
+/// A run does not get a forgotten key back.
 pub async fn a_forgotten_key_is_not_given_back_to_its_run(subject: &IdempotencySubject) {
     let late = subject.runner("order-17").await;
     (subject.advance)(seconds(3_601));
@@ -310,7 +310,7 @@ pub async fn a_forgotten_key_is_not_given_back_to_its_run(subject: &IdempotencyS
     assert_eq!(subject.finish(&newer, b"newer").await, Finished::Stored);
 }
 
-/// Keys go when their time is over, so many at once.
+/// Expired keys are deleted, up to a limit per call.
 pub async fn prunes_what_is_over_and_nothing_else(subject: &IdempotencySubject) {
     for key in ["a", "b", "c"] {
         let run = subject.runner(key).await;
@@ -332,7 +332,7 @@ pub async fn prunes_what_is_over_and_nothing_else(subject: &IdempotencySubject) 
     assert_eq!(subject.store().prune(10).await.unwrap(), 2);
 }
 
-/// Who never ran can do nothing.
+/// A ticket that never ran can do nothing.
 pub async fn a_stranger_has_nothing(subject: &IdempotencySubject) {
     let stranger = ticket(&subject.ask("order-17"));
     assert!(!subject.renew(&stranger).await);
@@ -341,7 +341,7 @@ pub async fn a_stranger_has_nothing(subject: &IdempotencySubject) {
     assert_eq!(subject.begin(&subject.ask("order-17")).await, Begun::Run);
 }
 
-/// A thousand at once, half of them through a store of its own, as from another process.
+/// A thousand requests at once, half of them through another store, as from another process.
 pub async fn a_thousand_duplicates_run_once(subject: &IdempotencySubject) {
     let nodes = subject.stores.clone().map(|store| Idempotency::new(store).wait(seconds(60)));
     let runs = AtomicU32::new(0);
@@ -361,7 +361,7 @@ pub async fn a_thousand_duplicates_run_once(subject: &IdempotencySubject) {
     assert_eq!(answers.iter().filter(|answer| !answer.replayed).count(), 1);
 }
 
-/// Gives others their turn often enough for all to have asked.
+/// Yields often enough for all others to have asked.
 async fn dawdle() {
     let mut turns = 50;
     poll_fn(|cx| {

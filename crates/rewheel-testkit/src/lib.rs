@@ -1,7 +1,7 @@
 //! Conformance tests for stores, and stores that fail on purpose.
 //!
-//! A store is whatever passes the conformance suite. It is written once, and expanded into named
-//! tests by [`store_conformance!`] in three lines beside each store:
+//! Every store must pass the conformance suite. It is written once, and [`store_conformance!`]
+//! expands it into named tests in three lines beside each store:
 //!
 //! ```ignore
 //! async fn open() -> rewheel_testkit::Subject { /* … */ }

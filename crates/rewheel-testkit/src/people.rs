@@ -8,15 +8,15 @@ use rewheel_core::{
 };
 use std::time::Duration;
 
-/// Longer than anything of the suite lasts.
+/// Longer than anything in the suite.
 pub(crate) const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
-/// Keeps nothing of a job that ended.
+/// No retention of an ended job and its key.
 pub(crate) const KEEP_NOTHING: Keep = Keep { job: Duration::ZERO, key: Duration::ZERO };
 
 impl Subject {
-    /// Stores a job of a kind, which begins to exist, and brings it into a state. Whatever else of
-    /// its lane is due may be leased on the way.
+    /// Stores a job of a new kind, and brings it into a state. Other due jobs of its lane may be
+    /// leased on the way.
     pub async fn job_in(&self, kind: &str, state: State) -> JobId {
         match state {
             State::Scheduled => self.submit(kind).await,
@@ -42,7 +42,7 @@ impl Subject {
         lease.job
     }
 
-    /// Stores a job of a kind that exists, and leases it to a new holder.
+    /// Stores a job of an existing kind, and leases it to a new holder.
     pub async fn lease_new(&self, job: &NewJob) -> (HolderId, Lease) {
         let holder = self.holder().await;
         self.insert(std::slice::from_ref(job)).await;
@@ -51,53 +51,53 @@ impl Subject {
         (holder, lease)
     }
 
-    /// Claims what is due in one lane.
+    /// Claims the due jobs of one lane.
     pub async fn claim_lane(&self, holder: HolderId, lane: Lane) -> Vec<Leased> {
         let visits = [self.visit(lane, 1_000)];
         let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 1_000 };
         self.store.claim(&claim).await.unwrap()
     }
 
-    /// Claims the only job of a kind that is due.
+    /// Claims the only due job of a kind.
     pub async fn claim_only(&self, holder: HolderId, kind: &str) -> Leased {
         let mut claimed = self.claim(holder, &[kind], 1_000).await;
         assert_eq!(claimed.len(), 1, "not the only one: {claimed:?}");
         claimed.remove(0)
     }
 
-    /// Records that a job starts now, which its holder must still have.
+    /// Records the start of a job that its holder must still have.
     pub async fn start(&self, holder: HolderId, lease: Lease) {
         assert_eq!(self.store.start(holder, &[lease]).await.unwrap(), [true]);
     }
 
-    /// Returns one job.
+    /// Gives one job back.
     pub async fn give_back(&self, holder: HolderId, lease: Lease) {
         self.store.give_back(holder, &[lease], Keep::default()).await.unwrap();
     }
 
-    /// Sweeps a thousand jobs at most.
+    /// Sweeps at most a thousand jobs.
     pub async fn sweep(&self, by: HolderId) -> Vec<JobEvent> {
         self.store.sweep(&Sweep::new(by, 1_000, Keep::default())).await.unwrap()
     }
 
-    /// Lets a holder die of silence, and frees its jobs.
+    /// Expires a holder, and frees its jobs.
     pub async fn take_over(&self, by: HolderId, other: HolderId) -> Vec<JobEvent> {
         self.bury(by, other).await;
         self.sweep(by).await
     }
 
-    /// Reads a holder that lives or died of late.
+    /// Reads a holder that is alive or died recently.
     pub async fn find(&self, holder: HolderId) -> Option<Holder> {
         self.store.holders().await.unwrap().into_iter().find(|found| found.id == holder)
     }
 
-    /// Changes one job, provided that it still has this version.
+    /// Changes one job, if it still has this version.
     pub async fn change_if(&self, job: JobId, what: What, version: Version) -> Changed {
         let change = [Change { job, what, if_version: Some(version) }];
         self.store.change(&change, &Actor::new("suite"), Keep::default()).await.unwrap()[0]
     }
 
-    /// Changes one job, which must be possible at once, and returns its version.
+    /// Changes one job, which must succeed, and returns its version.
     pub async fn apply(&self, job: JobId, what: What) -> Version {
         let changed = self.change(job, what).await;
         let Changed::Applied { version, .. } = changed else { panic!("not applied: {changed:?}") };
@@ -110,26 +110,26 @@ impl Subject {
         kinds.into_iter().find(|kind| kind.name.as_str() == name).expect("the kind exists")
     }
 
-    /// Changes a kind on behalf of a person.
+    /// Changes a kind on behalf of an operator.
     pub async fn change_kind(&self, name: &str, change: KindChange) -> KindChanged {
         let name = KindName::parse(name).unwrap();
         self.store.change_kind(&name, &change, &Actor::new("suite")).await.unwrap()
     }
 
-    /// Changes a kind, which must be possible, and returns what it is then.
+    /// Changes a kind, which must succeed, and returns it.
     pub async fn apply_kind(&self, name: &str, change: KindChange) -> Kind {
         let changed = self.change_kind(name, change).await;
         let KindChanged::Applied(kind) = changed else { panic!("not applied: {changed:?}") };
         kind
     }
 
-    /// Parks a kind as it is now.
+    /// Parks a kind at its current generation.
     pub async fn park(&self, name: &str) -> Kind {
         let generation = self.kind(name).await.generation;
         self.apply_kind(name, KindChange::Park { generation, reason: "down".to_owned() }).await
     }
 
-    /// Gives a holder the right to probe a kind that is parked.
+    /// Gives a holder the right to probe a parked kind.
     pub async fn probe(&self, name: &str, holder: HolderId) -> Kind {
         let generation = self.kind(name).await.generation;
         self.apply_kind(name, KindChange::Probe { generation, holder }).await
@@ -141,12 +141,12 @@ impl Subject {
         self.apply_kind(name, KindChange::Unpark { generation }).await
     }
 
-    /// Deletes what need not be kept, once, but no audit entry.
+    /// Prunes once, except for audit entries.
     pub async fn prune(&self, limit: usize) -> Pruned {
         self.store.prune(&Prune { limit, audit_older_than: AGES }).await.unwrap()
     }
 
-    /// Deletes what need not be kept until nothing is left to do, and returns how much that was.
+    /// Prunes until nothing is left to delete, and returns the totals.
     pub async fn prune_all(&self) -> Pruned {
         let mut total = Pruned::default();
         for _ in 0..1_000 {

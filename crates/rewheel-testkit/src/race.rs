@@ -4,8 +4,8 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Makes two calls at once, the first of which is begun first, and waits for both. Where a store
-/// has threads or connections of its own, they meet there.
+/// Makes two calls at once, starting with the first, and waits for both. In a store with threads or
+/// connections they run concurrently.
 pub(crate) async fn both<A, B>(
     first: impl Future<Output = A>,
     second: impl Future<Output = B>,
@@ -34,7 +34,7 @@ pub(crate) async fn both<A, B>(
     .await
 }
 
-/// Makes many calls at once, and waits for all. Answers come in order.
+/// Makes many calls at once, and waits for all. Results are in order.
 pub(crate) async fn all<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut calls: Vec<_> = calls.map(|call| (Box::pin(call), None)).collect();
     poll_fn(|cx| {

@@ -6,10 +6,10 @@ use std::thread;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
-/// The variable that names the server: `cargo xtask test` sets it, `cargo xtask services up` prints it.
+/// The variable with the URL of the server: `cargo xtask test` sets it, `cargo xtask services up` prints it.
 const SERVER: &str = "REWHEEL_TEST_POSTGRES";
 
-/// A schema that nobody else uses. It goes when this does.
+/// A schema for one test. Dropping this value drops the schema.
 #[derive(Debug)]
 pub struct Schema {
     server: String,
@@ -18,7 +18,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Chooses a name; whoever opens the store makes the schema.
+    /// Chooses a name; opening the store creates the schema.
     pub fn fresh() -> Schema {
         let server = std::env::var(SERVER).unwrap_or_else(|_| {
             panic!(
@@ -46,7 +46,7 @@ impl Schema {
         &self.name
     }
 
-    /// Connects to the server as somebody else would.
+    /// Connects to the server as another client would.
     pub async fn connect(&self) -> Visitor {
         Visitor::at(&self.server).await
     }
@@ -60,7 +60,7 @@ impl Drop for Schema {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let client = Visitor::at(&server).await;
-                // What a test that was given up still holds must not hold this up.
+                // Locks of an aborted test must not block this for long.
                 let sql = format!("SET lock_timeout = '2s'; DROP SCHEMA IF EXISTS {name} CASCADE");
                 let _ = client.batch_execute(&sql).await;
             });
@@ -69,7 +69,7 @@ impl Drop for Schema {
     }
 }
 
-/// A connection of somebody who is not the store.
+/// A connection of another client.
 #[derive(Debug)]
 pub struct Visitor {
     client: Client,

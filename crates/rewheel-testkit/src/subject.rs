@@ -13,10 +13,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a holder of the suite may be silent.
+/// The lease duration of holders in the suite.
 pub(crate) const LEASE_TTL: Duration = Duration::from_secs(15);
 
-/// What an attempt of the suite may take, and how much later its job is overdue.
+/// The attempt timeout of the suite, and the grace until a job is overdue.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
@@ -25,48 +25,48 @@ pub(crate) const GRACE: Duration = Duration::from_secs(5);
 pub struct Subject {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Moves its clock.
+    /// The offset of its clock.
     pub clock: ClockOffset,
-    /// Makes ids.
+    /// The source of ids.
     pub random: Random,
     alive: Vec<Box<dyn Any + Send + Sync>>,
 }
 
-/// Says a duration in milliseconds.
+/// Creates a duration from milliseconds.
 pub const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Says a duration in seconds.
+/// Creates a duration from seconds.
 pub const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Names the lane of jobs that say nothing but their kind.
+/// Returns the lane of jobs that set only their kind.
 pub fn lane(kind: &str) -> Lane {
     let kind = KindName::parse(kind).unwrap();
     Lane { kind, tenant: None, priority: Priority::DEFAULT, shard: Shard::NONE }
 }
 
 impl Subject {
-    /// Takes a fresh store, and the offset that it was opened with.
+    /// Takes a fresh store, and the clock offset that it was opened with.
     pub fn new(store: Arc<dyn Store>, clock: ClockOffset) -> Subject {
         Subject { store, clock, random: Random::seeded(0x5eed), alive: Vec::new() }
     }
 
-    /// Keeps something alive as long as the store: a folder, a server.
+    /// Keeps a value alive as long as the store: a folder, a server.
     #[must_use]
     pub fn keeping(mut self, thing: impl Any + Send + Sync) -> Subject {
         self.alive.push(Box::new(thing));
         self
     }
 
-    /// Makes a new id.
+    /// Creates a new id.
     pub fn id(&self) -> JobId {
         JobId::new(Timestamp::from_millis(1_700_000_000_000), &self.random)
     }
 
-    /// Brings kinds into existence.
+    /// Creates kinds.
     pub async fn kinds(&self, names: &[&str]) {
         let kinds: Vec<NewKind> = names
             .iter()
@@ -79,7 +79,7 @@ impl Subject {
         self.store.put_kinds(&kinds, &Actor::new("suite")).await.unwrap();
     }
 
-    /// Brings a holder to life.
+    /// Registers a holder.
     pub async fn holder(&self) -> HolderId {
         let id = HolderId::new(Timestamp::from_millis(1_700_000_000_000), &self.random);
         let holder =
@@ -88,17 +88,17 @@ impl Subject {
         id
     }
 
-    /// Makes a job of a kind that exists or not: due at once, nothing else said.
+    /// Builds a job of a kind that may not exist: due at once, with defaults.
     pub fn job(&self, kind: &str) -> NewJob {
         NewJob::new(self.id(), KindName::parse(kind).unwrap(), b"{\"order\":17}".to_vec())
     }
 
-    /// Makes several.
+    /// Builds several jobs.
     pub fn jobs(&self, kind: &str, count: usize) -> Vec<NewJob> {
         (0..count).map(|_| self.job(kind)).collect()
     }
 
-    /// Stores jobs, each of which must be new.
+    /// Stores jobs, which must all be new.
     pub async fn insert(&self, jobs: &[NewJob]) {
         let answers = self.store.insert(&Insert::new(jobs)).await.unwrap();
         assert_eq!(answers.len(), jobs.len());
@@ -107,7 +107,7 @@ impl Subject {
         }
     }
 
-    /// Stores one job of a kind, which begins to exist, and returns its id.
+    /// Stores one job of a new kind, and returns its id.
     pub async fn submit(&self, kind: &str) -> JobId {
         self.kinds(&[kind]).await;
         let job = self.job(kind);
@@ -115,12 +115,12 @@ impl Subject {
         job.id
     }
 
-    /// Claims what is due in the lanes of these kinds at the default priority.
+    /// Claims due jobs in the lanes of these kinds at the default priority.
     pub async fn claim(&self, holder: HolderId, kinds: &[&str], limit: usize) -> Vec<Leased> {
         self.try_claim(holder, kinds, limit).await.unwrap()
     }
 
-    /// Claims, and passes on what went wrong.
+    /// Claims, and returns an error if it fails.
     pub async fn try_claim(
         &self,
         holder: HolderId,
@@ -132,12 +132,12 @@ impl Subject {
         self.store.claim(&claim).await
     }
 
-    /// Visits a lane with the suite's attempt timeout and grace.
+    /// Builds a visit of a lane with the suite's attempt timeout and grace.
     pub fn visit(&self, lane: Lane, limit: usize) -> Visit {
         Visit { lane, limit, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE }
     }
 
-    /// Stores a job of a kind and leases it to a holder, which is given back with it.
+    /// Stores a job of a kind and leases it to a new holder. Returns both.
     pub async fn leased(&self, kind: &str) -> (HolderId, Lease) {
         let holder = self.holder().await;
         let job = self.submit(kind).await;
@@ -153,12 +153,12 @@ impl Subject {
         answers[0]
     }
 
-    /// Settles one attempt as a success, which is kept.
+    /// Settles one attempt as a success, with retention.
     pub async fn succeed(&self, holder: HolderId, lease: Lease) -> Settled {
         self.settle(holder, &Settlement::succeed(lease)).await
     }
 
-    /// Says that an attempt failed, and that the next follows after a time.
+    /// Builds the settlement of a failed attempt with a retry after a delay.
     pub fn retry(&self, lease: Lease, after: Duration, sticky: bool) -> Settlement {
         Settlement {
             decision: Decision::Retry { after, sticky, because: Because::Backoff },
@@ -168,7 +168,7 @@ impl Subject {
         }
     }
 
-    /// Says that an attempt failed, and that a person must look at it.
+    /// Builds the settlement of a failed attempt that makes the job a dead letter.
     pub fn dead(&self, lease: Lease) -> Settlement {
         Settlement {
             decision: Decision::Dead { failure: self.timeout() },
@@ -177,12 +177,12 @@ impl Subject {
         }
     }
 
-    /// What went wrong, in this suite.
+    /// The failure used in this suite.
     pub fn timeout(&self) -> Failure {
         Failure::new(Category::Timeout, Some("504"), "no answer")
     }
 
-    /// Stores a job of a kind, and lets it die.
+    /// Stores a job of a kind, and makes it a dead letter.
     pub async fn dead_letter(&self, kind: &str) -> JobId {
         let (holder, lease) = self.leased(kind).await;
         let settled = self.settle(holder, &self.dead(lease)).await;
@@ -190,7 +190,7 @@ impl Subject {
         lease.job
     }
 
-    /// Changes one job on behalf of a person.
+    /// Changes one job on behalf of an operator.
     pub async fn change(&self, job: JobId, what: What) -> Changed {
         let change = [Change::new(job, what)];
         let answers =
@@ -211,7 +211,7 @@ impl Subject {
         self.store.lanes(&kinds, None, 100).await.unwrap()
     }
 
-    /// Lets a holder die of silence: its lease runs out, and `by` buries it.
+    /// Expires a holder: its lease expires, and `by` marks it as dead.
     pub async fn bury(&self, by: HolderId, other: HolderId) {
         use rewheel_core::store::Burial;
         let all = self.store.holders().await.unwrap();
@@ -226,20 +226,20 @@ impl Subject {
         assert_eq!(books.missing(), 0, "the books do not balance: {books:?}");
     }
 
-    /// Stores one job, which must be new, and returns its id.
+    /// Stores one new job, and returns its id.
     pub async fn put(&self, job: NewJob) -> JobId {
         self.insert(std::slice::from_ref(&job)).await;
         job.id
     }
 
-    /// Asks for jobs to be stored, and returns what became of each.
+    /// Stores jobs, and returns the result of each.
     pub async fn answers(&self, insert: &Insert<'_>) -> Vec<Inserted> {
         let answers = self.store.insert(insert).await.unwrap();
         assert_eq!(answers.len(), insert.jobs.len());
         answers
     }
 
-    /// Lets a holder die, and sweeps what it had. Returns who swept it.
+    /// Expires a holder, and sweeps its jobs. Returns the sweeping holder.
     pub async fn heir_of(&self, from: HolderId) -> HolderId {
         let by = self.holder().await;
         self.store.leave(from).await.unwrap();
@@ -247,7 +247,7 @@ impl Subject {
         by
     }
 
-    /// Says that a case does not apply to a store that declares that it cannot do something.
+    /// Reports that a case does not apply to a store that lacks a capability.
     #[expect(clippy::print_stderr, reason = "a case that was skipped must not look as if it ran")]
     pub fn skip(&self, why: &str) {
         eprintln!("skipped: the store {} {why}", self.store.capabilities().name);

@@ -9,11 +9,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// How long something may take that should happen at once. Only a failing case waits for it.
+/// Timeout for something that should happen at once. Only a failing case waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs so many pieces of work, each on a thread of its own, all of them started together. Returns
-/// what each answered, in order.
+/// Runs work on several threads, all started together. Returns the results in order.
 pub(crate) async fn at_once<T, F>(count: usize, mut work: impl FnMut(usize) -> F) -> Vec<T>
 where
     T: Send + 'static,
@@ -33,7 +32,7 @@ where
         let runtime = runtime.clone();
         let (start, finish, work) = (Arc::clone(&start), Arc::clone(&finish), work(place));
         thread::spawn(move || {
-            // A store with connections makes new ones where its runtime is.
+            // A store with connections opens new ones on its own runtime.
             #[cfg(feature = "postgres")]
             let _inside = runtime.as_ref().map(tokio::runtime::Handle::enter);
             start.wait();
@@ -45,7 +44,7 @@ where
             }
         });
     }
-    // Awaited, not joined: the store may need the runtime of the thread that waits here.
+    // Awaited, not joined: the store may need the runtime of this thread.
     let answers: Vec<thread::Result<T>> = poll_fn(|context| {
         let mut finish = finish.lock().unwrap();
         if finish.answers.iter().all(Option::is_some) {
@@ -58,8 +57,8 @@ where
     answers.into_iter().map(|answer| answer.unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
-/// Awaits something that should happen at once, so that a case which waits in vain fails and does
-/// not hang.
+/// Awaits something that should happen at once, with a timeout, so that a case fails instead of
+/// hanging.
 pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     within(PATIENCE, what, future).await
 }

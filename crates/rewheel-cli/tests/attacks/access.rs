@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const CONFIG: &str = "[kinds.mail]\nrunner = \"worker\"\n";
 
-/// Submits a job that waits, and returns its id.
+/// Submits a delayed job, and returns its id.
 async fn submit(server: &Server, token: &str, more: &str) -> String {
     let body = format!(r#"{{"kind":"mail","payload":1,"delay":"1h"{more}}}"#);
     let answer = server.send_as(Some(token), "POST", "/v1/jobs", &body).await;
@@ -18,7 +18,7 @@ async fn get(server: &Server, token: &str, path: &str) -> Value {
     server.send_as(Some(token), "GET", path, "").await.ok()
 }
 
-/// Reads a list to its end; returns the ids, and every cursor.
+/// Reads a list to its end; returns the ids and all cursors.
 async fn read_all(server: &Server, token: &str, path: &str) -> (Vec<String>, Vec<String>) {
     let (mut ids, mut cursors): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     loop {
@@ -71,7 +71,7 @@ pub(crate) async fn a_cursor_tells_nothing_of_other_tenants(attack: Attack) {
             refused.assert_problem(400, "bad_query");
         }
     }
-    // A cursor of one list is none of another.
+    // A cursor of one list is not valid for another.
     let next = get(&server, shop, "/v1/jobs?limit=1").await["next"].as_str().unwrap().to_owned();
     let path = format!("/v1/operations?cursor={next}");
     server.send_as(Some(shop), "GET", &path, "").await.assert_problem(400, "bad_query");
@@ -103,7 +103,7 @@ pub(crate) async fn a_submitter_who_repeats_a_key_learns_nothing_new(attack: Att
         assert!(told.get(secret).is_none(), "{secret}: {told}");
     }
     assert!(!again.text.contains("Ada owes"), "{again:?}");
-    // Who may read gets the job.
+    // A token with the role `read` gets the job.
     let both = r#"{"name":"both","roles":["submit","read"]}"#;
     let both = server.token(Some(&admin), both).await;
     let seen = server.send_as(Some(&both), "POST", "/v1/jobs", body).await.ok();
@@ -136,7 +136,7 @@ pub(crate) async fn nobody_rewrites_an_operation(attack: Attack) {
             assert_eq!(refused.json()["errors"][0]["field"], "/filter/kind");
         }
     }
-    // An order for all jobs is not for operations.
+    // A bulk request for all jobs must not change operations.
     let all = server.send_as(Some(&operator), "POST", "/v1/jobs/cancel", r#"{"all":true}"#).await;
     let all = all.ok()["id"].as_str().unwrap().to_owned();
     let path = format!("/v1/operations/{all}");
@@ -165,13 +165,13 @@ pub(crate) async fn secrets_are_kept_and_not_sent_elsewhere(attack: Attack) {
     server.send("PUT", "/v1/kinds/hook", &settings).await.ok();
     let shown = server.send("GET", "/v1/kinds/hook", "").await;
     assert!(!shown.text.contains("hunter2") && !shown.text.contains("MfKQ9r8G"), "{shown:?}");
-    // What an answer shows can be sent back, and keeps what it hides.
+    // A response can be sent back, and keeps the masked secrets.
     let shown = shown.ok();
     let again = server.send("PUT", "/v1/kinds/hook", &shown["settings"].to_string()).await.ok();
     assert_eq!(again, shown);
     let log = server.send("GET", "/v1/audit?what=put%20kind&kind=hook", "").await.ok();
     assert_eq!(log["items"].as_array().unwrap().len(), 1, "nothing was changed: {log}");
-    // Who may not read a secret does not have it sent to another host.
+    // A caller that may not read a secret cannot have it sent to another host.
     let mut moved = shown["settings"].clone();
     moved["callback"]["url"] = "https://evil.example/".into();
     for (method, body) in [
@@ -182,7 +182,7 @@ pub(crate) async fn secrets_are_kept_and_not_sent_elsewhere(attack: Attack) {
         refused.assert_problem(422, "invalid_field");
         assert_eq!(refused.json()["errors"][0]["field"], "/callback/url");
     }
-    // A secret that changes is written, although the audit log does not show it.
+    // A changed secret is written, although the audit log does not show it.
     let rotated = json!({"callback": {"headers": {"x-key": "hunter3"}}}).to_string();
     server.send("PATCH", "/v1/kinds/hook", &rotated).await.ok();
     let log = server.send("GET", "/v1/audit?what=put%20kind&kind=hook", "").await;

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// What a hostile callee answers: commands for terminals, forged lines, text that runs backwards, and mark-up of chats.
+/// The response of a hostile callee: terminal commands, forged log lines, bidirectional text, and chat markup.
 const HOSTILE: &str = "gone\x1b[2J\x1b]0;owned\x07\r\n ERROR forged line\u{9b}31m\u{202e}desrever\u{2028}next\u{7f} \
                        <!channel> <@U0123> <http://evil.example|click> & <at user_id=\"all\"></at> [click](http://evil.example) @all";
 
-/// A server that remembers its requests.
+/// A server that records its requests.
 struct Stub {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -32,7 +32,7 @@ struct Request {
 type Respond = Arc<dyn Fn(usize, &Request) -> (StatusCode, String) + Send + Sync>;
 
 impl Stub {
-    /// Answers each request; the number of a request begins with 1.
+    /// Answers each request; `respond` gets the number of the request, from 1.
     async fn start(
         respond: impl Fn(usize, &Request) -> (StatusCode, String) + Send + Sync + 'static,
     ) -> Stub {
@@ -80,7 +80,7 @@ fn is_control(character: char) -> bool {
         || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Modes are those of Unix; elsewhere this only starts a server.
+/// File modes exist on Unix only; on other systems this only starts a server.
 pub(crate) async fn database_files_are_private(attack: Attack) {
     let server = attack.serve("").await;
     let folder = std::fs::read_dir(server.attack.folder.path()).unwrap();
@@ -96,7 +96,7 @@ pub(crate) async fn database_files_are_private(attack: Attack) {
     }
 }
 
-/// All that a callee says reaches chats, logs and terminals as text.
+/// Text of a callee reaches chats, logs and terminals as plain text.
 pub(crate) async fn text_of_callees_is_only_text(attack: Attack) {
     let callee = Stub::start(|_, _| (StatusCode::BAD_REQUEST, HOSTILE.to_owned())).await;
     let chat = Stub::start(|_, _| (StatusCode::OK, r#"{"code":0,"errcode":0}"#.to_owned())).await;
@@ -124,7 +124,7 @@ pub(crate) async fn text_of_callees_is_only_text(attack: Attack) {
             "/slack" => &document["text"],
             "/feishu" => &document["content"]["text"],
             "/dingtalk" => &document["text"]["content"],
-            // Data: a program gets what the callee said.
+            // A webhook receives data: exactly what the callee sent.
             _ => {
                 assert!(document["error"].as_str().unwrap().contains("\u{1b}[2J"), "{document}");
                 continue;
@@ -168,7 +168,7 @@ const SECRETS: [&str; 6] = [
     "s3cret-of-chat",
 ];
 
-/// The secrets of URLs and headers reach only the callee, although the callee repeats them.
+/// The secrets of URLs and headers reach only the callee, even if the callee repeats them.
 pub(crate) async fn secrets_of_urls_reach_only_the_callee(attack: Attack) {
     let callee = Stub::start(|_, request| {
         let said = format!("no {} for {:?}", request.uri, request.headers.get("x-key"));
@@ -240,7 +240,7 @@ pub(crate) async fn secrets_of_urls_reach_only_the_callee(attack: Attack) {
     }
 }
 
-/// A kind that is set over REST reaches the addresses that the config file covers, and no metadata service.
+/// A kind set over REST reaches only the addresses that the config file permits, and no metadata service.
 pub(crate) async fn kinds_of_rest_stay_below_the_ceiling(attack: Attack) {
     let inner = Stub::start(|_, _| (StatusCode::OK, "inner".to_owned())).await;
     let server = attack
@@ -280,7 +280,7 @@ pub(crate) async fn kinds_of_rest_stay_below_the_ceiling(attack: Attack) {
     server.until("it is called", async || inner.seen().len() == 1).await;
     server.send("GET", &format!("/v1/jobs/{id}"), "").await.ok();
 
-    // The ceiling is lowered; the store still has the kind.
+    // The ceiling is lowered; the store still contains the kind.
     let Server { attack, .. } = server;
     let server = attack.serve("").await;
     let id = submit(&server, &json!({"kind": "hook", "payload": 1})).await;
@@ -289,7 +289,7 @@ pub(crate) async fn kinds_of_rest_stay_below_the_ceiling(attack: Attack) {
     assert_eq!(inner.seen().len(), 1, "it was called again");
 }
 
-/// A receiver can tell a repetition, and may replace its secret.
+/// A receiver can detect a repetition, and may rotate its secret.
 pub(crate) async fn retries_of_a_notice_keep_their_id(attack: Attack) {
     let hook = Stub::start(|number, _| {
         let status = if number == 1 { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };

@@ -5,7 +5,7 @@ use serde_json::json;
 
 const CONFIG: &str = "[kinds.mail]\nrunner = \"worker\"\n";
 
-/// Payloads that change when a program reads and writes them again.
+/// Payloads that change when a program parses and serializes them.
 const DELICATE: [&str; 7] = [
     "12345678901234567890.123",
     r#"{"a":1,"a":2}"#,
@@ -37,7 +37,7 @@ pub(crate) async fn reach_workers_byte_for_byte(attack: Attack) {
     }
 }
 
-/// Payloads that some JSON parsers cannot read: in the answer to a claim they would take other jobs with them.
+/// Payloads that some JSON parsers reject: in the response to a claim they would make other jobs unreadable, too.
 pub(crate) async fn that_parsers_refuse_do_not_get_in(attack: Attack) {
     let server = attack.serve(CONFIG).await;
     let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));

@@ -8,7 +8,7 @@ const CONFIG: &str = "[kinds.mail]\n";
 
 const JOB: &str = r#"{"kind":"mail","payload":{}}"#;
 
-/// Sends a request with headers of its own.
+/// Sends a request with its own headers.
 async fn send(server: &Server, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request =
         server.client.request(method.parse().unwrap(), format!("{}/v1/jobs", server.url));
@@ -32,7 +32,7 @@ pub(crate) async fn that_never_end_leave_room_for_small_submits(attack: Attack) 
             "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 999999\r\n\r\n{}",
             " ".repeat(990_000)
         );
-        // It is answered, and not read to its end, where there is no room any more.
+        // If the server has no memory left, it responds without reading the whole body.
         let _ = client.write_all(head.as_bytes()).await;
         hostile.push(client);
     }
@@ -85,7 +85,7 @@ pub(crate) async fn by_a_name_that_others_decide_about_are_refused(attack: Attac
             send(&server, method, &[(name, "x")], JOB).await.assert_problem(403, "forbidden");
         }
     }
-    // A caller with a token may use any name, and any proxy.
+    // A caller with a token may use any host name and any proxy.
     let token = server.token(None, r#"{"name":"ops","roles":["admin"]}"#).await;
     let bearer = format!("Bearer {token}");
     let headers = [("host", "rewheel.corp.example"), ("via", "1.1 proxy")];

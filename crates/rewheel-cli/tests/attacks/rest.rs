@@ -20,7 +20,7 @@ async fn ids(server: &Server, path: &str) -> Vec<String> {
     items.map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Sends a request that is for one version only.
+/// Sends a request with `If-Match`.
 async fn send_if(server: &Server, method: &str, path: &str, tag: &str, body: &str) -> Answer {
     let request = server.client.request(method.parse().unwrap(), format!("{}{path}", server.url));
     let request = request.header("if-match", tag).body(body.to_owned());
@@ -75,14 +75,14 @@ pub(crate) async fn everything_is_changed_where_it_is_said(attack: Attack) {
             server.send_as(Some(token), "POST", "/v1/jobs", body).await.ok();
         }
     }
-    // A person may look before saying so.
+    // A dry run needs no confirmation.
     for (token, count) in [(&shop, 2), (&admin, 5)] {
         for body in [r#"{"filter":{},"dry_run":true}"#, r#"{"all":true,"dry_run":true}"#] {
             let preview = server.send_as(Some(token), "POST", "/v1/jobs/cancel", body).await.ok();
             assert_eq!(preview["count"], count, "{body}");
         }
     }
-    // All of the tenant, for a token that is bound to it.
+    // With a token bound to a tenant, "all" means all jobs of that tenant.
     let ordered = server.send_as(Some(&shop), "POST", "/v1/jobs/cancel", r#"{"all":true}"#).await;
     let path = format!("/v1/operations/{}", ordered.ok()["id"].as_str().unwrap());
     let state = async |token: &str| server.send_as(Some(token), "GET", &path, "").await.ok();
@@ -190,14 +190,14 @@ pub(crate) async fn a_stale_change_of_a_kind_is_refused(attack: Attack) {
         assert_ne!(etag(&changed), tag, "{more}");
         tag = etag(&changed);
     }
-    // Of several who write the same version at once, one wins.
+    // If several clients write the same version at once, one wins.
     let all = futures(&server, path, &tag).await;
     let won = all.iter().filter(|status| **status == 200).count();
     assert_eq!((won, all.iter().filter(|status| **status == 412).count()), (1, all.len() - 1));
     send_if(&server, "DELETE", path, "*", "").await.ok();
 }
 
-/// Writes one version of a kind eight times at once; returns what each got.
+/// Writes one version of a kind eight times at once; returns the status of each.
 async fn futures(server: &Server, path: &str, tag: &str) -> Vec<u16> {
     let mut writes = tokio::task::JoinSet::new();
     for number in 1..=8 {
@@ -293,7 +293,7 @@ pub(crate) async fn incidents_are_bounded_and_say_so(attack: Attack) {
     submit(&server, "").await;
     let cut = get(&server, "/v1/incidents").await;
     assert_eq!(cut["complete"], false, "more rows were read than the bound allows");
-    // Many who ask at once are all served.
+    // Many concurrent requests are all served.
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let request = server.client.get(format!("{}/v1/incidents", server.url));

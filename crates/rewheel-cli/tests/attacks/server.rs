@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
-/// Longer than anything here takes, also on a machine that is busy.
+/// Timeout for anything in these tests, also on a busy machine.
 pub(crate) const PATIENCE: Duration = seconds(60);
 
 /// A store and a folder that no server uses yet.
@@ -24,12 +24,12 @@ impl Attack {
         Attack { folder, store }
     }
 
-    /// Starts a server with a config file that has these sections besides `[store]`. No tokens exist.
+    /// Starts a server with a config file that has these sections besides `[store]`. There are no tokens.
     pub(crate) async fn serve(self, config: &str) -> Server {
         self.serve_with(config, &[]).await
     }
 
-    /// Starts a server with more environment variables.
+    /// Starts a server with additional environment variables.
     pub(crate) async fn serve_with(self, config: &str, env: &[(&str, &str)]) -> Server {
         let path = self.folder.path().join("rewheel.toml");
         std::fs::write(&path, format!("{config}\n[store]\nurl = \"{}\"\n", self.store)).unwrap();
@@ -109,7 +109,7 @@ impl Server {
         self.run_alone(&[args, &["--server", &self.url]].concat())
     }
 
-    /// Runs the command line without a word about this server.
+    /// Runs the command line without the option `--server`.
     pub(crate) fn run_alone(&self, args: &[&str]) -> std::process::Output {
         let mut shell = Shell::new(env!("CARGO_BIN_EXE_rewheel"));
         for name in ["REWHEEL_SERVER", "REWHEEL_TOKEN", "REWHEEL_TOKEN_FILE", "RUST_LOG"] {
@@ -119,7 +119,7 @@ impl Server {
         shell.output().unwrap()
     }
 
-    /// Everything the server has logged so far.
+    /// Returns everything that the server has logged so far.
     pub(crate) fn logged(&self) -> String {
         self.logged.lock().unwrap().clone()
     }
@@ -141,7 +141,7 @@ impl Server {
     }
 }
 
-/// What a server answered.
+/// A response of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -160,7 +160,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The `code` of the problem document; empty if this is none.
+    /// Returns the `code` of the problem document; empty if it is none.
     pub(crate) fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }

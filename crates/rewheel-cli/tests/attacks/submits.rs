@@ -45,7 +45,7 @@ pub(crate) async fn are_refused_above_the_ceilings(attack: Attack) {
     assert!(!ran.status.success() && said.contains("attempts_max"), "{said}");
 }
 
-/// Runs one attempt of the only job, and lets it fail.
+/// Runs one attempt of the only job, which fails.
 async fn fail_once(server: &Server, holder: &mut Value) -> bool {
     let claim = json!({"holder": holder, "name": "w", "kinds": ["loose"], "max": 1, "wait": "20s"});
     let claimed = server.send("POST", "/v1/workers/claim", &claim.to_string()).await.ok();

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Leases are short, so that a worker that says nothing expires soon.
+/// Leases are short, so that a silent worker expires soon.
 const CONFIG: &str = r#"
     [engine]
     lease_ttl = "1s"
@@ -35,7 +35,7 @@ async fn job(server: &Server, token: Option<&str>, id: &str) -> Value {
     server.send_as(token, "GET", &format!("/v1/jobs/{id}"), "").await.ok()
 }
 
-/// Every call of a worker, for a job that it has.
+/// Sends every request of a worker for a job that it has.
 async fn calls(
     server: &Server,
     token: &str,
@@ -80,7 +80,7 @@ pub(crate) async fn act_only_for_themselves(attack: Attack) {
     for answer in calls(&server, &thief, holder, &id, fence).await {
         answer.assert_problem(403, "forbidden");
     }
-    // A person's token is not a worker's; not even an admin acts for a worker that it did not create.
+    // An operator's token cannot act for a worker; not even an admin can act for a worker that it did not create.
     for token in [&operator, &admin] {
         for answer in calls(&server, token, holder, &id, fence).await {
             answer.assert_problem(403, "forbidden");
@@ -94,7 +94,7 @@ pub(crate) async fn act_only_for_themselves(attack: Attack) {
     assert_eq!(job(&server, Some(&admin), &id).await["state"], "succeeded");
 }
 
-/// A callee that answers only when it is told to.
+/// A callee that responds only when it is told to.
 async fn slow_callee() -> (String, tokio::sync::mpsc::Receiver<()>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -161,7 +161,7 @@ pub(crate) async fn hear_that_they_expired(attack: Attack) {
     let server = attack.serve(CONFIG).await;
     let id = submit(&server, None, "mail").await;
     let first = claim(&server, None, Value::Null, "20s").await.ok();
-    // Another worker gets the job once the lease of the first has run out.
+    // Another worker gets the job once the lease of the first has expired.
     let second = claim(&server, None, Value::Null, "60s").await.ok();
     assert_eq!(second["jobs"][0]["id"], id);
     let holder = &first["holder"];
@@ -225,7 +225,7 @@ pub(crate) async fn get_more_time_within_the_ceiling(attack: Attack) {
     };
     let longer = extend(fence, "5m").await;
     assert_eq!(longer["extended"], true, "{longer}");
-    // Ten minutes in total are the ceiling, however often more is asked for.
+    // Ten minutes in total are the limit, however often more is requested.
     let most = extend(fence, "36500d").await["overdue"].clone();
     assert_eq!(extend(fence, "36500d").await["overdue"], most);
     assert!(longer["overdue"].as_str() < most.as_str(), "{longer} {most}");

@@ -16,12 +16,12 @@ pub(crate) struct Call {
     pub(crate) node: String,
     pub(crate) fence: u64,
     pub(crate) at: Instant,
-    /// None while it waits for its answer, and for ever where the caller went away.
+    /// `None` while it waits for its response, and forever if the caller disconnected.
     pub(crate) answered: Option<StatusCode>,
 }
 
-/// A server with three doors: `/work` fails every fifth time, `/held` keeps the first two calls of
-/// each job waiting, `/steady` always succeeds.
+/// A server with three paths: `/work` fails every fifth time, `/held` delays the first two calls of
+/// each job, `/steady` always succeeds.
 #[derive(Debug)]
 pub(crate) struct Callee {
     pub(crate) url: String,
@@ -33,7 +33,7 @@ pub(crate) struct Callee {
 struct Seen {
     calls: Mutex<BTreeMap<String, Vec<Call>>>,
     count: Mutex<u64>,
-    /// How often `/held` was told to answer first calls, and second ones.
+    /// How often `/held` was told to answer first calls and second calls.
     released: [watch::Sender<u64>; 2],
 }
 
@@ -56,12 +56,12 @@ impl Callee {
         Callee { url, seen, _serving: serving }
     }
 
-    /// Answers the first calls that `/held` keeps waiting, with success; later ones wait again.
+    /// Answers the first calls that `/held` delays, with success; later ones wait again.
     pub(crate) fn release_first(&self) {
         self.seen.released[0].send_modify(|times| *times += 1);
     }
 
-    /// Answers the second calls that `/held` keeps waiting, with success; later ones wait again.
+    /// Answers the second calls that `/held` delays, with success; later ones wait again.
     pub(crate) fn release_second(&self) {
         self.seen.released[1].send_modify(|times| *times += 1);
     }
@@ -70,7 +70,7 @@ impl Callee {
         self.seen.calls.lock().unwrap().get(job).cloned().unwrap_or_default()
     }
 
-    /// Returns how many calls there were.
+    /// Returns the number of calls.
     pub(crate) fn count(&self) -> u64 {
         *self.seen.count.lock().unwrap()
     }
@@ -104,7 +104,7 @@ impl Callee {
 }
 
 impl Seen {
-    /// Remembers the call, and returns how many there were before: of this job, of all.
+    /// Records the call, and returns how many there were before: of this job, and in total.
     fn enter(&self, headers: &HeaderMap) -> (Entry, u64) {
         let header = |name: &str| headers[name].to_str().unwrap().to_owned();
         let call = Call {
@@ -130,7 +130,7 @@ impl Seen {
     }
 }
 
-/// Which call it is, of which job.
+/// The number of a call, and its job.
 struct Entry {
     job: String,
     index: usize,

@@ -8,24 +8,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a store may be troubled by a fault that has ended.
+/// How long a store may be affected after a fault has ended.
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
 
-/// What differs from cell to cell.
+/// The settings of a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) nodes: usize,
-    /// None is the default's, which is longer than a test should take.
+    /// `None` uses the default, which is longer than a test should take.
     pub(crate) lease_ttl: Option<&'static str>,
-    /// Between one batch of jobs and the next.
+    /// The pause between two batches of jobs.
     pub(crate) pause: Duration,
-    /// Further variables of each node's environment, by its number.
+    /// Additional environment variables of each node, by its number.
     pub(crate) env: fn(usize) -> Vec<(String, String)>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        // Some 200 jobs a second: work for three nodes in a debug build, soon drained.
+        // Some 200 jobs a second: work for three nodes in a debug build, and quickly drained.
         let pause = Duration::from_millis(40);
         Settings { nodes: 3, lease_ttl: Some("1s"), pause, env: |_| Vec::new() }
     }
@@ -50,7 +50,7 @@ impl Cell {
         let callee = Callee::start().await;
         let config = folder.path().join("rewheel.toml");
         std::fs::write(&config, config_text(store, &callee.url, settings.lease_ttl)).unwrap();
-        // A paused node accepts a connection, and then says nothing.
+        // A paused node accepts a connection, and then does not respond.
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2));
         let mut cell = Cell {
             callee,
@@ -72,36 +72,35 @@ impl Cell {
         cell
     }
 
-    /// What a limit in real time is longer by, so that it measures the engine and not the machine: a few seconds where nothing else
-    /// runs.
+    /// Additional time for real-time limits, so that they measure the engine and not the machine: a few seconds on an idle machine.
     pub(crate) fn slowness(&self) -> Duration {
         5 * self.started_in
     }
 
-    /// Starts a node, which is not one of the cell's before it is added.
+    /// Starts a node that is not part of the cell until it is added.
     pub(crate) async fn new_node(&self, index: usize) -> Node {
         Node::start(&self.config, &name(index), &(self.settings.env)(index)).await
     }
 
-    /// Adds a node that was started.
+    /// Adds a started node.
     pub(crate) fn add(&mut self, node: Node) {
         self.urls.lock().unwrap().push(node.url.clone());
         self.nodes.push(node);
     }
 
-    /// Starts a node again that has ended.
+    /// Restarts a node that has ended.
     pub(crate) async fn restart(&mut self, index: usize) {
         let node = self.new_node(index).await;
         self.urls.lock().unwrap()[index].clone_from(&node.url);
         self.nodes[index] = node;
     }
 
-    /// Begins to submit jobs of kind `work`, to whichever node answers.
+    /// Starts submitting jobs of kind `work`, to any node that responds.
     pub(crate) fn submit_on(&self) -> Submitter {
         Submitter::start(self.client.clone(), Arc::clone(&self.urls), self.settings.pause)
     }
 
-    /// Submits one job to one node, again until that acknowledges it; returns its id.
+    /// Submits one job to one node, repeatedly until it is acknowledged; returns its id.
     pub(crate) async fn submit_to(&self, index: usize, job: Value, within: Duration) -> String {
         let url = format!("{}/v1/jobs", self.nodes[index].url);
         let started = Instant::now();
@@ -119,7 +118,7 @@ impl Cell {
         }
     }
 
-    /// Measures how long it takes, from now on, until each node has taken a job and that has run.
+    /// Measures the time until each node has accepted a job and that job has run.
     pub(crate) async fn recover(&self, name: &str) -> Vec<String> {
         let (ended, recovery_max) = (Instant::now(), RECOVERY_MAX + self.slowness());
         let mut probes = Vec::new();
@@ -142,7 +141,7 @@ pub(crate) fn name(index: usize) -> String {
 }
 
 fn config_text(store: &str, callee: &str, lease_ttl: Option<&str>) -> String {
-    // Whatever nodes wait for by default, they wait for a fraction of it beside a short lease.
+    // With a short lease, all default waits of a node are shortened as well.
     let haste = lease_ttl.map(|lease_ttl| {
         format!(
             r#"
@@ -179,7 +178,7 @@ fn config_text(store: &str, callee: &str, lease_ttl: Option<&str>) -> String {
         "#,
         haste.unwrap_or_default(),
         kind("work", r#"attempt_timeout = "2s""#),
-        // Longer than any fault: what is held ends by the fault, not by a timeout.
+        // Longer than any fault: the fault ends these calls, not a timeout.
         kind("held", r#"attempt_timeout = "10m""#),
         kind("steady", r#"attempt_timeout = "2s""#),
     )

@@ -12,9 +12,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(300);
 pub(crate) type Jobs = BTreeMap<String, Value>;
 
 impl Cell {
-    /// Waits until every job has ended, then checks all that was promised. Returns the jobs.
+    /// Waits until every job has ended, then checks all guarantees. Returns the jobs.
     ///
-    /// `acknowledged` must be all that was ever submitted here, each with a key.
+    /// `acknowledged` must be all jobs that were ever submitted here, each with a key.
     pub(crate) async fn balance(&self, acknowledged: &[String]) -> Jobs {
         let ids: BTreeSet<&String> = acknowledged.iter().collect();
         assert_eq!(ids.len(), acknowledged.len(), "two keys are one job");
@@ -58,7 +58,7 @@ impl Cell {
         }
     }
 
-    /// Lists the jobs that a filter finds.
+    /// Lists the jobs that match a filter.
     pub(crate) async fn jobs(&self, filter: &str) -> Jobs {
         let mut jobs = Jobs::new();
         let mut cursor = String::new();

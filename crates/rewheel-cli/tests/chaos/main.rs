@@ -26,14 +26,14 @@ mod postgres;
 
 use std::time::Duration;
 
-/// How long a fault goes on or is repeated.
+/// How long a fault lasts or is repeated.
 fn fault_lasts() -> Duration {
     let seconds = std::env::var("REWHEEL_CHAOS_SECONDS").ok();
     let seconds = seconds.map_or(8, |seconds| seconds.parse().expect("REWHEEL_CHAOS_SECONDS"));
     Duration::from_secs(seconds)
 }
 
-/// Cells measure time: side by side they would measure each other.
+/// Cells measure time: running side by side would distort the results.
 async fn alone() -> tokio::sync::MutexGuard<'static, ()> {
     static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     ALONE.lock().await

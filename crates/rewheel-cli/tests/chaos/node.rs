@@ -18,14 +18,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns once it welcomes requests.
+    /// Starts a node, and returns once it accepts requests.
     pub(crate) async fn start(config: &Path, name: &str, env: &[(String, String)]) -> Node {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rewheel"))
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(config)
             .env("RUST_LOG", "warn")
             .env("REWHEEL__ENGINE__NAME", name)
-            // The callbacks' header takes it from here.
+            // A header of the callbacks uses this variable.
             .env("NODE", name)
             .envs(env.iter().map(|(name, value)| (name, value)))
             .stderr(Stdio::piped())
@@ -43,7 +43,7 @@ impl Node {
         let url = url.unwrap_or_else(|| panic!("{name} does not listen: {:?}", said.lock()));
         let heard = Arc::clone(&said);
         let mut listening = JoinSet::new();
-        // Whoever stops reading stops the one who writes.
+        // Keep reading: otherwise the node would block on a full pipe.
         listening.spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 heard.lock().unwrap().push(line);
@@ -52,29 +52,29 @@ impl Node {
         Node { url, child, said, _listening: listening }
     }
 
-    /// SIGKILL: it does not get to say goodbye.
+    /// SIGKILL: without any cleanup.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// SIGTERM: it shuts down in order.
+    /// SIGTERM: it shuts down gracefully.
     pub(crate) async fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
         let ended = tokio::time::timeout(Duration::from_secs(180), self.child.wait()).await;
         ended.unwrap_or_else(|_| panic!("it does not end: {:?}", self.said())).unwrap()
     }
 
-    /// SIGSTOP: it stands still, and does not know it.
+    /// SIGSTOP: the process is paused without noticing it.
     pub(crate) fn pause(&self) {
         self.signal("STOP");
     }
 
-    /// SIGCONT: it goes on as if nothing had happened.
+    /// SIGCONT: the process continues.
     pub(crate) fn go_on(&self) {
         self.signal("CONT");
     }
 
-    /// The last lines that it wrote to stderr.
+    /// Returns the last lines that it wrote to stderr.
     pub(crate) fn said(&self) -> Vec<String> {
         let said = self.said.lock().unwrap();
         said[said.len().saturating_sub(30)..].to_vec()

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Where the nodes are now: one that is started again has a new address.
+/// The current addresses of the nodes: a restarted node has a new one.
 pub(crate) type Urls = Arc<Mutex<Vec<String>>>;
 
 const BATCH: usize = 10;
 
-/// A submitter at work.
+/// A running submitter.
 pub(crate) struct Submitter {
     enough: Arc<AtomicBool>,
     work: JoinSet<Vec<String>>,
@@ -25,15 +25,15 @@ impl Submitter {
         Submitter { enough, work }
     }
 
-    /// Ends with the batch that is on its way; returns the ids of all that was acknowledged.
+    /// Ends after the current batch; returns the ids of all acknowledged jobs.
     pub(crate) async fn end(mut self) -> Vec<String> {
         self.enough.store(true, Ordering::Relaxed);
         self.work.join_next().await.unwrap().unwrap()
     }
 }
 
-/// A batch that nobody acknowledged may be stored all the same: it is submitted again with its keys
-/// until somebody does, so that in the end each key is one job.
+/// A batch without an acknowledgement may still be stored: it is submitted again with its keys
+/// until a node acknowledges it, so that each key becomes one job.
 async fn submit(
     client: reqwest::Client,
     urls: Urls,
@@ -67,7 +67,7 @@ async fn submit(
     acknowledged
 }
 
-/// Posts once. That a node is away or in trouble is an error; that it refuses the request is a bug.
+/// Posts once. An unavailable or failing node is an error; a rejected request is a bug.
 pub(crate) async fn post(
     client: &reqwest::Client,
     url: &str,

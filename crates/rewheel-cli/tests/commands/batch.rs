@@ -71,7 +71,7 @@ fn a_batch_of_which_a_part_failed_says_so() {
         (3, &json!("no such kind"))
     );
 
-    // The first request is stored, the second refused.
+    // The first request is stored, the second is refused.
     let later = Fake::start(|asked| match jobs(asked) {
         10_000 => (201, json!({ "results": vec![json!({"id": "a"}); 10_000] }).to_string()),
         _ => (422, json!({ "detail": "no such kind" }).to_string()),

@@ -51,7 +51,7 @@ fn without_a_terminal_only_what_can_be_undone_goes_on() {
     }
 }
 
-/// Runs a command on a terminal of its own, and types an answer. Nothing where `script` is not installed.
+/// Runs a command on its own terminal, and types an answer. Returns `None` if `script` is not installed.
 fn on_terminal(args: &str, url: &str, answer: &str) -> Option<Ran> {
     let line = format!("{} {args} --server {url}", env!("CARGO_BIN_EXE_rewheel"));
     let script = Command::new("script")

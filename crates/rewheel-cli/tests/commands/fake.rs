@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// What a request asked for.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Such as `GET /v1/jobs?limit=1`.
+    /// For example `GET /v1/jobs?limit=1`.
     pub(crate) line: String,
     pub(crate) body: String,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// Starts a server that answers each request with a status and a text.
+    /// Starts a server that responds to each request with a status and a text.
     pub(crate) fn start(answers: impl Fn(&Asked) -> (u16, String) + Send + Sync + 'static) -> Fake {
         let (answers, asked): (Arc<Answers>, _) = (Arc::new(answers), Arc::default());
         let runtime = Runtime::new().unwrap();
@@ -51,7 +51,7 @@ impl Fake {
         Fake { url, asked, _serving: serving, _runtime: runtime }
     }
 
-    /// Returns what was asked since the last call.
+    /// Returns the requests since the last call.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }

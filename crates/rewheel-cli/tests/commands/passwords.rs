@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 const SECRET: &str = "hunter2";
 
-/// Runs a command with every log line that there is, in a folder with this config.
+/// Runs a command with all log lines enabled, in a folder with this config.
 fn run(args: &[&str], env: &[(&str, &str)], config: &str) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rewheel.toml"), config).unwrap();
@@ -14,7 +14,7 @@ fn run(args: &[&str], env: &[(&str, &str)], config: &str) -> Ran {
     Ran::of(&command.output().unwrap())
 }
 
-/// Fails unless a command ends with this code, prints these words, and not the password; for people and as JSON.
+/// Checks that a command ends with this code and prints these words but not the password, for people and as JSON.
 #[track_caller]
 fn check(args: &[&str], code: i32, words: &str) {
     check_so(args, &[], "", code, words);

@@ -34,7 +34,7 @@ fn check(args: &[&str], line: &str, body: &str) -> Ran {
 fn kinds_are_shown_and_changed() {
     let shown = check(&["kinds", "show", "mail"], "GET /v1/kinds/mail", "");
     assert!(shown.out.contains("open (by hand)"), "{shown:?}");
-    // Settings are sent as they are written.
+    // Settings are sent as written.
     let settings = r#"{"attempts_max": 3, "rate":"5/s"}"#;
     check(&["kinds", "put", "mail", settings], "PUT /v1/kinds/mail", settings);
     check(&["kinds", "patch", "mail", settings], "PATCH /v1/kinds/mail", settings);

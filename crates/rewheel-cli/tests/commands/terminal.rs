@@ -11,7 +11,7 @@ const HOSTILE: &str =
 
 const ID: &str = "0193a5f0-7c4e-7b1a-9d2e-5f6a7b8c9d0e";
 
-/// Every command that shows what a server answers.
+/// Every command that prints text from a server.
 const COMMANDS: [&[&str]; 24] = [
     &["jobs", "list"],
     &["jobs", "list", "--all-pages"],
@@ -39,7 +39,7 @@ const COMMANDS: [&[&str]; 24] = [
     &["submit", "a", "1"],
 ];
 
-/// A document with every field that the command looks at, each with the hostile text.
+/// A document with every field that the commands read, each with the hostile text.
 fn hostile() -> Value {
     let names = [
         "id",
@@ -97,7 +97,7 @@ fn hostile() -> Value {
     document
 }
 
-/// A server all of whose answers are hostile.
+/// A server whose responses are all hostile.
 fn hostile_server() -> Fake {
     Fake::start(|asked| {
         let document = hostile();
@@ -127,7 +127,7 @@ fn run(args: &[&str], url: &str) -> Output {
     command.args(args).args(["--server", url]).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Fails if a text has a character that controls a terminal, besides line ends.
+/// Checks that a text has no control characters except line ends.
 #[track_caller]
 fn assert_harmless(what: &[&str], bytes: &[u8]) -> String {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -152,7 +152,7 @@ fn no_command_prints_a_control_character_that_others_wrote() {
             is_own || out.contains("\\u001b[2J") || err.contains("\\u001b[2J"),
             "{args:?}:\n{out}\n{err}"
         );
-        // A failure of several lines is shown in lines, each indented.
+        // A failure with several lines is printed in indented lines.
         let is_forged = |line: &str| line.starts_with("error: forged");
         assert!(!out.lines().chain(err.lines()).any(is_forged), "{args:?}:\n{out}\n{err}");
     }
@@ -201,7 +201,7 @@ fn an_argument_that_is_refused_is_harmless() {
     assert_harmless(&["show"], &ran.stderr);
 }
 
-/// Documents that change when a program reads and writes them again.
+/// Documents that change when a program parses and serializes them.
 const DELICATE: [&str; 6] = [
     "12345678901234567890.123",
     r#"{"b":1,"a":1.0,"a":1e2}"#,

@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Longer than anything here takes, also on a machine that is busy.
+/// Timeout for anything in these tests, also on a busy machine.
 pub(crate) const PATIENCE: Duration = seconds(180);
 
-/// A server that has one kind, which nobody runs. It dies with its test.
+/// A server with one kind and no runner. It is killed with its test.
 pub(crate) struct Server {
     process: Child,
     address: String,
@@ -44,7 +44,7 @@ impl Server {
                 break address.to_owned();
             }
         };
-        // What it says later is nobody's concern, but it must be able to say it.
+        // Its later output is ignored, but must be read so that it does not block.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Server { process, address, _folder: folder }
     }
@@ -53,15 +53,15 @@ impl Server {
         TcpStream::connect(&self.address).await.unwrap()
     }
 
-    /// Sends something on a connection of its own, and returns everything that is answered.
+    /// Sends data on a new connection, and returns the whole response.
     pub(crate) async fn say(&self, said: &[u8]) -> String {
         let mut client = self.connect().await;
-        // It may be answered, and cut off, before it has said everything.
+        // The server may respond and disconnect before everything is sent.
         let _ = client.write_all(said).await;
         answer(&mut client).await
     }
 
-    /// As [`say`](Server::say), with nothing to follow.
+    /// As [`say`](Server::say), but closes the sending side.
     pub(crate) async fn say_only(&self, said: &[u8]) -> String {
         let mut client = self.connect().await;
         let _ = client.write_all(said).await;
@@ -81,7 +81,7 @@ impl Server {
         assert_eq!(status(&told), 201, "{told}");
     }
 
-    /// Bytes of memory that it has now.
+    /// Returns its current memory in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let process = self.process.id().unwrap();
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -89,35 +89,35 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
-    /// Files and connections that it has open.
+    /// Returns the number of its open files and connections.
     pub(crate) fn files(&self) -> usize {
         let process = self.process.id().unwrap();
         std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
     }
 }
 
-/// Reads until the server ends the connection.
+/// Reads until the server closes the connection.
 pub(crate) async fn answer(client: &mut TcpStream) -> String {
     let mut heard = Vec::new();
-    // A reset after the answer takes nothing away from it.
+    // A reset after the response does not matter.
     let _ = timeout(PATIENCE, client.read_to_end(&mut heard)).await.expect("the server answers");
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// The status of an answer.
+/// Returns the status of a response.
 #[track_caller]
 pub(crate) fn status(answer: &str) -> u16 {
     let status = answer.strip_prefix("HTTP/1.1 ").or(answer.strip_prefix("HTTP/1.0 "));
     status.and_then(|rest| rest.get(..3)).unwrap_or_else(|| panic!("{answer:?}")).parse().unwrap()
 }
 
-/// The code of the problem that an answer is; empty if it is none.
+/// Returns the code of a problem document; empty if it is none.
 pub(crate) fn code(answer: &str) -> &str {
     let code = answer.split_once("\"code\":\"").map(|(_, rest)| rest);
     code.and_then(|rest| rest.split('"').next()).unwrap_or_default()
 }
 
-/// Waits for something that happens soon.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -127,7 +127,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what}: it never happened"));
 }
 
-/// So many blanks, packed.
+/// Returns this many spaces, compressed.
 pub(crate) fn bomb(bytes: usize) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     let blanks = vec![b' '; 1024 * 1024];

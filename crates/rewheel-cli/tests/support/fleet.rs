@@ -6,10 +6,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// For what takes a second or two; much longer than that also on a machine that is slow and busy.
+/// Timeout for something that takes a second or two, also on a slow and busy machine.
 pub(crate) const PATIENCE: Duration = seconds(180);
 
-/// Waits for something that must come.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !is_so().await {
@@ -19,7 +19,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "{what}: not after {PATIENCE:?}");
 }
 
-/// Nodes with one config. A node is `2-1` at its second start, if it is the third one.
+/// Nodes with one config. The name `2-1` means the third node at its second start.
 pub(crate) struct Fleet {
     config: PathBuf,
     nodes: Vec<(Node, usize)>,
@@ -41,12 +41,12 @@ impl Fleet {
         Node::start(&self.config, &format!("{index}-{starts}"), &[]).await
     }
 
-    /// Where the first one listens.
+    /// Returns the address of the first node.
     pub(crate) fn url(&self) -> &str {
         &self.nodes[0].0.url
     }
 
-    /// Kills the node that has this name, if it still runs, and starts another in its place.
+    /// Kills the node with this name, if it still runs, and starts another in its place.
     pub(crate) async fn kill(&mut self, name: &str) {
         let (index, starts) = name.split_once('-').unwrap();
         let (index, starts): (usize, usize) = (index.parse().unwrap(), starts.parse().unwrap());
@@ -75,7 +75,7 @@ impl Fleet {
         kinds.iter().find(|kind| kind["kind"] == name).unwrap().clone()
     }
 
-    /// Lets every node shut down in order.
+    /// Shuts down every node gracefully.
     pub(crate) async fn stop(self) {
         for (mut node, _) in self.nodes {
             assert!(node.terminate().await.success(), "{:?}", node.said());

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What a command said and how it ended.
+/// The output and the exit code of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,

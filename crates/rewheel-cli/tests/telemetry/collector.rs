@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tonic::transport::server::TcpIncoming;
 
-/// What it heard so far.
+/// The requests received so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received {
     traces: Vec<ExportTraceServiceRequest>,
@@ -36,14 +36,14 @@ pub(crate) struct Received {
 
 type Kept = Arc<Mutex<Received>>;
 
-/// Listens while it lives.
+/// A collector that listens while it exists.
 pub(crate) struct Collector {
     pub(crate) url: String,
     kept: Kept,
     _serving: JoinSet<()>,
 }
 
-/// What an attribute may be.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
@@ -123,7 +123,7 @@ impl MetricsService for Grpc {
 }
 
 impl Received {
-    /// Spans of a name, the earliest first.
+    /// Returns the spans with a name, the earliest first.
     pub(crate) fn named(&self, name: &str) -> Vec<&Span> {
         let resources = self.traces.iter().flat_map(|request| &request.resource_spans);
         let scopes = resources.flat_map(|resource| &resource.scope_spans);
@@ -133,7 +133,7 @@ impl Received {
         spans
     }
 
-    /// The latest of each metric.
+    /// Returns the latest value of each metric.
     pub(crate) fn metrics(&self) -> BTreeMap<String, Metric> {
         let resources = self.metrics.iter().flat_map(|request| &request.resource_metrics);
         let scopes = resources.flat_map(|resource| &resource.scope_metrics);
@@ -141,7 +141,7 @@ impl Received {
         metrics.map(|metric| (metric.name.clone(), metric.clone())).collect()
     }
 
-    /// What those are called who sent it.
+    /// Returns the service names of the senders.
     pub(crate) fn services(&self) -> Vec<String> {
         let traces = self.traces.iter().flat_map(|request| &request.resource_spans);
         let metrics = self.metrics.iter().flat_map(|request| &request.resource_metrics);

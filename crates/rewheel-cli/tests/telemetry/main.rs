@@ -17,7 +17,7 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use rewheel_engine::meters::{Form, METERS};
 use std::collections::BTreeMap;
 
-/// The span of whoever submits.
+/// The span of the submitting client.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
@@ -29,7 +29,7 @@ fn attributes(span: &Span) -> BTreeMap<String, Value> {
     collector::attributes(&span.attributes)
 }
 
-/// One job that fails once, and how it looks to its callee and to a collector.
+/// Runs one job that fails once, and records what its callee and the collector receive.
 async fn one_job(collector: &Collector, protocol: &str) -> (Served, Received) {
     let telemetry =
         format!("otlp = \"{}\"\nprotocol = \"{protocol}\"\ninterval = \"1s\"", collector.url);
@@ -79,7 +79,7 @@ async fn a_job_is_a_submit_and_attempts_that_link_to_it_and_go_on_in_the_callee(
     check_calls(&served, &received, &attempts);
 }
 
-/// The calls, as the conventions for HTTP clients have them; the callee heard of the very spans.
+/// Checks the spans of the calls against the conventions for HTTP clients; the callee received the same span ids.
 #[track_caller]
 fn check_calls(served: &Served, received: &Received, attempts: &[&Span]) {
     let calls = received.named("POST");
@@ -132,7 +132,7 @@ async fn meters_have_the_names_and_units_of_the_table() {
             (form, data) => panic!("{name} is no {form:?}: {data:?}"),
         }
     }
-    // These have nothing to tell of one job that never waited in the store, and went well in the end.
+    // These metrics have no value for one job that never waited in the store and succeeded in the end.
     let silent = [
         "rewheel.claim.batch",
         "rewheel.jobs.dead",
@@ -181,7 +181,7 @@ async fn grpc_carries_the_same() {
     assert_eq!(sum(&received.metrics()["rewheel.attempts"], &[("kind", "charge-card")]), 2);
 }
 
-/// How often the log says that something does not arrive.
+/// Returns how often the log reports a failed export.
 fn told(served: &Served, what: &str) -> usize {
     let said = served.node.said();
     let of_it = said.iter().filter(|line| line.contains("telemetry export failed"));

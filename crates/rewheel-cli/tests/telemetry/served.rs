@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// For what takes a second or two, on a machine that is busy.
+/// Timeout for something that takes a second or two, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Waits for something that must come.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !is_so().await {
@@ -27,7 +27,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "{what}: not after {PATIENCE:?}");
 }
 
-/// Whom the kind calls.
+/// The callee of the kind.
 pub(crate) struct Callee {
     pub(crate) address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
@@ -45,7 +45,7 @@ impl Callee {
         Callee { address, heard, _serving: serving }
     }
 
-    /// The `traceparent` of each call, in order.
+    /// Returns the `traceparent` of each call, in order.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap().clone()
     }
@@ -58,7 +58,7 @@ async fn hook(State(heard): State<Arc<Mutex<Vec<String>>>>, headers: HeaderMap) 
     if is_first { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
 }
 
-/// A config with these lines under `[telemetry]`; the callee's address comes by itself.
+/// A config with these lines in `[telemetry]`; the callee's address is added.
 pub(crate) fn config(telemetry: &str) -> String {
     format!(
         r#"
@@ -76,7 +76,7 @@ allow = ["127.0.0.0/8"]
     )
 }
 
-/// A server, and whom it calls.
+/// A server and its callee.
 pub(crate) struct Served {
     pub(crate) node: Node,
     pub(crate) callee: Callee,

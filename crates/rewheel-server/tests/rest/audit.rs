@@ -96,7 +96,7 @@ async fn the_log_is_searched_by_what_kind_and_who() {
         assert_eq!(both, "pause kind letter, pause kind letter, put kind letter");
         assert_eq!(found("who=nobody").await, (String::new(), json!(null)));
 
-        // Pages of what was found, without gaps or repeats.
+        // Pages of the filtered entries, without gaps or repetitions.
         let (first, next) = found("what=resume%20kind&limit=3").await;
         assert_eq!(first, "resume kind letter, resume kind letter, resume kind parcel");
         let next = next.as_str().unwrap_or_default().to_owned();

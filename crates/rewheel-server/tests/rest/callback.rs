@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::net::TcpListener;
 
-/// Asks until a job has ended. Each question is a round trip, so this does not spin.
+/// Polls until a job has ended. Each poll is a round trip, so this does not spin.
 async fn ended(api: &Api, id: &str) -> Answer {
     loop {
         let shown = api.get(&format!("/v1/jobs/{id}")).await;

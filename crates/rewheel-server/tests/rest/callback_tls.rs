@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Returns what proves a server to those who have its certificate, and the certificate.
+/// Returns a TLS acceptor with a self-signed certificate, and the certificate.
 fn proof(protocols: &[&[u8]]) -> (TlsAcceptor, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -30,7 +30,7 @@ fn proof(protocols: &[&[u8]]) -> (TlsAcceptor, String) {
     (TlsAcceptor::from(Arc::new(tls)), made.cert.pem())
 }
 
-/// Serves whoever comes, with a certificate that vouches for itself. Returns its port and the certificate.
+/// Starts a server with a self-signed certificate. Returns its port and the certificate.
 async fn callee() -> (u16, String, tokio::task::JoinSet<()>) {
     let (acceptor, certificate) = proof(&[]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -39,7 +39,7 @@ async fn callee() -> (u16, String, tokio::task::JoinSet<()>) {
     serving.spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // Who does not trust it leaves in the middle.
+            // A client that does not trust the certificate disconnects during the handshake.
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n1") {
@@ -118,7 +118,7 @@ async fn a_callee_that_speaks_http_2_is_called_in_it() {
                 axum::body::Body::empty(),
             )))
         });
-        // A second connection would not be answered: all requests go over this one.
+        // A second connection would get no response: all requests use this one.
         http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await.unwrap();
     });
     served(config(), async |api| {

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 const PLACE: &str = "mem://rewheel/openapi.json";
 
-/// The document, with every answer complete: what it does not mention must not be there.
+/// The document, with every response schema closed: undocumented fields are errors.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let mut document = rewheel_server::openapi::document();
     let schemas = document["components"]["schemas"].as_object_mut().unwrap();
@@ -20,7 +20,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 });
 
 thread_local! {
-    /// What was compiled before: some tests are about moments.
+    /// Caches compiled schemas: some tests are sensitive to time.
     static COMPILED: RefCell<(Compiler, Schemas)> = RefCell::new({
         let mut compiler = Compiler::new();
         compiler.enable_format_assertions();
@@ -42,7 +42,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Makes sure that an answer is one of those that are documented.
+/// Checks that a response is documented.
 #[track_caller]
 pub(crate) fn check((method, path): &(Method, String), answer: &Answer) {
     let Some(template) = template(path) else {
@@ -75,8 +75,7 @@ pub(crate) fn check((method, path): &(Method, String), answer: &Answer) {
     });
 }
 
-/// Finds the path of the document that a path is one of. What is written out comes before what is
-/// not.
+/// Finds the path template that a path matches. Literal segments have precedence over parameters.
 fn template(path: &str) -> Option<&'static str> {
     let paths: &'static Map<String, Value> = DOCUMENT["paths"].as_object().unwrap();
     let fits = |template: &&'static str| {

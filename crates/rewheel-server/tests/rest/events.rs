@@ -6,7 +6,7 @@ use crate::served::{Api, config, served};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-/// A connection that events come through.
+/// A connection that receives events.
 struct Events {
     response: Response,
     text: String,
@@ -64,7 +64,7 @@ async fn what_happens_is_told_and_told_again_to_who_comes_back() {
 
         let mut again = Events::open(&api, "/v1/events?kind=mail", Some(&first)).await;
         assert_eq!(again.next().await.1, second);
-        // What was told before anybody listened is gone, and that is said.
+        // Events from before the first listener are gone, and the stream says so.
         let mut late = Events::open(&api, "/v1/events?after=17", None).await;
         let (name, up_to, _) = late.next().await;
         assert!(name == "missed" && up_to.parse::<u64>().unwrap() > 17);
@@ -72,7 +72,7 @@ async fn what_happens_is_told_and_told_again_to_who_comes_back() {
         for bad in ["kind=No!", "job=1", "after=x", "all=1"] {
             assert_eq!(api.get(&format!("/v1/events?{bad}")).await.problem(), "bad_query");
         }
-        // Who listens does not keep the server from ending.
+        // A listener does not prevent the shutdown of the server.
     })
     .await;
 }

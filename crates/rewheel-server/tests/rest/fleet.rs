@@ -21,7 +21,7 @@ async fn who_runs_and_how_it_goes_is_told() {
         assert_eq!(stats["here"]["places"], stats["here"]["places_free"]);
         assert!(stats["as_of"].is_string() && stats["approximate"] == false);
         assert!(stats["oldest_due"].is_string() && stats["here"]["decisions"] == json!([]));
-        // Few jobs are counted afresh for each request.
+        // A small number of jobs is counted for each request.
         api.submit(r#","delay":"1h""#).await;
         assert_eq!(api.get("/v1/stats").await.body["jobs"]["scheduled"], 2);
         for bad in ["/v1/holders?limit=0", "/v1/stats?all=1"] {

@@ -6,7 +6,7 @@ use serde_json::json;
 #[tokio::test]
 async fn failures_of_one_cause_are_one_incident() {
     served(config(), async |api| {
-        // Nobody listens there.
+        // No server listens on this port.
         let settings = json!({
             "runner": "callback", "attempts_max": 1,
             "callback": {"url": "http://127.0.0.1:1/hook/{payload.order}", "allow": ["127.0.0.0/8"]},

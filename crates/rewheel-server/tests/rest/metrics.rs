@@ -101,7 +101,7 @@ async fn meters_count_what_became_of_jobs() {
     .await;
 }
 
-/// Holds a text against the rules of the classic format, and against `promtool` where there is one.
+/// Checks a text against the rules of the classic format, and with `promtool` if it is installed.
 #[track_caller]
 fn check(text: &str) {
     let mut seen = BTreeSet::new();

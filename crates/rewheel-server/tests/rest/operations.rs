@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Somebody to call who refuses until he is mended, for so many calls.
+/// A callee that rejects requests until it is repaired, for a number of calls.
 async fn shop() -> (String, Arc<AtomicUsize>) {
     let mended = Arc::new(AtomicUsize::new(0));
     let left = Arc::clone(&mended);
@@ -37,7 +37,7 @@ async fn put(api: &Api, kind: &str, url: &str) {
     assert_eq!(put.status, 200, "{put:?}");
 }
 
-/// Jobs that are dead letters by now.
+/// Submits jobs, and waits until they are dead letters.
 async fn die(api: &Api, kind: &str, count: usize) {
     let job = json!({"kind": kind, "payload": {"order": 17}});
     let jobs = json!({"jobs": vec![job; count]}).to_string();

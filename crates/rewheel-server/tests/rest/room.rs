@@ -34,7 +34,7 @@ async fn more_requests_than_there_may_be_are_told_to_come_back() {
             }
         };
         assert_eq!((refused.status, refused.problem()), (503, "overloaded"));
-        // Whoever looks after the server, or waits for jobs, is not in the way.
+        // Health checks, metrics and waiting workers are not limited.
         for path in ["/livez", "/readyz", "/health", "/metrics"] {
             assert_eq!(api.get(path).await.status, 200, "{path}");
         }
@@ -55,13 +55,13 @@ async fn bodies_share_their_room_and_give_it_back() {
     config.server.limits.bodies_bytes_max = 20_000;
     served(config, async |api| {
         let job = |bytes| format!(r#"{{"kind":"mail","payload":"{}"}}"#, "x".repeat(bytes));
-        // A body counts twice: as it came, and as the job that is made of it.
+        // A body counts twice: as received, and as the job parsed from it.
         let refused = api.post("/v1/jobs", &job(11_000)).await;
         assert_eq!((refused.status, refused.problem()), (503, "overloaded"));
         for _ in 0..3 {
             assert_eq!(api.post("/v1/jobs", &job(8_000)).await.status, 201);
         }
-        // A body that is too large keeps no room either.
+        // A body that is too large frees its memory, too.
         for _ in 0..3 {
             let refused = api.post(&format!("/v1/jobs/{}/cancel", "x"), &job(9_000)).await;
             assert_eq!(refused.status, 422, "{refused:?}");

@@ -13,8 +13,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::sync::oneshot;
 
-/// A config that needs nothing: no file, no port, no disk. It names the kind `mail`, which nobody
-/// runs.
+/// A config that needs no file, no port and no disk. It has the kind `mail`, without a runner.
 pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -25,7 +24,7 @@ pub(crate) fn config() -> Config {
     config
 }
 
-/// Serves while a test asks.
+/// Runs a server while a test sends requests.
 pub(crate) async fn served(config: Config, test: impl AsyncFnOnce(Api)) {
     let server = Server::bind(config).await.unwrap();
     let api = Api { base: format!("http://{}", server.address()), client: Client::new() };
@@ -47,13 +46,13 @@ pub(crate) async fn served(config: Config, test: impl AsyncFnOnce(Api)) {
     ran.unwrap();
 }
 
-/// The server, as a client sees it.
+/// A client of the server.
 pub(crate) struct Api {
     pub(crate) base: String,
     pub(crate) client: Client,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -109,7 +108,7 @@ impl Answer {
         answer
     }
 
-    /// Makes sure that it is a problem document, and returns its code.
+    /// Checks that it is a problem document, and returns its code.
     #[track_caller]
     pub(crate) fn problem(&self) -> &str {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
@@ -126,7 +125,7 @@ impl Answer {
         code
     }
 
-    /// Returns the fields that a problem blames.
+    /// Returns the invalid fields of a problem.
     #[track_caller]
     pub(crate) fn blamed(&self) -> Vec<&str> {
         self.problem();

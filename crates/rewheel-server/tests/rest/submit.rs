@@ -17,7 +17,7 @@ async fn a_job_is_answered_as_it_is_stored() {
         assert_eq!(shown.headers["etag"], "\"1\"");
         let mut submitted = answer.body.clone();
         submitted.as_object_mut().unwrap().remove("duplicate");
-        // What holds it up is asked for when it is read.
+        // The reason for waiting is only computed when the job is read.
         assert_eq!(submitted["held_because"], Value::Null);
         let held = &shown.body["held_because"];
         assert_eq!((&held["reason"], &held["until"]), (&json!("no_runner"), &Value::Null));

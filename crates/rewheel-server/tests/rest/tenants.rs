@@ -25,7 +25,7 @@ async fn a_full_tenant_is_throttled() {
             ("1", vec!["/tenant"])
         );
         assert_eq!(full.body["detail"], "tenant `acme` is at its limit of 2 live jobs");
-        // What is known needs no room, and others have their own.
+        // A duplicate needs no room, and other tenants have their own.
         let body = r#"{"kind":"mail","payload":{"to":"a"},"tenant":"acme","key":"k"}"#;
         let known = api.post("/v1/jobs", body).await;
         assert_eq!((known.status, &known.body["id"]), (200, &json!(first)));

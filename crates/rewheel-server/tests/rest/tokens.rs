@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What revoking may take on the way to a listener, with much to spare.
+/// Maximum time for a revocation to reach a listener, with a large margin.
 const SOON: Duration = Duration::from_secs(120);
 
 async fn send(api: &Api, token: &str, method: Method, path: &str, body: &Value) -> Answer {
@@ -15,7 +15,7 @@ async fn send(api: &Api, token: &str, method: Method, path: &str, body: &Value) 
     Answer::of(request).await
 }
 
-/// Makes a token, and returns it.
+/// Creates a token, and returns it.
 async fn make(api: &Api, by: &str, name: &str, role: &str) -> String {
     let body = json!({ "name": name, "roles": [role] });
     let made = send(api, by, Method::POST, "/v1/tokens", &body).await;
@@ -62,7 +62,7 @@ async fn without_tokens_a_page_of_another_site_is_kept_out() {
         }
         let live = api.request(Method::GET, "/livez").header("host", "evil.example");
         assert_eq!(Answer::of(live).await.status, 200);
-        // Whoever has a token may come by any name.
+        // A caller with a token may use any host name.
         let ops = make(&api, "", "ops", "admin").await;
         let request = api.request(Method::GET, "/v1/jobs").header("host", "rewheel.corp.example");
         assert_eq!(Answer::of(request.bearer_auth(ops)).await.status, 200);
@@ -120,7 +120,7 @@ async fn a_kind_that_was_put_names_only_variables_that_are_listed() {
     config.server.callback_env = vec!["PATH".to_owned()];
     served(config, async |api| {
         assert_eq!(api.put("/v1/kinds/pay", &put("Bearer ${PATH}")).await.status, 200);
-        // One that is set, and one that is not: who asks does not learn which.
+        // One variable that is set, and one that is not: the caller must not learn which.
         for name in ["CARGO_MANIFEST_DIR", "NOBODY_HAS_SET_THIS"] {
             let refused = api.put("/v1/kinds/pay", &put(&format!("Bearer ${{{name}}}"))).await;
             assert_eq!(refused.blamed(), ["/callback/headers/authorization"]);

@@ -9,7 +9,7 @@ use rewheel_server::config::Config;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A config with a kind that workers run, and short leases.
+/// A config with a kind for workers, and short leases.
 fn with_workers() -> Config {
     let mut config = config();
     config.engine.lease_ttl = Duration::from_millis(600);
@@ -92,7 +92,7 @@ async fn a_worker_that_waits_is_woken_by_a_job() {
             submit(&api, 1).await
         };
         let (claimed, id) = tokio::join!(waiting, submitting);
-        // Longer than a lease: who waits is alive.
+        // Longer than a lease: a waiting worker is alive.
         assert_eq!(claimed.body["jobs"][0]["id"], id, "{claimed:?}");
     })
     .await;

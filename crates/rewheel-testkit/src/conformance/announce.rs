@@ -18,7 +18,7 @@ async fn announce(subject: &Subject, letter: &DeadLetter) {
     subject.store.announce(std::slice::from_ref(letter)).await.unwrap();
 }
 
-/// Lets a job die that was redriven.
+/// Makes a redriven job a dead letter again.
 async fn die_again(subject: &Subject, job: JobId) {
     subject.apply(job, What::Redrive { deadline: None }).await;
     let holder = subject.holder().await;
@@ -26,7 +26,7 @@ async fn die_again(subject: &Subject, job: JobId) {
     subject.settle(holder, &subject.dead(lease)).await;
 }
 
-/// A dead letter is told, with what a person needs to know, until somebody was told.
+/// A dead letter is listed, with what an operator needs to know, until it is announced.
 pub async fn tells_a_dead_letter_until_it_was_announced(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     let dead = subject.get(job).await;
@@ -41,7 +41,7 @@ pub async fn tells_a_dead_letter_until_it_was_announced(subject: &Subject) {
     assert_eq!(subject.get(job).await, dead, "announcing is no visible change");
 }
 
-/// Announcing again, or what is gone, changes nothing.
+/// Announcing again, or announcing a deleted job, changes nothing.
 pub async fn announcing_again_changes_nothing(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     let letter = only(subject).await;
@@ -53,7 +53,7 @@ pub async fn announcing_again_changes_nothing(subject: &Subject) {
     announce(subject, &letter).await;
 }
 
-/// A job given up by a sweep is told.
+/// A job given up by a sweep is listed.
 pub async fn tells_a_job_that_the_sweep_gave_up(subject: &Subject) {
     let by = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -68,7 +68,7 @@ pub async fn tells_a_job_that_the_sweep_gave_up(subject: &Subject) {
     assert_eq!((letter.job, letter.failure), (job, Some(Failure::of_takeovers(3))));
 }
 
-/// A job that missed its deadline is told.
+/// A job that missed its deadline is listed.
 pub async fn tells_a_job_that_missed_its_deadline(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let deadline = Some(When::In(seconds(1)));
@@ -81,7 +81,7 @@ pub async fn tells_a_job_that_missed_its_deadline(subject: &Subject) {
     assert_eq!(letter.attempt, 0);
 }
 
-/// Whoever died first is told first, no more than asked for.
+/// The oldest death is listed first, up to the limit.
 pub async fn tells_the_oldest_death_first(subject: &Subject) {
     let mut died = Vec::new();
     for _ in 0..5 {
@@ -98,7 +98,7 @@ pub async fn tells_the_oldest_death_first(subject: &Subject) {
     assert_eq!(told, died);
 }
 
-/// A dead letter that was redriven or cancelled waits for nobody.
+/// A dead letter that was redriven or cancelled is not listed any more.
 pub async fn does_not_tell_what_is_no_longer_dead(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     subject.apply(job, What::Redrive { deadline: None }).await;
@@ -108,7 +108,7 @@ pub async fn does_not_tell_what_is_no_longer_dead(subject: &Subject) {
     assert_eq!(unannounced(subject).await, []);
 }
 
-/// A second death is told although the first one was announced.
+/// A second death is listed although the first one was announced.
 pub async fn tells_a_second_death(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     let first = only(subject).await;
@@ -119,7 +119,7 @@ pub async fn tells_a_second_death(subject: &Subject) {
     assert!(second.version > first.version);
 }
 
-/// Who announces a first death late does not silence the second.
+/// A late announcement of the first death does not mark the second as announced.
 pub async fn a_late_announcement_does_not_silence_a_second_death(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     let first = only(subject).await;
@@ -130,7 +130,7 @@ pub async fn a_late_announcement_does_not_silence_a_second_death(subject: &Subje
     assert_eq!(unannounced(subject).await, []);
 }
 
-/// Editing a dead letter that was announced does not announce it again.
+/// Editing an announced dead letter does not list it again.
 pub async fn an_edit_is_no_second_death(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     announce(subject, &only(subject).await).await;

@@ -15,7 +15,7 @@ fn said(facts: &Facts) -> String {
     pairs.join(" ")
 }
 
-/// The log of one job, the earliest first.
+/// The log of one job, oldest first.
 async fn log(subject: &Subject, job: JobId) -> Vec<AuditEntry> {
     let mut log = subject.store.audit(Some(job), None, 100).await.unwrap();
     log.reverse();
@@ -37,7 +37,7 @@ fn decided(lease: Lease, decision: Decision) -> Settlement {
     Settlement { decision, ..Settlement::succeed(lease) }
 }
 
-/// A job that passes from the dead to the living is in the log: by whom, from whom, under which fence.
+/// A takeover is in the log: by which holder, from which holder, under which fence.
 pub async fn notes_a_takeover(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
@@ -54,7 +54,7 @@ pub async fn notes_a_takeover(subject: &Subject) {
     assert_eq!(said(&entry.after), "state=scheduled takeovers=1 takeovers_counted=0");
 }
 
-/// A job that a living holder forgot is in the log as well.
+/// A takeover of an overdue job from a live holder is in the log as well.
 pub async fn notes_a_takeover_from_the_living(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(ATTEMPT_TIMEOUT + GRACE + seconds(1));
@@ -64,7 +64,7 @@ pub async fn notes_a_takeover_from_the_living(subject: &Subject) {
     assert!(said(&entry.before).contains(&format!("holder={holder}")));
 }
 
-/// The jobs of a node that died are in the log one by one, however many.
+/// Each job of a dead node has its own entry, however many there are.
 pub async fn notes_every_takeover_of_a_node(subject: &Subject) {
     let by = subject.holder().await;
     subject.kinds(&["charge"]).await;
@@ -84,7 +84,7 @@ pub async fn notes_every_takeover_of_a_node(subject: &Subject) {
     assert_eq!(taken, all);
 }
 
-/// A job that took too many holders with it is in the log twice for the last one: taken over, and dead.
+/// A job that crashed too many holders has two entries for the last one: taken over, and dead.
 pub async fn notes_who_killed_its_holders(subject: &Subject) {
     let by = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -104,7 +104,7 @@ pub async fn notes_who_killed_its_holders(subject: &Subject) {
     assert_eq!(log[3].before, log[2].before);
 }
 
-/// Whatever ends a job but success is in the log, with what went wrong and who had it.
+/// Every end except success is in the log, with the failure and the holder.
 pub async fn notes_an_end_that_is_no_success(subject: &Subject) {
     let failure = || Failure::new(Category::Io, None, &"x".repeat(1_000));
     let ends = [
@@ -137,7 +137,7 @@ pub async fn notes_an_end_that_is_no_success(subject: &Subject) {
     assert_eq!(after, format!("state=cancelled category=io message={message}"));
 }
 
-/// What goes on, and what succeeds, is not in the log, nor is what a shutdown gives back.
+/// Retries, successes and jobs given back at shutdown are not in the log.
 pub async fn notes_nothing_of_what_goes_well(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), true)).await;
@@ -154,7 +154,7 @@ pub async fn notes_nothing_of_what_goes_well(subject: &Subject) {
     subject.give_back(holder, lease).await;
     let lease = subject.claim_only(holder, "charge").await.lease();
     subject.succeed(holder, lease).await;
-    // One that succeeded though it told of a failure is settled another way.
+    // A success that also reports a failure takes another code path.
     let (holder, told) = subject.leased("charge").await;
     let success = Settlement { failure: Some(subject.timeout()), ..Settlement::succeed(told) };
     subject.settle(holder, &success).await;
@@ -164,7 +164,7 @@ pub async fn notes_nothing_of_what_goes_well(subject: &Subject) {
     }
 }
 
-/// A wish that was obeyed is in the log after the wish, whoever obeyed it.
+/// A wanted pause or cancel that was applied is in the log after the request, whichever holder applied it.
 pub async fn notes_that_a_wish_was_obeyed(subject: &Subject) {
     let by = subject.holder().await;
     for way in ["settle", "give back", "sweep"] {
@@ -190,7 +190,7 @@ pub async fn notes_that_a_wish_was_obeyed(subject: &Subject) {
     }
 }
 
-/// A job that died of its deadline is in the log, and it was nobody in particular.
+/// A job that missed its deadline is in the log, with no particular holder as the actor.
 pub async fn notes_a_missed_deadline(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let late = |subject: &Subject| {
@@ -213,7 +213,7 @@ pub async fn notes_a_missed_deadline(subject: &Subject) {
     }
 }
 
-/// An end is in the log once, however often it is told; what came too late is not.
+/// An end is in the log once, however often it is reported; a late settlement is not.
 pub async fn notes_an_end_once(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.dead(lease)).await;
@@ -225,7 +225,7 @@ pub async fn notes_an_end_once(subject: &Subject) {
     assert_eq!(whats(subject, lease.job).await, ["dead"]);
 }
 
-/// Of a flush only what ended badly is in the log, in the order in which it was told.
+/// Of a flush only the jobs that ended badly are in the log, in the order in which they were reported.
 pub async fn notes_what_ended_badly_of_a_flush(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 30)).await;
@@ -250,7 +250,7 @@ pub async fn notes_what_ended_badly_of_a_flush(subject: &Subject) {
     assert_eq!(noted, dead);
 }
 
-/// The log outlives a job of which nothing is kept.
+/// The log outlives a job without retention.
 pub async fn notes_an_end_of_what_is_not_kept(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let fail = Decision::Fail { failure: subject.timeout() };
@@ -268,11 +268,11 @@ pub async fn notes_an_end_of_what_is_not_kept(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A takeover from one whom nobody remembers is in the log.
+/// A takeover from a holder that was deleted is in the log.
 pub async fn takes_from_those_whom_nobody_knows(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let mut new = subject.job("charge");
-    // Not overdue for a long time: only its holder's death can free it.
+    // Not overdue for a long time: only the death of its holder can free it.
     new.attempt_timeout = Some(Limits::DEAD_HOLDERS_KEPT * 10);
     let (gone, lease) = subject.lease_new(&new).await;
     subject.store.leave(gone).await.unwrap();
@@ -282,7 +282,7 @@ pub async fn takes_from_those_whom_nobody_knows(subject: &Subject) {
     subject.store.sweep(&Sweep::new(by, 10, Keep::default())).await.unwrap();
     let entry = only(subject, lease.job).await;
     assert_eq!(entry.what, "takeover");
-    // A store that numbers its holders has forgotten whose it was.
+    // A store that numbers its holders has forgotten which one it was.
     let before = said(&entry.before);
     let known = [format!("holder={gone}"), "holder=none".to_owned()];
     assert!(known.iter().any(|holder| before.contains(holder)), "{before}");

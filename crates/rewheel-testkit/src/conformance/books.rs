@@ -16,7 +16,7 @@ async fn assert_books(subject: &Subject, live: u64, dead: u64, finished: u64, pr
     assert_eq!(subject.store.books().await.unwrap(), expected);
 }
 
-/// Ends a job as a success, kept so long.
+/// Ends a job as a success, with this retention.
 async fn ended(subject: &Subject, new: &NewJob, keep: Keep) -> JobId {
     let (holder, lease) = subject.lease_new(new).await;
     subject.settle(holder, &Settlement { keep, ..Settlement::succeed(lease) }).await;
@@ -27,13 +27,13 @@ fn keyed(subject: &Subject, key: &str) -> NewJob {
     NewJob { key: Some(Key::parse(key).unwrap()), ..subject.job("charge") }
 }
 
-/// Submits a job with a key again, and returns what the store says.
+/// Submits a job with a key again, and returns the result.
 async fn submit_again(subject: &Subject, new: &NewJob) -> Inserted {
     let again = [NewJob { id: subject.id(), ..new.clone() }];
     subject.store.insert(&Insert::new(&again)).await.unwrap().remove(0)
 }
 
-/// The books of a store in which nothing happened are empty.
+/// The books of an unused store are empty.
 pub async fn begin_empty(subject: &Subject) {
     assert_books(subject, 0, 0, 0, 0).await;
     assert_eq!(subject.prune(10).await, Pruned::default());
@@ -78,7 +78,7 @@ pub async fn balance_after_every_verb(subject: &Subject) {
     assert_books(subject, 4, 0, 0, 4).await;
 }
 
-/// A job that meets its deadline moves from the living to the dead, once.
+/// A job that misses its deadline moves from the live jobs to the dead letters, once.
 pub async fn balance_after_a_deadline(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let deadline = Some(When::In(seconds(1)));
@@ -90,7 +90,7 @@ pub async fn balance_after_a_deadline(subject: &Subject) {
     }
 }
 
-/// A job that is refused, or known already, is not submitted.
+/// A job that is refused, or exists already, does not count as submitted.
 pub async fn do_not_count_what_was_not_stored(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
@@ -101,7 +101,7 @@ pub async fn do_not_count_what_was_not_stored(subject: &Subject) {
     assert_books(subject, 1, 0, 0, 0).await;
 }
 
-/// A success that is not kept is gone with its history, and counts as pruned.
+/// A success without retention is deleted with its history, and counts as pruned.
 pub async fn count_what_was_not_kept_as_pruned(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
@@ -118,7 +118,7 @@ pub async fn count_what_was_not_kept_as_pruned(subject: &Subject) {
     assert_books(subject, 0, 0, 0, 1).await;
 }
 
-/// A job that is cancelled while leased, and not kept, counts as pruned once it is let go.
+/// A job that is cancelled while leased, without retention, counts as pruned once it is given back.
 pub async fn count_what_was_given_back_cancelled_as_pruned(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.change(lease.job, What::Cancel).await;
@@ -127,7 +127,7 @@ pub async fn count_what_was_given_back_cancelled_as_pruned(subject: &Subject) {
     assert_books(subject, 0, 0, 0, 1).await;
 }
 
-/// A job that ended is deleted with its history when its time is over, not before.
+/// An ended job is deleted with its history when its retention ends, not before.
 pub async fn prune_deletes_what_ended_long_ago(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
@@ -155,7 +155,7 @@ pub async fn prune_deletes_every_final_state(subject: &Subject) {
     assert_books(subject, 0, 0, 0, 3).await;
 }
 
-/// Neither a dead letter nor anything that lives is ever deleted, nor its history, nor its key.
+/// Dead letters and live jobs are never deleted, nor their history, nor their keys.
 pub async fn prune_keeps_dead_letters_and_the_living(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
@@ -177,7 +177,7 @@ pub async fn prune_keeps_dead_letters_and_the_living(subject: &Subject) {
     }
 }
 
-/// A key may outlive its job: submitting again is harmless until the key's own time is over.
+/// A key may outlive its job: submitting again is harmless until the key expires.
 pub async fn prune_deletes_keys_in_their_own_time(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
@@ -193,7 +193,7 @@ pub async fn prune_deletes_keys_in_their_own_time(subject: &Subject) {
     assert!(matches!(submit_again(subject, &new).await, Inserted::Created { .. }));
 }
 
-/// The key of a job that was not kept is kept for its own time.
+/// The key of a job without retention is kept for its own time.
 pub async fn prune_deletes_keys_of_jobs_that_are_gone(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
@@ -237,7 +237,7 @@ pub async fn prune_deletes_old_audit_entries(subject: &Subject) {
     assert!(subject.store.prune(&prune).await.unwrap().is_nothing());
 }
 
-/// Holders are forgotten long after their death, never while they live.
+/// Holders are deleted long after their death, never while they are alive.
 pub async fn prune_forgets_the_long_dead(subject: &Subject) {
     let (silent, dead) = (subject.holder().await, subject.holder().await);
     subject.store.leave(dead).await.unwrap();
@@ -251,7 +251,7 @@ pub async fn prune_forgets_the_long_dead(subject: &Subject) {
     assert_eq!(subject.find(silent).await.unwrap().died, None);
 }
 
-/// No more is deleted at once than asked for, and all in the end.
+/// No more is deleted per call than the limit, and everything in the end.
 pub async fn prune_deletes_no_more_than_asked(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     for number in 0..5 {
@@ -266,7 +266,7 @@ pub async fn prune_deletes_no_more_than_asked(subject: &Subject) {
     assert!(subject.prune_all().await.finished == 0);
 }
 
-/// Adding up the ledger changes no sum, and is done once.
+/// Adding up the ledger does not change the sums, and happens once.
 pub async fn prune_adds_up_the_ledger(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     for _ in 0..150 {

@@ -20,13 +20,13 @@ async fn grant(subject: &Subject, ask: RetryAsk) -> u32 {
     granted[0]
 }
 
-/// Takes all that a kind has from the beginning.
+/// Spends the initial budget of a kind.
 async fn empty(subject: &Subject, kind: &str) {
     let saved = grant(subject, ask(kind, 0, 1_000)).await;
     assert_eq!(u64::from(saved), RetryPool::SAVED / RETRY, "what a kind begins with");
 }
 
-/// What one holder earned another may spend, to the last part, once.
+/// Retries that one holder earned can be spent by another, completely and once.
 pub async fn grants_what_others_earned(subject: &Subject) {
     empty(subject, "charge").await;
     assert_eq!(grant(subject, ask("charge", 2 * RETRY - 1, 0)).await, 0);
@@ -37,20 +37,20 @@ pub async fn grants_what_others_earned(subject: &Subject) {
     assert_eq!(grant(subject, ask("charge", 0, 100)).await, 4);
 }
 
-/// Each kind has its own, and answers come in the order of what is asked.
+/// Each kind has its own budget, and the results are in the order of the requests.
 pub async fn answers_for_each_kind_in_order(subject: &Subject) {
     assert!(subject.store.grant(&[]).await.unwrap().is_empty());
     for kind in ["charge", "refund"] {
         empty(subject, kind).await;
     }
-    // One of them is new.
+    // One of the kinds is new.
     let asks = [ask("refund", 3 * RETRY, 9), ask("audit", 0, 1), ask("charge", 0, 9)];
     assert_eq!(subject.store.grant(&asks).await.unwrap(), [3, 1, 0]);
     let asks = [ask("audit", 0, 90), ask("charge", RETRY, 90), ask("refund", 2 * RETRY, 90)];
     assert_eq!(subject.store.grant(&asks).await.unwrap(), [9, 1, 2]);
 }
 
-/// The floor is earned by time alone, as the store has it, and no more of it than ten seconds' worth.
+/// The floor is earned by the store's time alone, for at most ten seconds.
 pub async fn grants_a_floor_by_the_stores_clock(subject: &Subject) {
     let floor = Floor { retries: 10, period: seconds(1) };
     let asked = |wanted| RetryAsk { floor, ..ask("charge", 0, wanted) };
@@ -62,7 +62,7 @@ pub async fn grants_a_floor_by_the_stores_clock(subject: &Subject) {
     assert_eq!(grant(subject, asked(10_000)).await, 100);
 }
 
-/// What is saved and not used melts, down to a few that are always kept.
+/// Unused savings decay, down to a few that are always kept.
 pub async fn savings_melt(subject: &Subject) {
     assert_eq!(grant(subject, ask("charge", 500 * RETRY, 0)).await, 0);
     subject.clock.advance(seconds(10));
@@ -74,13 +74,13 @@ pub async fn savings_melt(subject: &Subject) {
     assert!((20..=60).contains(&left), "{left} are left of 110");
 }
 
-/// Every store computes what the pool does, where time plays no part.
+/// Every store computes the same as the pool, except for the effects of time.
 pub async fn computes_as_a_pool_does(subject: &Subject) {
     let now = Timestamp::from_millis(0);
     let mut pool = RetryPool::fresh(now);
     for _ in 0..100 {
         let earned = subject.random.next() % (3 * RETRY);
-        // Few enough are left to be kept: how much melts depends on when that is.
+        // Keep the remaining balance small: the decay of a larger one depends on the time.
         let (_, there) = pool.grant(&ask("charge", earned, u32::MAX), now);
         let wanted = there.saturating_sub((subject.random.next() % 9) as u32);
         let asked = ask("charge", earned, wanted);
@@ -90,7 +90,7 @@ pub async fn computes_as_a_pool_does(subject: &Subject) {
     }
 }
 
-/// Two who ask at once get together what there is, and nobody gets it twice.
+/// Two concurrent requests together get what is available, and nothing twice.
 pub async fn nothing_is_granted_twice(subject: &Subject) {
     let kinds = ["charge", "refund"];
     for kind in kinds {
@@ -99,7 +99,7 @@ pub async fn nothing_is_granted_twice(subject: &Subject) {
     let mut sum = 0;
     for _ in 0..50 {
         let one = kinds.map(|kind| ask(kind, RETRY / 2, 3));
-        // In the other order, so that they meet.
+        // In the other order, so that they conflict.
         let other = [one[1].clone(), one[0].clone()];
         let (first, second) = both(subject.store.grant(&one), subject.store.grant(&other)).await;
         sum += first.unwrap().iter().chain(&second.unwrap()).sum::<u32>();
@@ -107,7 +107,7 @@ pub async fn nothing_is_granted_twice(subject: &Subject) {
     assert_eq!(sum, 100, "of 50 retries for each kind");
 }
 
-/// Whatever a holder says, nothing wraps.
+/// No request overflows.
 pub async fn the_largest_ask_is_answered(subject: &Subject) {
     let floor = Floor { retries: u32::MAX, period: Duration::ZERO };
     let most = RetryAsk { floor, ..ask("charge", u64::MAX, u32::MAX) };

@@ -31,7 +31,7 @@ fn every_what() -> Vec<What> {
     ]
 }
 
-/// What is expected, beside what the table of transitions says.
+/// The expected result, in addition to the table of transitions.
 fn expected(what: &What, state: State, version: Version) -> Changed {
     match (what, state) {
         (What::Pause | What::Cancel, State::Leased) => Changed::Wanted { version: version.next() },
@@ -45,11 +45,11 @@ fn expected(what: &What, state: State, version: Version) -> Changed {
     }
 }
 
-/// Each thing that a person may do leads from each state where the table says, or nowhere.
+/// Each operator action leads from each state to the state in the table, or is refused.
 pub async fn does_to_each_state_what_the_table_says(subject: &Subject) {
     for what in every_what() {
         for state in State::ALL {
-            // A kind of its own, so that nothing but this job is leased on the way.
+            // A separate kind, so that only this job is leased on the way.
             let job = subject.job_in(&format!("{}-{state}", what.as_str()), state).await;
             let before = subject.get(job).await;
 
@@ -70,7 +70,7 @@ pub async fn does_to_each_state_what_the_table_says(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that does not exist is not found, and the others of the batch are changed all the same.
+/// A missing job is reported as not found, and the others of the batch are still changed.
 pub async fn answers_for_each_in_order(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = subject.jobs("charge", 2);
@@ -97,7 +97,7 @@ pub async fn answers_for_each_in_order(subject: &Subject) {
     assert_eq!(subject.get(jobs[0].id).await.state(), State::Cancelled);
 }
 
-/// Doing again what is done already changes neither the job nor the audit log.
+/// Repeating an action changes neither the job nor the audit log.
 pub async fn doing_it_again_changes_nothing(subject: &Subject) {
     let job = subject.submit("charge").await;
     for (what, state) in [
@@ -122,7 +122,8 @@ async fn wanted(subject: &Subject, job: JobId) -> Option<Wanted> {
     wanted
 }
 
-/// A leased job is wanted to be paused or cancelled; the wish to cancel is the stronger one.
+/// Pausing or cancelling a leased job sets what is wanted; a wanted cancel overrides a wanted
+/// pause.
 pub async fn a_leased_job_is_wanted_to_change(subject: &Subject) {
     let (_, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;
@@ -144,7 +145,7 @@ pub async fn a_leased_job_is_wanted_to_change(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.fence, lease.fence);
 }
 
-/// Resuming a leased job takes back the wish to pause it, but not the wish to cancel it.
+/// Resuming a leased job withdraws a wanted pause, but not a wanted cancel.
 pub async fn resuming_takes_back_a_wanted_pause(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.change(lease.job, What::Pause).await;
@@ -159,14 +160,15 @@ pub async fn resuming_takes_back_a_wanted_pause(subject: &Subject) {
     assert_eq!(wanted(subject, lease.job).await, Some(Wanted::Cancel));
 }
 
-/// A change that names a version is made only while the job has it.
+/// A change with a version is made only while the job has that version.
 pub async fn a_change_may_name_a_version(subject: &Subject) {
     let job = subject.submit("charge").await;
     let seen = subject.get(job).await.version;
     let paused = subject.change_if(job, What::Pause, seen).await;
     assert_eq!(paused, Changed::Applied { state: State::Paused, version: seen.next() });
 
-    // Not even what would change nothing, or is not allowed, is told to somebody who is behind.
+    // A caller with an old version gets this result even for a change without effect or one that is
+    // not allowed.
     for what in [What::Cancel, What::Pause, What::Redrive { deadline: None }] {
         let behind = subject.change_if(job, what, seen).await;
         assert_eq!(behind, Changed::VersionChanged(seen.next()));
@@ -174,7 +176,7 @@ pub async fn a_change_may_name_a_version(subject: &Subject) {
     assert_eq!(subject.get(job).await.state(), State::Paused);
 }
 
-/// Of two who saw the same version one changes the job.
+/// Of two callers with the same version one changes the job.
 pub async fn of_two_who_saw_the_same_version_one_wins(subject: &Subject) {
     let job = subject.submit("charge").await;
     let seen = subject.get(job).await.version;
@@ -188,7 +190,7 @@ pub async fn of_two_who_saw_the_same_version_one_wins(subject: &Subject) {
     assert!(answers.contains(&Changed::VersionChanged(seen.next())), "{answers:?}");
 }
 
-/// A job that waits for its backoff runs now if a person says so.
+/// A job that waits for its backoff runs now if an operator retries it.
 pub async fn retrying_runs_it_now(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(3_600), false)).await;
@@ -200,7 +202,7 @@ pub async fn retrying_runs_it_now(subject: &Subject) {
     assert_eq!(leased.due_in, Duration::ZERO);
 }
 
-/// A paused job that is retried is scheduled, and runs now.
+/// A paused job that is retried becomes scheduled, and runs now.
 pub async fn retrying_a_paused_job_resumes_it(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -213,7 +215,7 @@ pub async fn retrying_a_paused_job_resumes_it(subject: &Subject) {
     assert_eq!(subject.claim_only(holder, "charge").await.job.id, new.id);
 }
 
-/// A paused job is nobody's to claim; resumed it is due when it was.
+/// A paused job cannot be claimed; after resuming it has its old due time.
 pub async fn resuming_keeps_the_due(subject: &Subject) {
     let holder = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -230,7 +232,7 @@ pub async fn resuming_keeps_the_due(subject: &Subject) {
     assert_eq!(subject.claim_only(holder, "charge").await.job.id, job);
 }
 
-/// A cancelled job is over: it is not claimed, and its key answers that it was cancelled.
+/// A cancelled job has ended: it is not claimed, and its key returns that it was cancelled.
 pub async fn cancelling_ends_a_job(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -248,7 +250,7 @@ pub async fn cancelling_ends_a_job(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A dead letter that is cancelled waits for nobody any more.
+/// A cancelled dead letter has ended.
 pub async fn cancelling_a_dead_letter_ends_it(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     subject.apply(job, What::Cancel).await;
@@ -259,7 +261,7 @@ pub async fn cancelling_a_dead_letter_ends_it(subject: &Subject) {
     assert_eq!(subject.store.attempts(job).await.unwrap().len(), 1);
 }
 
-/// A job that is cancelled where nothing is kept is gone at once, and accounted for.
+/// A job that is cancelled without retention is deleted at once, and accounted for.
 pub async fn cancelling_keeps_nothing_where_nothing_is_kept(subject: &Subject) {
     let job = subject.submit("charge").await;
     let cancel = [Change::new(job, What::Cancel)];

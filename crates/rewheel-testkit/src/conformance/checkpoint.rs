@@ -13,7 +13,7 @@ async fn payload(subject: &Subject, lease: Lease) -> Vec<u8> {
     subject.get(lease.job).await.payload.unwrap()
 }
 
-/// Whoever makes the next attempt goes on from there.
+/// The next attempt continues from the checkpoint.
 pub async fn is_what_the_next_attempt_gets(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(checkpoint(subject, holder, lease, b"half").await);
@@ -24,7 +24,7 @@ pub async fn is_what_the_next_attempt_gets(subject: &Subject) {
     assert_eq!(claimed[0].job.payload.as_deref(), Some(&b"three quarters"[..]));
 }
 
-/// A late holder overwrites nothing.
+/// A late holder cannot overwrite it.
 pub async fn is_refused_to_who_does_not_hold_it(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;
@@ -55,7 +55,7 @@ pub async fn is_refused_when_the_job_is_let_go(subject: &Subject) {
     assert!(!checkpoint(subject, holder, lease, b"late").await, "it was settled");
 }
 
-/// A checkpoint is a visible change, of nothing but the payload.
+/// A checkpoint is a visible change of the payload only.
 pub async fn does_not_disturb_the_lease(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;
@@ -68,7 +68,7 @@ pub async fn does_not_disturb_the_lease(subject: &Subject) {
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
 }
 
-/// Whoever submits the job again sends what it began with.
+/// Submitting the job again compares with the original payload.
 pub async fn leaves_the_key_as_it_was(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = || NewJob { key: Some(Key::parse("order-17").unwrap()), ..subject.job("charge") };
@@ -80,7 +80,7 @@ pub async fn leaves_the_key_as_it_was(subject: &Subject) {
     assert_eq!(answers, [Inserted::Duplicate { job, state: State::Leased }]);
 }
 
-/// It is there for who takes the job over, and for who looks at it when it has ended.
+/// It remains after a takeover, and after the job has ended.
 pub async fn outlives_the_holder_and_the_job(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(checkpoint(subject, holder, lease, b"half").await);
@@ -93,7 +93,7 @@ pub async fn outlives_the_holder_and_the_job(subject: &Subject) {
     assert_eq!(payload(subject, lease).await, b"all");
 }
 
-/// A call that fails, or whose answer is lost, is made again.
+/// A call that fails, or whose response is lost, can be repeated.
 pub async fn may_be_repeated(subject: &Subject) {
     let faulty = Arc::new(FaultyStore::new(subject.store.clone()));
     let (holder, lease) = subject.leased("charge").await;
@@ -106,7 +106,7 @@ pub async fn may_be_repeated(subject: &Subject) {
     }
 }
 
-/// What no job could be submitted with is not left to one either.
+/// A payload that is too large to submit is also too large for a checkpoint.
 pub async fn refuses_what_is_too_large(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;

@@ -22,7 +22,7 @@ fn ids(claimed: &[Leased]) -> Vec<JobId> {
     claimed.iter().map(|leased| leased.job.id).collect()
 }
 
-/// Claims what is due within a horizon in the lane of the kind `charge`.
+/// Claims jobs that are due within a horizon in the lane of the kind `charge`.
 async fn claim_ahead(subject: &Subject, holder: HolderId, horizon: Duration) -> Vec<Leased> {
     let visits = [subject.visit(lane("charge"), 100)];
     subject.store.claim(&Claim { holder, visits: &visits, horizon, limit: 100 }).await.unwrap()
@@ -40,7 +40,7 @@ fn overdue(job: &Job) -> Timestamp {
     }
 }
 
-/// A job whose time has not come is left alone until it has.
+/// A job that is not due yet is not claimed.
 pub async fn skips_jobs_that_are_not_due(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let id = subject.put(NewJob { due: When::In(seconds(60)), ..subject.job("charge") }).await;
@@ -51,7 +51,7 @@ pub async fn skips_jobs_that_are_not_due(subject: &Subject) {
     assert_eq!(ids(&subject.claim(holder, &["charge"], 10).await), [id]);
 }
 
-/// What is due within the horizon is leased ahead of its time, which the answer tells.
+/// A job that is due within the horizon is leased early, and the result contains its due time.
 pub async fn takes_what_is_due_within_the_horizon(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let dues = [10, 25, 60].map(seconds);
@@ -68,7 +68,7 @@ pub async fn takes_what_is_due_within_the_horizon(subject: &Subject) {
     assert_eq!(subject.get(jobs[2].id).await.state(), State::Scheduled);
 }
 
-/// A job that one holder has is no other's, and not twice the same one's.
+/// A leased job is not given to another holder, nor twice to the same one.
 pub async fn gives_a_job_to_only_one_claimer(subject: &Subject) {
     let job = subject.submit("charge").await;
     let (first, second) = (subject.holder().await, subject.holder().await);
@@ -77,7 +77,7 @@ pub async fn gives_a_job_to_only_one_claimer(subject: &Subject) {
     assert_eq!(subject.claim(first, &["charge"], 10).await, []);
 }
 
-/// Claimers that race share the jobs among them: each goes to one, and none is left.
+/// Concurrent claimers share the jobs: each job goes to one of them, and none is left.
 pub async fn gives_each_job_to_one_of_racing_claimers(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = subject.jobs("charge", 200);
@@ -93,7 +93,7 @@ pub async fn gives_each_job_to_one_of_racing_claimers(subject: &Subject) {
         async move {
             let claim = Claim { holder, visits: &visits, horizon: Duration::ZERO, limit: 7 };
             let (mut mine, mut in_vain) = (Vec::new(), 0);
-            // A store may pass over rows that another claimer is just looking at.
+            // A store may skip rows that another claimer has locked.
             while in_vain < 3 {
                 let claimed = store.claim(&claim).await.unwrap();
                 in_vain = if claimed.is_empty() { in_vain + 1 } else { 0 };
@@ -116,7 +116,7 @@ pub async fn gives_each_job_to_one_of_racing_claimers(subject: &Subject) {
     assert_eq!(seen.len(), 200, "none is left");
 }
 
-/// Within a lane the job that was due first goes first.
+/// Within a lane the job with the earliest due time goes first.
 pub async fn takes_the_job_that_was_due_first(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let now = subject.now().await.as_millis();
@@ -131,7 +131,7 @@ pub async fn takes_the_job_that_was_due_first(subject: &Subject) {
     assert_eq!(ids(&subject.claim(holder, &["charge"], 10).await), rest);
 }
 
-/// Of jobs with the same due the one that was stored first goes first.
+/// Of jobs with the same due time the one that was stored first goes first.
 pub async fn takes_the_job_that_was_stored_first(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let due = When::At(Timestamp::from_millis(subject.now().await.as_millis() - 1_000));
@@ -144,7 +144,7 @@ pub async fn takes_the_job_that_was_stored_first(subject: &Subject) {
     assert_eq!(ids(&subject.claim(holder, &["charge"], 20).await), stored);
 }
 
-/// Every claim of a job has a larger fence than any before it.
+/// Every claim of a job has a larger fence than all claims before it.
 pub async fn grows_the_fence(subject: &Subject) {
     let job = subject.submit("charge").await;
     let mut holder = subject.holder().await;
@@ -177,7 +177,7 @@ pub async fn changes_nothing_but_the_lease(subject: &Subject) {
     assert_eq!(job, Job { status, version, fence: Fence::new(1), ..before });
 }
 
-/// What comes with a claim is what the store knows of the job: payload, settings, history.
+/// A claim returns the whole job: payload, settings, history.
 pub async fn brings_the_whole_job_along(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = NewJob {
@@ -203,7 +203,7 @@ pub async fn brings_the_whole_job_along(subject: &Subject) {
     assert_eq!(second.job, subject.get(id).await);
 }
 
-/// Claims by the dead fail, so that they hear of their death, and lease nothing.
+/// Claims by dead holders fail, so that they learn of their death, and lease nothing.
 pub async fn fails_for_the_dead(subject: &Subject) {
     let job = subject.submit("charge").await;
     let by = subject.holder().await;
@@ -219,7 +219,7 @@ pub async fn fails_for_the_dead(subject: &Subject) {
     assert_eq!(subject.get(job).await.status, Status::Scheduled);
 }
 
-/// Silence alone takes nothing from a holder: until somebody buries it, it may claim.
+/// An expired lease alone has no effect: until another holder expires it, a holder may claim.
 pub async fn works_for_the_silent_that_nobody_buried(subject: &Subject) {
     let job = subject.submit("charge").await;
     let holder = subject.holder().await;
@@ -227,7 +227,7 @@ pub async fn works_for_the_silent_that_nobody_buried(subject: &Subject) {
     assert_eq!(ids(&subject.claim(holder, &["charge"], 1).await), [job]);
 }
 
-/// A job whose deadline has passed is not started, and does not keep the next one waiting.
+/// A job past its deadline is not started, and does not block the next one.
 pub async fn skips_jobs_whose_deadline_has_passed(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let short = NewJob { deadline: Some(When::In(seconds(10))), ..subject.job("charge") };
@@ -240,7 +240,7 @@ pub async fn skips_jobs_whose_deadline_has_passed(subject: &Subject) {
     assert_eq!(subject.get(late).await.state(), State::Scheduled, "the deadline sweep ends it");
 }
 
-/// A claim tells how much time is left until the deadline.
+/// A claim returns the time left until the deadline.
 pub async fn tells_what_is_left_until_the_deadline(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let deadline = Some(When::In(seconds(60)));
@@ -254,13 +254,13 @@ pub async fn tells_what_is_left_until_the_deadline(subject: &Subject) {
     assert_eq!(claimed[1].deadline_in, None);
 }
 
-/// A job is overdue when the attempt timeout and the grace have passed: by its own timeout, or by
-/// that of the visit.
+/// A job is overdue when the attempt timeout and the grace have passed: its own timeout, or that of
+/// the visit.
 pub async fn is_overdue_by_the_jobs_own_timeout_first(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.put(NewJob { attempt_timeout: Some(seconds(7)), ..subject.job("charge") }).await;
     subject.put(subject.job("charge")).await;
-    // Long after the due, so that only the time of the claim can be what counts.
+    // Long after the due time, so that only the time of the claim can count.
     subject.clock.advance(seconds(3_600));
     let holder = subject.holder().await;
     let before = subject.now().await;
@@ -272,7 +272,7 @@ pub async fn is_overdue_by_the_jobs_own_timeout_first(subject: &Subject) {
     }
 }
 
-/// The time of a job that is leased ahead begins with its due.
+/// The time of a job that is leased early starts at its due time.
 pub async fn is_overdue_from_the_due_where_that_is_later(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.put(NewJob { due: When::In(seconds(60)), ..subject.job("charge") }).await;
@@ -281,7 +281,7 @@ pub async fn is_overdue_from_the_due_where_that_is_later(subject: &Subject) {
     assert_eq!(overdue(&leased.job), leased.job.due.plus(ATTEMPT_TIMEOUT + GRACE));
 }
 
-/// Only the lane that is visited is looked into, not those beside it.
+/// Only the visited lane is read, not its neighbours.
 pub async fn takes_from_the_lane_it_visits(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let acme = Some(Tenant::parse("acme").unwrap());
@@ -300,7 +300,7 @@ pub async fn takes_from_the_lane_it_visits(subject: &Subject) {
     }
 }
 
-/// A job that is paused, dead or finished is nobody's to run.
+/// A paused, dead or finished job cannot be claimed.
 pub async fn skips_jobs_that_are_not_scheduled(subject: &Subject) {
     let paused = subject.submit("charge").await;
     subject.change(paused, What::Pause).await;

@@ -21,19 +21,19 @@ fn tenant(name: &str) -> Tenant {
     Tenant::parse(name).unwrap()
 }
 
-/// So many jobs of a kind at once.
+/// Limits the concurrency of a kind.
 fn of_kind(kind: &str, most: u32) -> FleetLimit {
     let of = LimitOf::Kind(KindName::parse(kind).unwrap());
     FleetLimit { of, concurrency_max: Some(most), interval: None }
 }
 
-/// So many jobs of a tenant at once.
+/// Limits the concurrency of a tenant.
 fn of_tenant(name: &str, most: u32) -> FleetLimit {
     let of = LimitOf::Tenant(tenant(name));
     FleetLimit { of, concurrency_max: Some(most), interval: None }
 }
 
-/// One job of a kind, then another so much later.
+/// Limits the rate of a kind: one start per interval.
 fn rate(kind: &str, interval: Duration) -> FleetLimit {
     FleetLimit { concurrency_max: None, interval: Some(interval), ..of_kind(kind, 0) }
 }
@@ -43,7 +43,7 @@ fn lane_of(kind: &str, name: &str) -> Lane {
     Lane { shard: Shard::of(tenant.as_ref(), None), tenant, ..lane(kind) }
 }
 
-/// Stores so many jobs in a lane whose kind begins to exist.
+/// Stores this many jobs in a lane of a new kind.
 async fn fill(subject: &Subject, lane: &Lane, count: usize) -> Vec<JobId> {
     subject.kinds(&[lane.kind.as_str()]).await;
     let mut jobs = subject.jobs(lane.kind.as_str(), count);
@@ -62,7 +62,7 @@ async fn try_claim(
     subject.store.claim_limited(&LimitedClaim { holder, visits: &visits, limit: 100, limits }).await
 }
 
-/// Claims at most ten of each lane.
+/// Claims at most ten jobs of each lane.
 async fn claim(
     subject: &Subject,
     holder: HolderId,
@@ -82,7 +82,7 @@ async fn waits(subject: &Subject, limits: &[FleetLimit]) -> Vec<Option<LimitWait
     subject.store.limit_waits(limits).await.unwrap()
 }
 
-/// What is leased is what an ordinary claim leases.
+/// It leases the same jobs as an ordinary claim.
 pub async fn leases_as_a_claim_does(subject: &Subject) {
     let holder = subject.holder().await;
     let charge = fill(subject, &lane("charge"), 3).await;
@@ -107,7 +107,7 @@ pub async fn leases_as_a_claim_does(subject: &Subject) {
     subject.balance().await;
 }
 
-/// The limit of each visit, and that of the claim, hold as well.
+/// The limit of each visit and that of the claim apply as well.
 pub async fn keeps_the_limits_of_visits_and_claim(subject: &Subject) {
     let holder = subject.holder().await;
     let charge = fill(subject, &lane("charge"), 9).await;
@@ -120,7 +120,7 @@ pub async fn keeps_the_limits_of_visits_and_claim(subject: &Subject) {
     assert_eq!(claimed.waits, [None, None]);
 }
 
-/// A holder that is dead gets its error, whether a slot is free or not.
+/// A dead holder gets its error, whether a slot is free or not.
 pub async fn refuses_the_dead(subject: &Subject) {
     let (dead, other) = (subject.holder().await, subject.holder().await);
     fill(subject, &lane("charge"), 3).await;
@@ -135,7 +135,7 @@ pub async fn refuses_the_dead(subject: &Subject) {
     assert_eq!(claimed.leased.len(), 1);
 }
 
-/// A kind that is paused or parked gives nothing, and takes no slot.
+/// A paused or parked kind gives no jobs, and uses no slot.
 pub async fn takes_nothing_of_a_closed_kind(subject: &Subject) {
     use rewheel_core::KindChange;
     let holder = subject.holder().await;
@@ -150,7 +150,7 @@ pub async fn takes_nothing_of_a_closed_kind(subject: &Subject) {
     assert!(claimed.leased.iter().all(|leased| leased.job.lane == lanes[2]));
 }
 
-/// Who may probe a parked kind gets its one job, if a slot is free.
+/// The prober of a parked kind gets its one job, if a slot is free.
 pub async fn gives_the_prober_one_job_within_the_limit(subject: &Subject) {
     let (prober, other) = (subject.holder().await, subject.holder().await);
     let jobs = fill(subject, &lane("charge"), 3).await;

@@ -36,7 +36,7 @@ async fn assert_ended(subject: &Subject, job: JobId) -> Timestamp {
     at
 }
 
-/// A scheduled job that nobody ran in time becomes a dead letter.
+/// A scheduled job that did not run in time becomes a dead letter.
 pub async fn ends_a_scheduled_job(subject: &Subject) {
     let job = submit(subject, "charge").await;
     subject.clock.advance(seconds(DEADLINE + 1));
@@ -50,7 +50,7 @@ pub async fn ends_a_scheduled_job(subject: &Subject) {
     assert_eq!(sweep(subject).await, []);
 }
 
-/// A paused job meets its deadline too.
+/// A paused job also ends at its deadline.
 pub async fn ends_a_paused_job(subject: &Subject) {
     let job = submit(subject, "charge").await;
     subject.apply(job, What::Pause).await;
@@ -77,7 +77,7 @@ pub async fn ends_a_leased_job_after_the_grace_time(subject: &Subject) {
     subject.balance().await;
 }
 
-/// What a holder did in time may be settled within the grace time.
+/// Work that was done in time may be settled within the grace time.
 pub async fn what_was_done_in_time_counts(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (holder, lease) = subject.lease_new(&with_deadline(subject, "charge")).await;
@@ -90,7 +90,7 @@ pub async fn what_was_done_in_time_counts(subject: &Subject) {
     assert_eq!(sweep(subject).await, []);
 }
 
-/// A job of a kind that is parked meets its deadline.
+/// A job of a parked kind ends at its deadline.
 pub async fn ends_a_job_of_a_parked_kind(subject: &Subject) {
     let job = submit(subject, "charge").await;
     subject.park("charge").await;
@@ -99,7 +99,7 @@ pub async fn ends_a_job_of_a_parked_kind(subject: &Subject) {
     assert_ended(subject, job).await;
 }
 
-/// A job of a kind that is paused meets its deadline.
+/// A job of a paused kind ends at its deadline.
 pub async fn ends_a_job_of_a_paused_kind(subject: &Subject) {
     let job = submit(subject, "charge").await;
     subject.apply_kind("charge", KindChange::Pause).await;
@@ -108,7 +108,7 @@ pub async fn ends_a_job_of_a_paused_kind(subject: &Subject) {
     assert_ended(subject, job).await;
 }
 
-/// Nothing ends before its deadline, nor without one.
+/// No job ends before its deadline, or without one.
 pub async fn ends_nothing_before_its_time(subject: &Subject) {
     let job = submit(subject, "charge").await;
     let without = subject.submit("charge").await;
@@ -121,7 +121,7 @@ pub async fn ends_nothing_before_its_time(subject: &Subject) {
     assert_eq!(subject.get(without).await.state(), State::Scheduled);
 }
 
-/// No more jobs are ended at once than asked for, and all in the end.
+/// No more jobs are ended per call than the limit, and all in the end.
 pub async fn ends_no_more_than_asked(subject: &Subject) {
     for _ in 0..5 {
         submit(subject, "charge").await;
@@ -135,7 +135,7 @@ pub async fn ends_no_more_than_asked(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Nothing starts after its deadline, even if no sweep has ended it yet.
+/// No job starts after its deadline, even if no sweep has ended it yet.
 pub async fn nothing_starts_after_its_deadline(subject: &Subject) {
     let holder = subject.holder().await;
     submit(subject, "charge").await;
@@ -146,7 +146,7 @@ pub async fn nothing_starts_after_its_deadline(subject: &Subject) {
     assert_eq!(sweep(subject).await.len(), 1);
 }
 
-/// A job that missed its deadline uses up no attempt, and keeps what went wrong before in history.
+/// A missed deadline uses no attempt, and earlier failures stay in the history.
 pub async fn a_missed_deadline_is_no_attempt(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (holder, lease) = subject.lease_new(&with_deadline(subject, "charge")).await;
@@ -162,7 +162,7 @@ pub async fn a_missed_deadline_is_no_attempt(subject: &Subject) {
     assert_eq!(subject.store.attempts(lease.job).await.unwrap().len(), 1);
 }
 
-/// A redriven job lives until its new deadline, and dies of that.
+/// A redriven job lives until its new deadline, and ends at that.
 pub async fn a_new_deadline_counts_afresh(subject: &Subject) {
     let job = submit(subject, "charge").await;
     subject.clock.advance(seconds(DEADLINE + 1));

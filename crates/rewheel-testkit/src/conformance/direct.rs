@@ -15,7 +15,7 @@ fn to(holder: HolderId) -> Option<Direct> {
     Some(Direct { holder, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE })
 }
 
-/// Inserts jobs with a free place at `holder`, and returns under which fence each was leased.
+/// Inserts jobs with a free slot at `holder`, and returns the fence of each leased one.
 async fn insert_direct(subject: &Subject, holder: HolderId, jobs: &[NewJob]) -> Vec<Option<Fence>> {
     let insert = Insert { direct: to(holder), ..Insert::new(jobs) };
     let answers = subject.answers(&insert).await;
@@ -91,7 +91,7 @@ pub async fn is_overdue_from_now_where_the_due_has_passed(subject: &Subject) {
     assert!(overdue(&job) >= now.plus(ATTEMPT_TIMEOUT + GRACE), "{job:?}");
 }
 
-/// Several jobs of one batch are leased: they do not stand in each other's way.
+/// Several jobs of one batch are leased: they do not block each other.
 pub async fn leases_several_of_one_batch(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -136,7 +136,7 @@ pub async fn does_not_overtake_an_older_due_job(subject: &Subject) {
     assert_eq!(ids, [older, newer.id]);
 }
 
-/// What waits in other lanes is no reason to wait.
+/// Jobs in other lanes do not block the direct path.
 pub async fn looks_at_its_own_lane_only(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let acme = Tenant::parse("acme").unwrap();
@@ -151,7 +151,7 @@ pub async fn looks_at_its_own_lane_only(subject: &Subject) {
     assert_eq!(leased, [Some(Fence::new(1))]);
 }
 
-/// Jobs of its lane that are due later, at work or paused are no reason to wait.
+/// Jobs of its lane that are due later, leased or paused do not block the direct path.
 pub async fn waits_for_due_jobs_only(subject: &Subject) {
     let (holder, _) = subject.leased("charge").await;
     let paused = subject.submit("charge").await;
@@ -162,7 +162,7 @@ pub async fn waits_for_due_jobs_only(subject: &Subject) {
     assert_eq!(leased, [Some(Fence::new(1))]);
 }
 
-/// The dead get nothing; the job is stored for others.
+/// A dead holder gets nothing; the job is stored for others.
 pub async fn leases_nothing_to_the_dead(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let (holder, by) = (subject.holder().await, subject.holder().await);
@@ -182,7 +182,7 @@ pub async fn leases_nothing_that_is_due_later(subject: &Subject) {
     check_not_leased(subject, holder, later).await;
 }
 
-/// A duplicate leases nothing: its job may be anybody's.
+/// A duplicate leases nothing: its job may belong to any holder.
 pub async fn does_not_lease_the_job_of_a_duplicate(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -206,7 +206,7 @@ pub async fn leases_nothing_where_nothing_is_stored(subject: &Subject) {
     assert_eq!(subject.store.held(holder, seconds(0), None, 10).await.unwrap(), []);
 }
 
-/// An insert whose answer was lost is sent again: the lease of the first time stands.
+/// An insert that is sent again after a lost response keeps the lease of the first time.
 pub async fn keeps_the_lease_of_an_insert_sent_again(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -219,7 +219,7 @@ pub async fn keeps_the_lease_of_an_insert_sent_again(subject: &Subject) {
     assert_eq!(subject.get(new.id).await, before);
 }
 
-/// What was leased at once is settled like anything that was claimed.
+/// A job from the direct path is settled like a claimed one.
 pub async fn is_settled_like_a_claim(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -233,7 +233,8 @@ pub async fn is_settled_like_a_claim(subject: &Subject) {
     subject.balance().await;
 }
 
-/// What was leased at once to a holder that died goes to another, and the late settle is lost.
+/// A job from the direct path goes to another holder when its holder dies, and the late settle is
+/// lost.
 pub async fn is_swept_when_the_holder_dies(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -247,7 +248,7 @@ pub async fn is_swept_when_the_holder_dies(subject: &Subject) {
     assert_eq!(subject.succeed(holder, lease).await, Settled::Lost);
 }
 
-/// A living holder that forgot what it got by an insert does not keep it for ever.
+/// An overdue job from the direct path is taken from a live holder.
 pub async fn is_swept_when_it_is_overdue(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;

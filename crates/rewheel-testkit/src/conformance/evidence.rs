@@ -14,7 +14,7 @@ fn open() -> KindChange {
     KindChange::Open { reason: "maintenance".to_owned() }
 }
 
-/// A holder whose network is broken stops nobody else, however often it says so.
+/// A holder with a broken network does not stop other holders, however often it reports a failure.
 pub async fn one_suspect_of_several_holders_parks_nothing(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (alone, _other) = (subject.holder().await, subject.holder().await);
@@ -25,7 +25,7 @@ pub async fn one_suspect_of_several_holders_parks_nothing(subject: &Subject) {
     assert_eq!(subject.kind("charge").await.suspects, [alone]);
 }
 
-/// Two are enough; people are told what the second saw.
+/// Two suspicions are enough; the reason is that of the second.
 pub async fn two_suspects_park_a_kind(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holders = [subject.holder().await, subject.holder().await, subject.holder().await];
@@ -40,14 +40,14 @@ pub async fn two_suspects_park_a_kind(subject: &Subject) {
     assert_eq!(late, KindChanged::Refused(subject.kind("charge").await));
 }
 
-/// The only holder needs nobody else to agree.
+/// A single holder parks a kind alone.
 pub async fn the_only_holder_parks_alone(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
     assert!(subject.apply_kind("charge", suspect(holder)).await.parked.is_some());
 }
 
-/// Workers say nothing of a dependency themselves, since the engine that settles does: they are not counted. But they may probe.
+/// Workers do not report suspicions, because the engine that settles does: they are not counted. But they may probe.
 pub async fn a_worker_has_no_say(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let engine = subject.holder().await;
@@ -71,7 +71,7 @@ pub async fn a_worker_has_no_say(subject: &Subject) {
     subject.apply_kind("charge", probe(&probing, engine)).await;
 }
 
-/// What the dead saw counts no longer, and they say nothing new.
+/// Suspicions of a dead holder do not count, and it cannot report new ones.
 pub async fn a_suspicion_dies_with_its_holder(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (dead, one, _other) =
@@ -84,7 +84,7 @@ pub async fn a_suspicion_dies_with_its_holder(subject: &Subject) {
     assert!(matches!(refused, KindChanged::Refused(_)), "{refused:?}");
 }
 
-/// Who has seen it work takes back what they said.
+/// A holder that sees the dependency work withdraws its suspicion.
 pub async fn a_suspicion_is_taken_back(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (one, other) = (subject.holder().await, subject.holder().await);
@@ -94,7 +94,7 @@ pub async fn a_suspicion_is_taken_back(subject: &Subject) {
     assert_eq!(subject.apply_kind("charge", suspect(other)).await.parked, None);
 }
 
-/// What a person parked is not probed, nor unparked by anybody but a person.
+/// A kind that an operator parked is not probed, and only an operator can unpark it.
 pub async fn a_person_parks_a_kind_for_good(subject: &Subject) {
     let holder = subject.holder().await;
     subject.submit("charge").await;
@@ -115,7 +115,7 @@ pub async fn a_person_parks_a_kind_for_good(subject: &Subject) {
     assert_eq!(subject.claim(holder, &["charge"], 5).await.len(), 1);
 }
 
-/// What a person unparked stays so whatever holders see, until that is left to them again.
+/// A kind that an operator unparked stays unparked until the decision is left to holders again.
 pub async fn a_person_keeps_a_kind_from_parking(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;

@@ -15,13 +15,13 @@ async fn extend(subject: &Subject, holder: HolderId, extension: &Extension) -> O
     subject.store.extend(holder, extension).await.unwrap()
 }
 
-/// Sweeps, and returns whether that freed a job of a living holder.
+/// Sweeps, and returns whether that freed a job of a live holder.
 async fn is_swept(subject: &Subject, holder: HolderId) -> bool {
     subject.store.renew(holder).await.unwrap();
     !subject.store.sweep(&Sweep::new(holder, 1_000, Keep::default())).await.unwrap().is_empty()
 }
 
-/// The attempt is overdue later than it was, and the lease stays what it is.
+/// The attempt becomes overdue later, and the lease stays the same.
 pub async fn keeps_a_job_from_being_overdue(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let now = subject.now().await;
@@ -34,14 +34,14 @@ pub async fn keeps_a_job_from_being_overdue(subject: &Subject) {
     assert!(is_swept(subject, holder).await, "its time is over");
 }
 
-/// Asking for less time than is left changes nothing.
+/// A request for less time than is left changes nothing.
 pub async fn takes_no_time_away(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let long = extend(subject, holder, &by(lease, ATTEMPT_TIMEOUT * 3)).await;
     assert_eq!(extend(subject, holder, &by(lease, seconds(1))).await, long);
 }
 
-/// However often it is extended, an attempt does not take longer than the total allows.
+/// However often it is extended, an attempt does not exceed the total limit.
 pub async fn has_a_total_that_it_does_not_pass(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let now = subject.now().await;
@@ -54,7 +54,7 @@ pub async fn has_a_total_that_it_does_not_pass(subject: &Subject) {
     }
 }
 
-/// A holder that does not have the job, or not under this fence, or not any more, gets no time.
+/// A holder that does not have the job, has another fence, or is dead gets no more time.
 pub async fn is_refused_to_who_does_not_hold_it(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let another = subject.holder().await;
@@ -71,7 +71,7 @@ pub async fn is_refused_to_who_does_not_hold_it(subject: &Subject) {
     assert_eq!(extend(subject, dead, &by(lease, seconds(60))).await, None);
 }
 
-/// An answer that was lost may be asked for again.
+/// The call may be repeated after a lost response.
 pub async fn may_be_repeated(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let faulty = Arc::new(FaultyStore::new(subject.store.clone()));

@@ -17,7 +17,7 @@ use std::time::Duration;
 const END_OF_TIME: Timestamp = Timestamp::from_millis(i64::MAX);
 const KEEP_FOR_EVER: Keep = Keep { job: Duration::MAX, key: Duration::MAX };
 
-/// A job that may take for ever is never overdue, and does not keep others from being claimed.
+/// A job without an effective timeout is never overdue, and does not block others.
 pub async fn an_attempt_may_take_for_ever(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let patient = NewJob { attempt_timeout: Some(Duration::MAX), ..subject.job("charge") };
@@ -41,7 +41,7 @@ fn applied(state: State) -> Settled {
     Settled::Applied(Outcome::LetGo(state))
 }
 
-/// A job that is leased by its insert may take for ever too.
+/// The same for a job that is leased by its insert.
 async fn leases_for_ever_at_once(subject: &Subject) {
     let holder = subject.holder().await;
     let direct = Some(Direct { holder, attempt_timeout: Duration::MAX, grace: Duration::MAX });
@@ -53,7 +53,7 @@ async fn leases_for_ever_at_once(subject: &Subject) {
     assert_eq!(subject.succeed(holder, lease).await, applied(State::Succeeded));
 }
 
-/// The longest waits are as long as a store can say, and end none too early.
+/// The longest delays are as long as a store can represent, and never end too early.
 pub async fn a_retry_may_wait_for_ever(subject: &Subject) {
     let ran = Ran { started_ago: Duration::MAX, duration: Duration::MAX };
     for sticky in [false, true] {
@@ -71,7 +71,7 @@ pub async fn a_retry_may_wait_for_ever(subject: &Subject) {
     }
 }
 
-/// What is kept for ever outlives a prune, and a lease of for ever never runs out.
+/// Unlimited retention survives a prune, and an unlimited lease never expires.
 pub async fn the_longest_times_do_not_wrap(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let kept = Settlement { keep: KEEP_FOR_EVER, ..Settlement::succeed(lease) };
@@ -98,7 +98,7 @@ pub async fn the_longest_times_do_not_wrap(subject: &Subject) {
     assert_eq!(subject.get(leased.job).await.state(), State::Leased);
 }
 
-/// A number that nobody was given matches nothing, however large it is.
+/// A number that was never assigned matches nothing, however large it is.
 pub async fn the_largest_numbers_match_nothing(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let other = Lease { fence: Fence::new(u64::MAX), ..lease };
@@ -116,7 +116,7 @@ pub async fn the_largest_numbers_match_nothing(subject: &Subject) {
     subject.store.audit(None, Some(u64::MAX), 10).await.unwrap();
 }
 
-/// Whoever wants all there is gets it.
+/// The largest limit returns everything.
 pub async fn the_largest_limit_is_no_limit(subject: &Subject) {
     const ALL: usize = usize::MAX;
     let store = &subject.store;
@@ -146,7 +146,7 @@ pub async fn the_largest_limit_is_no_limit(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Whoever wants nothing gets nothing, and changes nothing.
+/// A limit of zero returns nothing, and changes nothing.
 pub async fn a_limit_of_zero_does_nothing(subject: &Subject) {
     let store = &subject.store;
     subject.dead_letter("charge").await;
@@ -164,7 +164,7 @@ pub async fn a_limit_of_zero_does_nothing(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
 
-/// Whoever claims, sweeps or prunes without a limit does not hold up the others.
+/// Claims, sweeps and prunes without a limit do not block each other.
 pub async fn large_limits_that_meet_are_all_served(subject: &Subject) {
     subject.submit("charge").await;
     let holder = subject.holder().await;
@@ -182,7 +182,7 @@ pub async fn large_limits_that_meet_are_all_served(subject: &Subject) {
     assert_eq!(subject.claim(holder, &["charge"], 1).await.len(), 1);
 }
 
-/// A backoff that only this process knows is refused or kept; it does not harm other jobs.
+/// A custom backoff of this process is refused or kept; it does not affect other jobs.
 pub async fn a_backoff_of_ones_own_harms_nobody(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let own = Backoff::custom("own", |_| ATTEMPT_TIMEOUT);
@@ -210,7 +210,7 @@ pub async fn a_backoff_of_ones_own_harms_nobody(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Of a job that is not kept nothing is left, the records of attempts that did not count included.
+/// A job without retention leaves nothing behind, including records of uncounted attempts.
 pub async fn a_snooze_leaves_nothing_behind(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let snooze = Settlement {
@@ -226,7 +226,7 @@ pub async fn a_snooze_leaves_nothing_behind(subject: &Subject) {
     subject.balance().await;
 }
 
-/// However little one prune may do, the ledger does not grow for ever.
+/// Even with small prunes, the ledger does not grow forever.
 pub async fn small_prunes_add_up_the_ledger(subject: &Subject) {
     for _ in 0..150 {
         subject.submit("charge").await;

@@ -11,13 +11,13 @@ use rewheel_core::{Actor, HolderId, Keep, KindName, Lease, NewJob, State, Versio
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The same store, but one that can be told to fail.
+/// The same store, wrapped so that calls can fail.
 fn faulty(subject: &Subject) -> (Arc<FaultyStore>, Subject) {
     let faulty = Arc::new(FaultyStore::new(subject.store.clone()));
     (faulty.clone(), Subject::new(faulty, subject.clock.clone()))
 }
 
-/// Makes a call that fails, checks that it does, and makes it again.
+/// Makes a call that fails, checks that it does, and repeats it.
 async fn twice<T>(
     faulty: &FaultyStore,
     verb: Verb,
@@ -36,7 +36,7 @@ async fn twice<T>(
     call(Sent::Again).await.unwrap()
 }
 
-/// What a settlement answers the second time.
+/// The expected result of a repeated settlement.
 fn settled(fault: Fault, outcome: Outcome) -> Settled {
     if fault.is_done() { Settled::AlreadyApplied(outcome) } else { Settled::Applied(outcome) }
 }
@@ -53,7 +53,7 @@ async fn settle_twice(
     twice(faulty, Verb::Settle, fault, call).await.remove(0)
 }
 
-/// An insert happens once, whatever is heard of it.
+/// An insert happens once, whatever response arrives.
 pub async fn an_insert_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     subject.kinds(&["charge"]).await;
@@ -71,7 +71,7 @@ pub async fn an_insert_happens_once(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A direct insert leases a job once; what was leased without an answer is found and given back.
+/// A direct insert leases a job once; a lease without a response is found and given back.
 pub async fn a_direct_insert_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     subject.kinds(&["charge"]).await;
@@ -92,7 +92,7 @@ pub async fn a_direct_insert_happens_once(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A claim whose answer is lost holds its jobs; its holder finds them and gives them back.
+/// A claim whose response is lost holds its jobs; its holder finds them and gives them back.
 pub async fn a_lost_claim_is_found_and_given_back(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     subject.kinds(&["charge"]).await;
@@ -113,7 +113,7 @@ pub async fn a_lost_claim_is_found_and_given_back(subject: &Subject) {
     }
 }
 
-/// A limited claim whose answer is lost keeps its slots until its jobs are found and given back.
+/// A limited claim whose response is lost keeps its slots until its jobs are found and given back.
 pub async fn a_lost_limited_claim_keeps_its_slots(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     subject.kinds(&["charge"]).await;
@@ -151,7 +151,7 @@ pub async fn a_success_happens_once(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A success that is not kept happens once, though nothing is left to tell by.
+/// A success without retention happens once, although no row is left.
 pub async fn a_success_that_is_not_kept_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -169,7 +169,7 @@ pub async fn a_success_that_is_not_kept_happens_once(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A retry that goes back to the store uses up one attempt, and leaves one record.
+/// A retry that returns to the store uses one attempt, and leaves one record.
 pub async fn a_retry_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -182,7 +182,7 @@ pub async fn a_retry_happens_once(subject: &Subject) {
     }
 }
 
-/// A retry that was claimed by another before it could be repeated is not written over.
+/// A retry that another holder claimed before it was repeated is not overwritten.
 pub async fn a_retry_repeated_late_changes_nothing(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in [Fault::After, Fault::NoAnswer] {
@@ -202,7 +202,7 @@ pub async fn a_retry_repeated_late_changes_nothing(subject: &Subject) {
     }
 }
 
-/// A sticky retry uses up one attempt, and its holder learns the new fence.
+/// A sticky retry uses one attempt, and its holder learns the new fence.
 pub async fn a_sticky_retry_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -223,7 +223,7 @@ pub async fn a_sticky_retry_happens_once(subject: &Subject) {
     }
 }
 
-/// A death happens once, and is told once.
+/// A death happens once, and is listed once.
 pub async fn a_death_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -256,7 +256,7 @@ pub async fn giving_back_happens_once(subject: &Subject) {
     }
 }
 
-/// A change by a person happens once, and is in the audit log once.
+/// A change by an operator happens once, and is in the audit log once.
 pub async fn a_change_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -280,7 +280,7 @@ pub async fn a_change_happens_once(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A change that names a version is made once: whoever repeats it is told that it was made.
+/// A change with a version is made once: a repetition reports that it was made.
 pub async fn a_change_with_a_version_happens_once(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -298,7 +298,7 @@ pub async fn a_change_with_a_version_happens_once(subject: &Subject) {
     }
 }
 
-/// A renewal that was not heard of is made up for by the next, which tells all that is wanted.
+/// The next renewal makes up for a lost one, and returns everything that is wanted.
 pub async fn a_renewal_may_be_repeated(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     for fault in Fault::ALL {
@@ -327,7 +327,7 @@ pub async fn a_start_may_be_repeated(subject: &Subject) {
     }
 }
 
-/// A sweep whose answer is lost took each job over once.
+/// A sweep whose response is lost took over each job once.
 pub async fn a_sweep_may_be_repeated(subject: &Subject) {
     let (faulty, subject) = faulty(subject);
     let by = subject.holder().await;
@@ -342,7 +342,7 @@ pub async fn a_sweep_may_be_repeated(subject: &Subject) {
     }
 }
 
-/// A store that was closed says so, whatever it is asked.
+/// A closed store returns an error for every call.
 pub async fn a_closed_store_says_so(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.store.close().await.unwrap();

@@ -20,7 +20,7 @@ fn already(state: State) -> Settled {
     Settled::AlreadyApplied(Outcome::LetGo(state))
 }
 
-/// A job that is given back is as it was before its claim, but for its numbers.
+/// A job that is given back is as before its claim, except for its fence and version.
 pub async fn leaves_no_trace_of_the_claim(subject: &Subject) {
     let job = subject.submit("charge").await;
     let before = subject.get(job).await;
@@ -37,7 +37,7 @@ pub async fn leaves_no_trace_of_the_claim(subject: &Subject) {
     assert_eq!(subject.lanes(&["charge"]).await[0].lane, lane("charge"));
 }
 
-/// A job that was leased ahead of its time is still due when it was.
+/// A job that was leased early keeps its due time.
 pub async fn keeps_the_due(subject: &Subject) {
     use rewheel_core::store::Claim;
     subject.kinds(&["charge"]).await;
@@ -52,7 +52,7 @@ pub async fn keeps_the_due(subject: &Subject) {
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
 }
 
-/// A job that is given back goes to the next who asks, before those that were due after it.
+/// A job that is given back is claimed next, before jobs that were due after it.
 pub async fn keeps_the_place_in_the_lane(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(1));
@@ -64,7 +64,7 @@ pub async fn keeps_the_place_in_the_lane(subject: &Subject) {
     assert!(claimed[0].job.fence > lease.fence);
 }
 
-/// What a person wanted meanwhile is obeyed.
+/// A pause or cancel that an operator wanted meanwhile is applied.
 pub async fn obeys_what_is_wanted(subject: &Subject) {
     for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
         let (holder, lease) = subject.leased("charge").await;
@@ -79,7 +79,7 @@ pub async fn obeys_what_is_wanted(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that was wanted to be cancelled, and is not to be kept, leaves nothing.
+/// A job with a wanted cancel and without retention leaves nothing behind.
 pub async fn leaves_nothing_of_a_wanted_cancel_that_is_not_kept(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.change(lease.job, What::Cancel).await;
@@ -93,7 +93,7 @@ pub async fn leaves_nothing_of_a_wanted_cancel_that_is_not_kept(subject: &Subjec
     subject.balance().await;
 }
 
-/// Repeating it changes nothing, and answers what it did.
+/// A repetition changes nothing, and returns the same result.
 pub async fn answers_again_what_it_did(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     give_back(subject, holder, lease).await;
@@ -102,7 +102,7 @@ pub async fn answers_again_what_it_did(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await, before);
 }
 
-/// Repeating it when the same holder has the job again does not take it away.
+/// A repetition does not take the job away if the same holder has claimed it again.
 pub async fn does_not_take_away_a_new_lease(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     give_back(subject, holder, lease).await;
@@ -120,10 +120,10 @@ pub async fn ends_the_right_to_settle(subject: &Subject) {
     assert_eq!(subject.succeed(holder, lease).await, Settled::Lost);
     assert_eq!(subject.settle(holder, &subject.dead(lease)).await, Settled::Lost);
     assert_eq!(subject.get(lease.job).await, before);
-    // Giving it back once more is still known as a repetition.
+    // A second give-back is still recognized as a repetition.
     assert_eq!(give_back(subject, holder, lease).await, already(State::Scheduled));
 
-    // Nor where a person wanted it cancelled.
+    // The same with a wanted cancel.
     let (holder, lease) = subject.leased("refund").await;
     subject.change(lease.job, What::Cancel).await;
     assert_eq!(give_back(subject, holder, lease).await, let_go(State::Cancelled));
@@ -131,7 +131,7 @@ pub async fn ends_the_right_to_settle(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Cancelled);
 }
 
-/// Who does not hold the job cannot give it back.
+/// A holder that does not have the job cannot give it back.
 pub async fn is_lost_for_who_does_not_hold_it(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let another = subject.holder().await;
@@ -147,7 +147,8 @@ pub async fn is_lost_for_who_does_not_hold_it(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await, new.job);
 }
 
-/// The dead may still give back what nobody has swept: others need not wait for the sweep.
+/// A dead holder may still give back jobs that were not swept, so that others need not wait for the
+/// sweep.
 pub async fn works_for_the_dead(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.store.leave(holder).await.unwrap();
@@ -156,7 +157,7 @@ pub async fn works_for_the_dead(subject: &Subject) {
     assert_eq!((job.status, job.takeovers), (Status::Scheduled, 0));
 }
 
-/// The items of a batch are answered in order, each for itself.
+/// The items of a batch are answered in order, each on its own.
 pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 3)).await;
@@ -177,8 +178,7 @@ pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     assert_eq!(answers, expected);
 }
 
-/// A start that was recorded before the job was given back does not count against whoever dies
-/// with it next.
+/// A start that was recorded before the job was given back does not count in a later takeover.
 pub async fn takes_back_a_recorded_start(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert_eq!(subject.store.start(holder, &[lease]).await.unwrap(), [true]);
@@ -190,7 +190,7 @@ pub async fn takes_back_a_recorded_start(subject: &Subject) {
     assert_eq!((job.takeovers, job.takeovers_counted), (1, 0));
 }
 
-/// Who watches the store hears of what was given back.
+/// A watcher is woken for a job that was given back.
 pub async fn wakes_a_watcher(subject: &Subject) {
     if subject.store.capabilities().wakes == Wakes::Nobody {
         return subject.skip("wakes nobody");

@@ -6,12 +6,12 @@ use rewheel_core::store::{Direct, Insert, Leased};
 use rewheel_core::{HolderId, Keep, Lease, Timestamp};
 use std::time::Duration;
 
-/// Reads everything that a holder has, however young.
+/// Reads all jobs of a holder, however recent.
 async fn held(subject: &Subject, holder: HolderId) -> Vec<Lease> {
     subject.store.held(holder, Duration::ZERO, None, 1_000).await.unwrap()
 }
 
-/// Leases so many jobs to a new holder, and returns the leases by job.
+/// Leases this many jobs to a new holder, and returns the leases by job.
 async fn lease_many(subject: &Subject, count: usize) -> (HolderId, Vec<Lease>) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", count)).await;
@@ -23,7 +23,7 @@ async fn lease_many(subject: &Subject, count: usize) -> (HolderId, Vec<Lease>) {
     (holder, leases)
 }
 
-/// A holder finds what it has, by job, and nothing of what others have.
+/// A holder finds its own jobs, and none of others.
 pub async fn lists_the_holders_own_leases(subject: &Subject) {
     let (first, firsts) = lease_many(subject, 5).await;
     let (second, seconds) = lease_many(subject, 3).await;
@@ -33,7 +33,7 @@ pub async fn lists_the_holders_own_leases(subject: &Subject) {
     assert_eq!(held(subject, stranger).await, []);
 }
 
-/// A holder that has many reads them page by page.
+/// A holder with many jobs reads them page by page.
 pub async fn lists_page_by_page(subject: &Subject) {
     let (holder, leases) = lease_many(subject, 7).await;
     let (mut seen, mut after) = (Vec::new(), None);
@@ -46,12 +46,12 @@ pub async fn lists_page_by_page(subject: &Subject) {
     assert_eq!(seen, leases);
 }
 
-/// A claim whose answer was lost is found, once it cannot be on its way any more.
+/// A claim whose response was lost is found, once the response cannot arrive any more.
 pub async fn leaves_out_what_is_younger_than_asked_for(subject: &Subject) {
     let (holder, old) = subject.leased("charge").await;
     subject.put(subject.job("charge")).await;
     subject.clock.advance(seconds(20));
-    // Its answer is lost.
+    // Its response is lost.
     let young = subject.claim(holder, &["charge"], 1).await[0].lease();
 
     let older = async |than| subject.store.held(holder, than, None, 10).await.unwrap();
@@ -70,7 +70,7 @@ pub async fn lists_everything_when_the_clock_was_set_back(subject: &Subject) {
     assert_eq!(held(subject, holder).await, leases);
 }
 
-/// What was settled, given back or taken over is not found.
+/// Jobs that were settled, given back or taken over are not found.
 pub async fn leaves_out_what_was_let_go(subject: &Subject) {
     let (holder, leases) = lease_many(subject, 4).await;
     subject.succeed(holder, leases[0]).await;
@@ -81,8 +81,8 @@ pub async fn leaves_out_what_was_let_go(subject: &Subject) {
     assert_eq!(held(subject, holder).await, []);
 }
 
-/// A sticky retry is found under its new fence. It is as young as that: the answer that brings it
-/// may still be on its way.
+/// A sticky retry is found under its new fence, and its age starts with that: the response with the
+/// fence may still be on its way.
 pub async fn lists_a_sticky_retry_under_its_new_fence(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(20));
@@ -95,7 +95,7 @@ pub async fn lists_a_sticky_retry_under_its_new_fence(subject: &Subject) {
     assert_eq!(older(seconds(10)).await, [kept]);
 }
 
-/// What an insert leased at once is found like anything that was claimed.
+/// A job leased by an insert is found like a claimed one.
 pub async fn lists_what_an_insert_leased(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;

@@ -17,7 +17,7 @@ async fn numbers(subject: &Subject, job: JobId) -> Vec<u32> {
     attempts(subject, job).await.iter().map(|record| record.attempt).collect()
 }
 
-/// A failed attempt is remembered with who ran it, when, what went wrong and what was decided.
+/// A failed attempt is recorded with its holder, its time, the failure and the decision.
 pub async fn remembers_a_failed_attempt(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let ran = Ran { started_ago: seconds(9), duration: seconds(7) };
@@ -37,7 +37,7 @@ pub async fn remembers_a_failed_attempt(subject: &Subject) {
     assert!(before <= started && started <= after, "{started:?}");
 }
 
-/// Attempts are remembered in their order, each under its own fence, with how each was decided.
+/// Attempts are recorded in order, each under its own fence, with its decision.
 pub async fn remembers_attempts_in_order(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), true)).await;
@@ -53,7 +53,7 @@ pub async fn remembers_attempts_in_order(subject: &Subject) {
     assert_eq!(records[2].delay, None);
 }
 
-/// Attempts are counted on after a redrive, and none is forgotten.
+/// Attempts keep counting after a redrive, and none is lost.
 pub async fn remembers_attempts_across_a_redrive(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     subject.apply(job, What::Redrive { deadline: None }).await;
@@ -67,7 +67,7 @@ pub async fn remembers_attempts_across_a_redrive(subject: &Subject) {
     assert_eq!((dead.attempt, dead.attempts_before), (2, 1));
 }
 
-/// A takeover forgets no attempt, and is none itself.
+/// A takeover loses no attempt, and is not an attempt itself.
 pub async fn remembers_attempts_across_a_takeover(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
@@ -82,7 +82,7 @@ pub async fn remembers_attempts_across_a_takeover(subject: &Subject) {
     assert_eq!(holders, [(1, silent), (2, by)]);
 }
 
-/// An attempt that does not count has the number of the one that follows.
+/// An uncounted attempt has the number of the next one.
 pub async fn numbers_a_snooze_like_what_follows(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let decision = Decision::Snooze { after: Duration::ZERO, because: Because::Snooze };
@@ -97,7 +97,7 @@ pub async fn numbers_a_snooze_like_what_follows(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.attempt, 1);
 }
 
-/// A success leaves no record, and those of the failures before it stay with the job.
+/// A success leaves no record, and the records of earlier failures stay with the job.
 pub async fn keeps_the_history_of_a_job_that_succeeded(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(0), false)).await;
@@ -107,7 +107,7 @@ pub async fn keeps_the_history_of_a_job_that_succeeded(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.attempt, 2);
 }
 
-/// A very long history is told from its end.
+/// A very long history is listed from its end.
 pub async fn tells_the_first_and_the_latest_of_a_long_history(subject: &Subject) {
     let (holder, mut lease) = subject.leased("charge").await;
     let count = Limits::ATTEMPTS_LISTED_MAX + 5;
@@ -130,7 +130,7 @@ async fn log(subject: &Subject, job: Option<JobId>) -> Vec<AuditEntry> {
     subject.store.audit(job, None, 100).await.unwrap()
 }
 
-/// What a person did to a job is in the log: who, what, from which state to which.
+/// An operator's change is in the log: actor, action, states before and after.
 pub async fn logs_who_changed_what(subject: &Subject) {
     let job = subject.submit("charge").await;
     let steps = [
@@ -164,7 +164,7 @@ pub async fn logs_a_redrive(subject: &Subject) {
     assert_eq!(fact(&entry.after, "state"), Some(Some("scheduled")));
 }
 
-/// An edit is in the log with every field that it named, as it was and as it is.
+/// An edit is in the log with every named field, before and after.
 pub async fn logs_what_an_edit_changed(subject: &Subject) {
     let job = subject.submit("charge").await;
     let edit = Edit {
@@ -187,7 +187,7 @@ pub async fn logs_what_an_edit_changed(subject: &Subject) {
     assert!(fact(&entry.after, "deadline").unwrap().is_some());
 }
 
-/// What an edit does not name is not in its entry.
+/// Fields that an edit does not name are not in its entry.
 pub async fn logs_only_what_an_edit_changed(subject: &Subject) {
     let job = subject.submit("charge").await;
     let edit = Edit { attempts_max: Some(3), ..Edit::default() };
@@ -197,7 +197,7 @@ pub async fn logs_only_what_an_edit_changed(subject: &Subject) {
     assert_eq!(named, ["attempts_max"]);
 }
 
-/// A wish that a holder will obey is in the log.
+/// A wanted pause or cancel is in the log.
 pub async fn logs_what_is_wanted_of_a_leased_job(subject: &Subject) {
     let (_, lease) = subject.leased("charge").await;
     subject.change(lease.job, What::Pause).await;
@@ -207,7 +207,7 @@ pub async fn logs_what_is_wanted_of_a_leased_job(subject: &Subject) {
     assert_eq!(whats, ["cancel", "pause"]);
 }
 
-/// What was refused is not in the log.
+/// A refused change is not in the log.
 pub async fn logs_nothing_that_was_refused(subject: &Subject) {
     let job = subject.job_in("charge", State::Succeeded).await;
     let before = log(subject, None).await;
@@ -219,7 +219,7 @@ pub async fn logs_nothing_that_was_refused(subject: &Subject) {
     assert_eq!(log(subject, None).await, before);
 }
 
-/// What was done to a kind is in the log, under the kind and no job.
+/// A change of a kind is in the log, under the kind and without a job.
 pub async fn logs_what_was_done_to_a_kind(subject: &Subject) {
     let holder = subject.holder().await;
     subject.kinds(&["charge"]).await;
@@ -239,7 +239,7 @@ pub async fn logs_what_was_done_to_a_kind(subject: &Subject) {
     }
 }
 
-/// The log is told from its end, a page at a time, without gaps or repeats.
+/// The log is listed from its end, page by page, without gaps or repetitions.
 pub async fn pages_the_log_from_its_end(subject: &Subject) {
     let jobs = [subject.submit("charge").await, subject.submit("charge").await];
     for _ in 0..5 {

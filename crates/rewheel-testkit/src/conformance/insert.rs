@@ -34,7 +34,7 @@ pub async fn stores_a_job_as_it_was_given(subject: &Subject) {
     assert_eq!((job.failure, job.deadline, job.due), (None, None, job.created));
 }
 
-/// A job that says everything that can be said reads back with all of it.
+/// A job with all fields set reads back with all of them.
 pub async fn stores_everything_that_a_job_says(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let before = subject.now().await;
@@ -65,7 +65,7 @@ pub async fn stores_everything_that_a_job_says(subject: &Subject) {
     assert!((before..=after).contains(&job.created), "created when it was stored: {job:?}");
 }
 
-/// A payload is bytes: those that no text may have are stored too.
+/// A payload is bytes: bytes that no text may contain are stored, too.
 pub async fn stores_any_bytes_as_payload(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     for payload in [Vec::new(), vec![0], (0..=u8::MAX).rev().collect()] {
@@ -74,7 +74,7 @@ pub async fn stores_any_bytes_as_payload(subject: &Subject) {
     }
 }
 
-/// Answers stand in the order of the jobs, whatever became of each.
+/// Results are in the order of the jobs.
 pub async fn answers_in_the_order_of_the_jobs(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let key = Some(Key::parse("order-17").unwrap());
@@ -95,7 +95,7 @@ pub async fn answers_in_the_order_of_the_jobs(subject: &Subject) {
     assert_eq!(answers[3], Inserted::Refused(Refusal::DeadlineTooEarly));
 }
 
-/// The answer says when the job may run, which the submitter cannot know where it said a delay.
+/// The result contains the due time, which the submitter cannot know if it gave a delay.
 pub async fn answers_when_a_job_is_due(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = NewJob { due: When::In(seconds(90)), ..subject.job("charge") };
@@ -108,12 +108,12 @@ pub async fn answers_when_a_job_is_due(subject: &Subject) {
     assert!((before..=after).contains(&job.due), "{job:?}");
 }
 
-/// No jobs are no work, and no error.
+/// An empty batch is not an error.
 pub async fn takes_an_empty_batch(subject: &Subject) {
     assert_eq!(subject.answers(&Insert::new(&[])).await, []);
 }
 
-/// A job of a kind that nobody named would wait for ever.
+/// A job of an unknown kind would wait forever.
 pub async fn refuses_a_kind_that_nobody_named(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = subject.job("charge-card");
@@ -124,7 +124,7 @@ pub async fn refuses_a_kind_that_nobody_named(subject: &Subject) {
     assert_eq!(subject.store.books().await.unwrap().submitted, 0);
 }
 
-/// A deadline that has passed, or passes now, leaves no time to run.
+/// A deadline that has passed leaves no time to run.
 pub async fn refuses_a_deadline_that_has_passed(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let now = subject.now().await.as_millis();
@@ -142,7 +142,7 @@ pub async fn refuses_a_deadline_that_has_passed(subject: &Subject) {
     assert!(created(&answers[2]), "it has ten seconds: {answers:?}");
 }
 
-/// A deadline before the due could never be met; one at the due can.
+/// A deadline before the due time could never be met; one at the due time can.
 pub async fn refuses_a_deadline_before_the_due(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = [59_999, 60_000, 60_001].map(|deadline| NewJob {
@@ -157,7 +157,7 @@ pub async fn refuses_a_deadline_before_the_due(subject: &Subject) {
     assert_eq!(subject.store.get(jobs[0].id).await.unwrap(), None);
 }
 
-/// The largest payload that the store says it takes is taken; one byte more is refused.
+/// A payload of the maximum size is accepted; one byte more is refused.
 pub async fn refuses_a_payload_that_is_too_large(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let bytes_max = subject.store.capabilities().payload_bytes_max;
@@ -172,7 +172,7 @@ pub async fn refuses_a_payload_that_is_too_large(subject: &Subject) {
     assert_eq!(subject.store.get(jobs[1].id).await.unwrap(), None);
 }
 
-/// One bad job does not keep the others from being stored.
+/// One bad job does not prevent the others from being stored.
 pub async fn stores_the_others_when_one_is_refused(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = [subject.job("charge"), subject.job("nobody-named-it"), subject.job("charge")];
@@ -185,7 +185,7 @@ pub async fn stores_the_others_when_one_is_refused(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Where all or nothing is wanted, one bad job leaves nothing: no job, no key, no line in the books.
+/// In an all-or-nothing batch, one bad job leaves nothing: no job, no key, no line in the ledger.
 pub async fn stores_nothing_when_one_is_refused(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let old_key = Some(Key::parse("order-1").unwrap());
@@ -205,7 +205,7 @@ pub async fn stores_nothing_when_one_is_refused(subject: &Subject) {
     subject.put(key_is_free).await;
 }
 
-/// Where all or nothing is wanted, a duplicate is no reason for nothing.
+/// In an all-or-nothing batch, a duplicate is not a refusal.
 pub async fn stores_all_where_none_is_refused(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let key = Some(Key::parse("order-1").unwrap());
@@ -219,7 +219,7 @@ pub async fn stores_all_where_none_is_refused(subject: &Subject) {
     assert_eq!(subject.get(jobs[0].id).await.state(), State::Scheduled);
 }
 
-/// A thousand jobs of one batch are all there, and wait in the order they were given.
+/// A thousand jobs of one batch are all stored, and wait in the given order.
 pub async fn stores_a_thousand_jobs_at_once(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = subject.jobs("charge", 1_000);
@@ -232,7 +232,7 @@ pub async fn stores_a_thousand_jobs_at_once(subject: &Subject) {
     assert!(claimed.iter().map(|leased| leased.job.id).eq(jobs.iter().map(|job| job.id)));
 }
 
-/// A due in the past is kept as it was given, and the job may run at once.
+/// A due time in the past is kept, and the job may run at once.
 pub async fn takes_a_due_in_the_past(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let due = Timestamp::from_millis(subject.now().await.as_millis() - 3_600_000);
@@ -245,7 +245,7 @@ pub async fn takes_a_due_in_the_past(subject: &Subject) {
     assert_eq!(claimed[0].due_in, Duration::ZERO);
 }
 
-/// A due beyond every calendar neither overflows nor comes early.
+/// A due time beyond every calendar neither overflows nor comes early.
 pub async fn takes_a_due_in_the_far_future(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let dues = [HUNDRED_YEARS, Duration::MAX];
@@ -267,7 +267,7 @@ pub async fn takes_a_due_in_the_far_future(subject: &Subject) {
     assert!(claimed[0].due_in > HUNDRED_YEARS - seconds(366 * 24 * 3_600));
 }
 
-/// Who watches the store hears of a new job before the next poll.
+/// A watcher is woken for a new job before the next poll.
 pub async fn wakes_a_watcher(subject: &Subject) {
     if subject.store.capabilities().wakes == Wakes::Nobody {
         return subject.skip("wakes nobody");

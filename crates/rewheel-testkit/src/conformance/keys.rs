@@ -51,7 +51,7 @@ async fn submit_other(subject: &Subject) -> Inserted {
     subject.answers(&Insert::new(from_ref(&new))).await.remove(0)
 }
 
-/// Submitting a job again answers with the one that waits, and changes nothing about it.
+/// Submitting a job again returns the waiting one, and does not change it.
 pub async fn answers_with_the_job_that_has_the_key(subject: &Subject) {
     let job = put_keyed(subject).await;
     let before = subject.get(job).await;
@@ -79,7 +79,7 @@ pub async fn answers_with_the_job_after_its_deadline(subject: &Subject) {
     assert_eq!(subject.answers(&Insert::new(&again)).await, [duplicate]);
 }
 
-/// What else the second job says does not matter: the key and the payload do.
+/// Only the key and the payload of the second job matter.
 pub async fn only_the_payload_must_be_the_same(subject: &Subject) {
     let job = put_keyed(subject).await;
     let new = NewJob {
@@ -92,7 +92,7 @@ pub async fn only_the_payload_must_be_the_same(subject: &Subject) {
     assert_eq!(answers, [Inserted::Duplicate { job, state: State::Scheduled }]);
 }
 
-/// The key of a job that a holder has, or that a person paused, is taken.
+/// The key of a leased or paused job is taken.
 pub async fn knows_the_key_of_a_job_at_work(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let job = lease.job;
@@ -102,7 +102,7 @@ pub async fn knows_the_key_of_a_job_at_work(subject: &Subject) {
     assert_eq!(submit_again(subject).await, Inserted::Duplicate { job, state: State::Paused });
 }
 
-/// The key of a dead letter is taken: a person will put it back to work.
+/// The key of a dead letter is taken: an operator may redrive it.
 pub async fn knows_the_key_of_a_dead_letter(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     subject.settle(holder, &subject.dead(lease)).await;
@@ -110,7 +110,7 @@ pub async fn knows_the_key_of_a_dead_letter(subject: &Subject) {
     assert_eq!(answer, Inserted::Duplicate { job: lease.job, state: State::Dead });
 }
 
-/// The key of a job that ended answers with how it ended.
+/// The key of an ended job returns its final state.
 pub async fn remembers_how_a_job_ended(subject: &Subject) {
     let failure = subject.timeout();
     let ends = [
@@ -132,7 +132,7 @@ pub async fn remembers_how_a_job_ended(subject: &Subject) {
     }
 }
 
-/// The key outlives a job that is not kept.
+/// The key outlives a job without retention.
 pub async fn outlives_a_job_that_is_not_kept(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let keep = Keep { job: Duration::ZERO, key: seconds(3_600) };
@@ -145,7 +145,7 @@ pub async fn outlives_a_job_that_is_not_kept(subject: &Subject) {
     assert_eq!(submit_other(subject).await, reused);
 }
 
-/// A batch that is sent again after its job ended without being kept is known by its key.
+/// A batch that is sent again after its job ended without retention is recognized by its key.
 pub async fn knows_a_job_sent_again_after_it_is_gone(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = keyed(subject, "order-17");
@@ -160,7 +160,7 @@ pub async fn knows_a_job_sent_again_after_it_is_gone(subject: &Subject) {
     assert_eq!(subject.answers(&insert).await, [known]);
 }
 
-/// The same key with another payload is a mistake, whatever the job that has it is doing.
+/// The same key with another payload is a mistake, in any state of the job.
 pub async fn refuses_another_payload(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let reused = Inserted::Refused(Refusal::KeyReused { job: lease.job });
@@ -174,7 +174,7 @@ pub async fn refuses_another_payload(subject: &Subject) {
     assert_eq!(submit_other(subject).await, reused, "when it has ended");
 }
 
-/// A key belongs to a tenant: that of another, or of none, is another key.
+/// A key belongs to a tenant: the same key of another tenant, or of none, is different.
 pub async fn tells_tenants_apart(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let tenants = [None, Some("acme"), Some("Acme"), Some("acme "), Some("globex")];
@@ -192,7 +192,7 @@ pub async fn tells_tenants_apart(subject: &Subject) {
     }
 }
 
-/// A key belongs to a kind: that of another is another key.
+/// A key belongs to a kind: the same key of another kind is different.
 pub async fn tells_kinds_apart(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let key = Some(Key::parse("order-17").unwrap());
@@ -201,7 +201,7 @@ pub async fn tells_kinds_apart(subject: &Subject) {
     subject.insert(&[charge, refund]).await;
 }
 
-/// Keys are compared byte by byte: neither case nor blanks nor accents are ignored.
+/// Keys are compared byte by byte: case, spaces and accents matter.
 pub async fn tells_look_alikes_apart(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let long = "k".repeat(254);
@@ -216,7 +216,7 @@ pub async fn tells_look_alikes_apart(subject: &Subject) {
     assert_eq!(subject.get(jobs[9].id).await.key, jobs[9].key);
 }
 
-/// Jobs without a key are never each other's duplicates.
+/// Jobs without a key are never duplicates.
 pub async fn jobs_without_a_key_are_never_duplicates(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 2)).await;
@@ -242,7 +242,7 @@ pub async fn answers_within_a_batch(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Where all or nothing is wanted, a key that the batch itself uses for two payloads is a refusal.
+/// In an all-or-nothing batch, a key with two payloads is a refusal.
 pub async fn stores_nothing_of_a_batch_that_reuses_a_key(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let other = NewJob { payload: b"other".to_vec(), ..keyed(subject, "order-17") };
@@ -265,7 +265,7 @@ pub async fn a_refused_job_takes_no_key(subject: &Subject) {
     assert!(matches!(submit_other(subject).await, Inserted::Created { .. }));
 }
 
-/// The key stands for what was submitted: an edited payload does not change it.
+/// The key keeps the submitted payload: an edit does not change it.
 pub async fn keeps_the_payload_that_was_submitted(subject: &Subject) {
     let job = put_keyed(subject).await;
     let edit = Edit { payload: Some(b"other".to_vec()), ..Edit::default() };
@@ -276,7 +276,7 @@ pub async fn keeps_the_payload_that_was_submitted(subject: &Subject) {
     assert_eq!(submit_other(subject).await, Inserted::Refused(Refusal::KeyReused { job }));
 }
 
-/// Inserts that race for one key create one job, and every loser is told which.
+/// Concurrent inserts with one key create one job, and all others get its id.
 pub async fn creates_one_job_for_racing_inserts(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     for round in 0..10 {

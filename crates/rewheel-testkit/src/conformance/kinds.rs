@@ -20,7 +20,7 @@ async fn put(subject: &Subject, kinds: &[NewKind]) {
     subject.store.put_kinds(kinds, &Actor::new("suite")).await.unwrap();
 }
 
-/// Inserts a job for a holder that has a place for it, and tells whether it got it.
+/// Inserts a job for a holder with a free slot, and returns whether it was leased.
 async fn is_direct(subject: &Subject, kind: &str) -> bool {
     let holder = subject.holder().await;
     let direct = Some(Direct { holder, attempt_timeout: ATTEMPT_TIMEOUT, grace: GRACE });
@@ -53,7 +53,7 @@ pub async fn writing_again_replaces_the_settings(subject: &Subject) {
     assert_eq!(subject.store.kinds().await.unwrap().len(), 2);
 }
 
-/// Writing settings leaves pause and park as they are.
+/// Writing settings does not change whether a kind is paused or parked.
 pub async fn writing_leaves_pause_and_park_alone(subject: &Subject) {
     let holder = subject.holder().await;
     put(subject, &[new_kind("charge", "{}")]).await;
@@ -68,7 +68,7 @@ pub async fn writing_leaves_pause_and_park_alone(subject: &Subject) {
     assert_eq!(after.settings, "{\"a\":1}");
 }
 
-/// A kind that does not exist cannot be changed, and is not made by trying.
+/// An unknown kind cannot be changed, and is not created by the attempt.
 pub async fn an_unknown_kind_is_not_found(subject: &Subject) {
     let holder = subject.holder().await;
     for change in [
@@ -83,7 +83,7 @@ pub async fn an_unknown_kind_is_not_found(subject: &Subject) {
     assert_eq!(subject.store.kinds().await.unwrap(), []);
 }
 
-/// Nothing of a paused kind is claimed or run at once; other kinds go on.
+/// No job of a paused kind is claimed or leased by an insert; other kinds continue.
 pub async fn a_paused_kind_gives_nothing(subject: &Subject) {
     let holder = subject.holder().await;
     subject.submit("charge").await;
@@ -98,7 +98,7 @@ pub async fn a_paused_kind_gives_nothing(subject: &Subject) {
     assert!(!is_direct(subject, "empty").await);
 }
 
-/// A resumed kind goes on with what waited.
+/// A resumed kind continues with its waiting jobs.
 pub async fn a_resumed_kind_goes_on(subject: &Subject) {
     let holder = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -111,7 +111,7 @@ pub async fn a_resumed_kind_goes_on(subject: &Subject) {
     assert!(is_direct(subject, "charge").await);
 }
 
-/// What runs when its kind is paused is settled as usual.
+/// A running job of a paused kind is settled as usual.
 pub async fn what_runs_in_a_paused_kind_is_settled(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.apply_kind("charge", KindChange::Pause).await;
@@ -125,7 +125,7 @@ pub async fn what_runs_in_a_paused_kind_is_settled(subject: &Subject) {
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
 }
 
-/// Pausing what is paused, or resuming what is not, is done already: nobody wrote anything.
+/// Pausing a paused kind, or resuming one that is not paused, writes nothing.
 pub async fn pausing_again_changes_nothing(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     for change in [KindChange::Pause, KindChange::Resume] {
@@ -137,7 +137,7 @@ pub async fn pausing_again_changes_nothing(subject: &Subject) {
     }
 }
 
-/// Whoever writes kinds at each start leaves an audit entry only where something changed.
+/// Writing kinds at each start leaves an audit entry only if something changed.
 pub async fn writing_the_same_leaves_no_trace(subject: &Subject) {
     let (charge, refund) = (new_kind("charge", "{}"), new_kind("refund", "{}"));
     put(subject, &[charge.clone(), refund.clone()]).await;

@@ -34,8 +34,7 @@ fn names(heads: &[LaneHead]) -> Vec<Lane> {
     heads.iter().map(|head| head.lane.clone()).collect()
 }
 
-/// Stores jobs in lanes of two kinds, last lane first, and returns the lanes in their order. The
-/// tenants are such that ignoring case or accents would mix them up.
+/// Stores jobs in lanes of two kinds, last lane first, and returns the lanes in order. Ignoring case or accents would mix up the tenants.
 async fn fill(subject: &Subject) -> Vec<Lane> {
     subject.kinds(&["charge", "refund"]).await;
     let mut lanes = vec![
@@ -61,13 +60,13 @@ async fn fill(subject: &Subject) -> Vec<Lane> {
     lanes
 }
 
-/// Lanes come by kind, tenant and priority, each once, however many jobs it has.
+/// Lanes are sorted by kind, tenant and priority, each once, however many jobs it has.
 pub async fn come_in_their_order(subject: &Subject) {
     let lanes = fill(subject).await;
     assert_eq!(names(&subject.lanes(&["refund", "charge"]).await), lanes);
 }
 
-/// Reading on behind the last lane of a page visits every lane once.
+/// Continuing after the last lane of a page visits every lane once.
 pub async fn are_read_page_by_page(subject: &Subject) {
     let lanes = fill(subject).await;
     let kinds = ["charge", "refund"].map(|kind| KindName::parse(kind).unwrap());
@@ -84,7 +83,7 @@ pub async fn are_read_page_by_page(subject: &Subject) {
     assert_eq!(seen, lanes);
 }
 
-/// A page may begin behind a lane that has no jobs any more, or never had.
+/// A page may begin after a lane that has no jobs any more, or never had any.
 pub async fn are_read_on_from_behind_an_empty_lane(subject: &Subject) {
     let lanes = fill(subject).await;
     let kinds = ["charge", "refund"].map(|kind| KindName::parse(kind).unwrap());
@@ -95,7 +94,7 @@ pub async fn are_read_on_from_behind_an_empty_lane(subject: &Subject) {
     }
 }
 
-/// A job lives on the shard that it names, or on that of its tenant and shard key, and stays there whatever becomes of it.
+/// A job stays in its shard: the one that it names, or that of its tenant and shard key.
 pub async fn keep_their_shard(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let tenant = Tenant::parse("acme").ok();
@@ -125,7 +124,7 @@ pub async fn keep_their_shard(subject: &Subject) {
     }
 }
 
-/// Jobs that came in one batch, and differ in nothing but their shard, are in lanes of their own.
+/// Jobs of one batch that differ only in their shard are in different lanes.
 pub async fn tell_the_shards_of_a_batch_apart(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let keyed =
@@ -141,7 +140,7 @@ pub async fn tell_the_shards_of_a_batch_apart(subject: &Subject) {
     assert_eq!(names(&subject.lanes(&["charge"]).await), lanes);
 }
 
-/// Only the kinds that are asked for are looked at.
+/// Only the requested kinds are read.
 pub async fn are_those_of_the_kinds_asked_for(subject: &Subject) {
     subject.kinds(&["a", "b", "c"]).await;
     subject.insert(&[subject.job("a"), subject.job("b"), subject.job("c")]).await;
@@ -150,7 +149,7 @@ pub async fn are_those_of_the_kinds_asked_for(subject: &Subject) {
     assert_eq!(subject.lanes(&[]).await, []);
 }
 
-/// Each lane says when the first of its jobs is due, and how long that is from now.
+/// Each lane has the due time of its first job, and the time until then.
 pub async fn tell_the_earliest_due(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let before = subject.now().await;
@@ -182,7 +181,7 @@ pub async fn move_on_when_the_first_is_claimed(subject: &Subject) {
     assert_eq!(subject.lanes(&["charge"]).await[0].due, due);
 }
 
-/// A lane whose jobs are at work, paused, dead or finished has nothing to claim.
+/// A lane whose jobs are leased, paused, dead or finished is not listed.
 pub async fn are_left_out_without_scheduled_jobs(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert_eq!(subject.lanes(&["charge"]).await, [], "it is leased");
@@ -203,7 +202,7 @@ pub async fn are_left_out_without_scheduled_jobs(subject: &Subject) {
     assert_eq!(subject.lanes(&["charge"]).await, [], "it is finished");
 }
 
-/// A lane is there again when its job comes back.
+/// A lane is listed again when its job comes back.
 pub async fn are_there_again_when_a_job_comes_back(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(60), false)).await;

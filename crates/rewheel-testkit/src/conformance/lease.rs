@@ -19,7 +19,7 @@ fn new_holder(subject: &Subject) -> NewHolder {
     NewHolder { id, name: "node-7".to_owned(), role: Role::Engine, lease_ttl: LEASE_TTL }
 }
 
-/// A holder reads back as it joined, with no renewal yet.
+/// A holder reads back as it joined, without a renewal.
 pub async fn lists_a_holder_as_it_joined(subject: &Subject) {
     let new = new_holder(subject);
     let joined = subject.store.join(&new).await.unwrap();
@@ -30,7 +30,7 @@ pub async fn lists_a_holder_as_it_joined(subject: &Subject) {
     assert_eq!((holder.expired, holder.died), (false, None));
 }
 
-/// A worker reads back with its owner, whoever that is; joining again does not change it.
+/// A worker reads back with its owner; joining again does not change it.
 pub async fn remembers_who_created_a_worker(subject: &Subject) {
     let owners =
         [WorkerOwner::NoToken, WorkerOwner::Config, WorkerOwner::Token(TokenId::new(u64::MAX))];
@@ -47,7 +47,7 @@ pub async fn remembers_who_created_a_worker(subject: &Subject) {
     assert_eq!(subject.store.holder(nobody).await.unwrap(), None);
 }
 
-/// Joining again, as after a lost answer, changes nothing.
+/// Joining again after a lost response changes nothing.
 pub async fn joining_again_changes_nothing(subject: &Subject) {
     let new = new_holder(subject);
     subject.store.join(&new).await.unwrap();
@@ -60,7 +60,7 @@ pub async fn joining_again_changes_nothing(subject: &Subject) {
     assert_eq!(subject.store.holders().await.unwrap().len(), 1);
 }
 
-/// A holder dies once: its id is of no use any more.
+/// A holder dies once: its id cannot be used again.
 pub async fn the_dead_cannot_join_again(subject: &Subject) {
     let new = new_holder(subject);
     subject.store.join(&new).await.unwrap();
@@ -70,7 +70,7 @@ pub async fn the_dead_cannot_join_again(subject: &Subject) {
     assert!(subject.find(new.id).await.unwrap().died.is_some());
 }
 
-/// Each renewal is counted, and moves the time at which the holder was last heard of.
+/// Each renewal is counted, and updates the time of the last renewal.
 pub async fn counts_renewals(subject: &Subject) {
     let holder = subject.holder().await;
     for count in 1..=3 {
@@ -84,21 +84,21 @@ pub async fn counts_renewals(subject: &Subject) {
     }
 }
 
-/// One who never joined cannot renew, and is not brought to life by trying.
+/// A holder that never joined cannot renew, and is not created by the attempt.
 pub async fn the_unknown_cannot_renew(subject: &Subject) {
     let stranger = new_holder(subject).id;
     assert_dead(&subject.store.renew(stranger).await, stranger);
     assert_eq!(subject.find(stranger).await, None);
 }
 
-/// One who left cannot renew.
+/// A holder that left cannot renew.
 pub async fn one_who_left_cannot_renew(subject: &Subject) {
     let holder = subject.holder().await;
     subject.store.leave(holder).await.unwrap();
     assert_dead(&subject.store.renew(holder).await, holder);
 }
 
-/// One who was buried cannot renew, however soon it comes back.
+/// An expired holder cannot renew, however soon it comes back.
 pub async fn one_who_was_buried_cannot_renew(subject: &Subject) {
     let (by, silent) = (subject.holder().await, subject.holder().await);
     subject.bury(by, silent).await;
@@ -109,7 +109,7 @@ pub async fn one_who_was_buried_cannot_renew(subject: &Subject) {
     assert!(found.died.is_some());
 }
 
-/// A lease that has run out takes nothing from its holder until somebody buries it.
+/// An expired lease has no effect until another holder expires its holder.
 pub async fn one_whose_lease_ran_out_may_renew(subject: &Subject) {
     let holder = subject.holder().await;
     subject.clock.advance(LEASE_TTL - seconds(10));
@@ -122,7 +122,7 @@ pub async fn one_whose_lease_ran_out_may_renew(subject: &Subject) {
     assert_eq!((found.expired, found.died), (false, None));
 }
 
-/// A renewal tells what people want of the holder's jobs, under the fences that it has them.
+/// A renewal returns what operators want of the holder's jobs, with their fences.
 pub async fn a_renewal_tells_what_people_want(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (holder, other) = (subject.holder().await, subject.holder().await);
@@ -139,7 +139,7 @@ pub async fn a_renewal_tells_what_people_want(subject: &Subject) {
     assert_eq!(subject.store.renew(other).await.unwrap().wanted, []);
 }
 
-/// However much is wanted, a renewal tells no more than fits into one batch.
+/// A renewal returns at most one batch of wanted changes.
 pub async fn a_renewal_tells_a_batch_at_most(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -159,7 +159,7 @@ pub async fn a_renewal_tells_a_batch_at_most(subject: &Subject) {
     assert_eq!(subject.store.renew(holder).await.unwrap().wanted.len(), 5);
 }
 
-/// What is wanted of a job that was kept for a retry is told under its new fence.
+/// A wanted change of a sticky retry is returned with its new fence.
 pub async fn a_renewal_tells_the_fence_of_a_sticky_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(1), true)).await;
@@ -170,7 +170,7 @@ pub async fn a_renewal_tells_the_fence_of_a_sticky_retry(subject: &Subject) {
     assert_eq!(fences, [(lease.job, lease.fence.next())]);
 }
 
-/// What is wanted is told at every renewal until the job is let go.
+/// A wanted change is returned at every renewal until the job is released.
 pub async fn a_renewal_tells_it_until_it_is_obeyed(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.change(lease.job, What::Pause).await;
@@ -181,7 +181,7 @@ pub async fn a_renewal_tells_it_until_it_is_obeyed(subject: &Subject) {
     assert_eq!(subject.store.renew(holder).await.unwrap().wanted, []);
 }
 
-/// Leaving ends a life; leaving again changes nothing.
+/// Leaving deregisters a holder; leaving again changes nothing.
 pub async fn leaving_ends_a_life(subject: &Subject) {
     let holder = subject.holder().await;
     subject.store.leave(holder).await.unwrap();
@@ -193,14 +193,14 @@ pub async fn leaving_ends_a_life(subject: &Subject) {
     assert_eq!(subject.find(holder).await.unwrap().died, died);
 }
 
-/// One who never joined may leave: there is nothing to do.
+/// A holder that never joined may leave without effect.
 pub async fn the_unknown_may_leave(subject: &Subject) {
     let stranger = new_holder(subject).id;
     subject.store.leave(stranger).await.unwrap();
     assert_eq!(subject.find(stranger).await, None);
 }
 
-/// A silent holder is buried once; whoever comes second is told that it is dead.
+/// A silent holder is expired once; a second caller learns that it is dead.
 pub async fn a_silent_holder_is_buried_once(subject: &Subject) {
     let (by, silent) = (subject.holder().await, subject.holder().await);
     subject.bury(by, silent).await;
@@ -209,7 +209,7 @@ pub async fn a_silent_holder_is_buried_once(subject: &Subject) {
     assert_eq!(subject.store.bury(by, stranger, 0).await.unwrap(), Burial::Dead);
 }
 
-/// Of two who bury at once one succeeds.
+/// Of two concurrent expirations one succeeds.
 pub async fn of_two_who_bury_one_succeeds(subject: &Subject) {
     let (a, b, silent) = (subject.holder().await, subject.holder().await, subject.holder().await);
     subject.clock.advance(LEASE_TTL + seconds(1));
@@ -220,7 +220,7 @@ pub async fn of_two_who_bury_one_succeeds(subject: &Subject) {
     assert!(answers.contains(&Burial::Buried) && answers.contains(&Burial::Dead), "{answers:?}");
 }
 
-/// A holder that renewed since its counter was read is alive, even if its lease ran out again.
+/// A holder that renewed since its counter was read is alive, even if its lease expired again.
 pub async fn one_who_renewed_since_is_not_buried(subject: &Subject) {
     let (by, other) = (subject.holder().await, subject.holder().await);
     let seen = subject.find(other).await.unwrap().renewals;
@@ -231,7 +231,7 @@ pub async fn one_who_renewed_since_is_not_buried(subject: &Subject) {
     subject.store.renew(other).await.unwrap();
 }
 
-/// A holder whose lease runs is alive, even if its counter stood still.
+/// A holder with a valid lease is alive, even if its counter did not change.
 pub async fn one_whose_lease_runs_is_not_buried(subject: &Subject) {
     let (by, other) = (subject.holder().await, subject.holder().await);
     subject.clock.advance(LEASE_TTL - seconds(10));
@@ -240,7 +240,7 @@ pub async fn one_whose_lease_runs_is_not_buried(subject: &Subject) {
     assert_eq!(subject.find(other).await.unwrap().died, None);
 }
 
-/// One who is dead itself buries nobody.
+/// A dead holder cannot expire others.
 pub async fn the_dead_bury_nobody(subject: &Subject) {
     let (dead, other) = (subject.holder().await, subject.holder().await);
     subject.store.leave(dead).await.unwrap();
@@ -250,7 +250,7 @@ pub async fn the_dead_bury_nobody(subject: &Subject) {
     assert_eq!(subject.find(other).await.unwrap().died, None);
 }
 
-/// Of a renewal and a burial at the same time one wins, and the other is told so.
+/// Of a concurrent renewal and expiration one wins, and the other gets an error.
 pub async fn a_renewal_and_a_burial_do_not_both_succeed(subject: &Subject) {
     let by = subject.holder().await;
     for renewal_first in [true, false] {
@@ -271,7 +271,7 @@ pub async fn a_renewal_and_a_burial_do_not_both_succeed(subject: &Subject) {
     }
 }
 
-/// A fleet with a vigil each, which all renew at the same intervals.
+/// A fleet of holders that watch each other and renew at the same intervals.
 struct Fleet {
     holders: Vec<(HolderId, Vigil)>,
     at: Duration,
@@ -286,7 +286,7 @@ impl Fleet {
         Fleet { holders, at: Duration::ZERO }
     }
 
-    /// Lets the first `count` renew one after the other, and bury whom they may.
+    /// Lets the first `count` holders renew one after the other, and expire those they may.
     async fn beat(&mut self, subject: &Subject, count: usize) -> Vec<HolderId> {
         let mut buried = Vec::new();
         for (id, vigil) in &mut self.holders[..count] {
@@ -308,7 +308,7 @@ impl Fleet {
     }
 }
 
-/// The store is away for longer than every lease; when it is back, nobody buries anybody.
+/// The store is unavailable for longer than every lease; when it is back, no holder is expired.
 pub async fn after_an_outage_nobody_is_buried(subject: &Subject) {
     let mut fleet = Fleet::new(subject, 5).await;
     for renewal_failed in [true, false] {
@@ -329,7 +329,7 @@ pub async fn after_an_outage_nobody_is_buried(subject: &Subject) {
     }
 }
 
-/// One who stays silent is buried once the others have renewed for a lease life.
+/// A holder that stays silent is expired after the others have renewed for one lease duration.
 pub async fn one_who_stays_silent_is_buried_after_a_lease_life(subject: &Subject) {
     let mut fleet = Fleet::new(subject, 3).await;
     let silent = fleet.holders[2].0;

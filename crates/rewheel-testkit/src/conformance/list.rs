@@ -34,7 +34,7 @@ async fn ids(subject: &Subject, filter: &Filter) -> Vec<JobId> {
     pages.iter().flatten().map(|job| job.id).collect()
 }
 
-/// Stores a job in each state, with a kind of its own.
+/// Stores a job in each state, each with its own kind.
 async fn one_of_each(subject: &Subject) -> Vec<JobId> {
     let mut jobs = Vec::new();
     for state in State::ALL {
@@ -48,7 +48,7 @@ fn newest_first(mut jobs: Vec<JobId>) -> Vec<JobId> {
     jobs
 }
 
-/// A job is found in whatever state it is, with what belongs to that.
+/// A job is found in every state, with the data of that state.
 pub async fn finds_a_job_in_every_state(subject: &Subject) {
     for (state, job) in State::ALL.into_iter().zip(one_of_each(subject).await) {
         let found = subject.get(job).await;
@@ -68,7 +68,7 @@ pub async fn finds_a_job_in_every_state(subject: &Subject) {
     }
 }
 
-/// Whatever a job says about itself goes with it from state to state.
+/// All fields of a job stay with it from state to state.
 pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -119,7 +119,7 @@ pub async fn keeps_what_a_job_says_in_every_state(subject: &Subject) {
     check(State::Succeeded).await;
 }
 
-/// A job that was never stored is not found, and has no history.
+/// An unknown job is not found, and has no history.
 pub async fn finds_nothing_that_is_not_there(subject: &Subject) {
     let job = subject.id();
     assert_eq!(subject.store.get(job).await.unwrap(), None);
@@ -128,7 +128,7 @@ pub async fn finds_nothing_that_is_not_there(subject: &Subject) {
     assert_eq!(ids(subject, &Filter::default()).await, []);
 }
 
-/// A list has every job of every state, the newest id first.
+/// A list contains every job in every state, the newest id first.
 pub async fn lists_the_newest_first(subject: &Subject) {
     let mut jobs = one_of_each(subject).await;
     let more = subject.jobs("charge", 10);
@@ -138,7 +138,7 @@ pub async fn lists_the_newest_first(subject: &Subject) {
     assert_eq!(ids(subject, &Filter::default()).await, newest_first(jobs));
 }
 
-/// A listed job is the job, but for its payload.
+/// A listed job is complete except for its payload.
 pub async fn lists_everything_but_the_payload(subject: &Subject) {
     one_of_each(subject).await;
     let listed = subject.store.list(&Filter::default(), &PageRequest::first(100)).await.unwrap();
@@ -150,7 +150,7 @@ pub async fn lists_everything_but_the_payload(subject: &Subject) {
     }
 }
 
-/// Pages follow each other without gaps or repeats.
+/// Pages have no gaps or repetitions.
 pub async fn pages_have_no_gaps(subject: &Subject) {
     let mut jobs = one_of_each(subject).await;
     subject.kinds(&["charge"]).await;
@@ -164,7 +164,7 @@ pub async fn pages_have_no_gaps(subject: &Subject) {
     }
 }
 
-/// A job that is settled while somebody turns pages is listed once.
+/// A job that is settled between two pages is listed once.
 pub async fn pages_have_no_gaps_while_jobs_move(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -189,7 +189,7 @@ pub async fn pages_have_no_gaps_while_jobs_move(subject: &Subject) {
     assert_eq!(listed, newest_first(jobs.iter().map(|job| job.id).collect()));
 }
 
-/// The text of a cursor leads to the same page.
+/// A cursor that was converted to text and back leads to the same page.
 pub async fn a_cursor_survives_as_text(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 4)).await;
@@ -201,7 +201,7 @@ pub async fn a_cursor_survives_as_text(subject: &Subject) {
     assert_eq!(subject.store.list(&filter, &PageRequest::behind(read, 2)).await.unwrap(), page);
 }
 
-/// A filter that matches little answers before it has looked at everything, and where to go on.
+/// A filter that matches little returns early, with a cursor to continue.
 pub async fn a_page_may_be_short_and_go_on(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = subject.jobs("charge", 20);
@@ -221,7 +221,7 @@ pub async fn a_page_may_be_short_and_go_on(subject: &Subject) {
     assert_eq!(found, [oldest]);
 }
 
-/// However many are asked for, a page has a limit.
+/// A page has a maximum size, whatever limit is requested.
 pub async fn a_page_is_bounded(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", Limits::PAGE_MAX + 10)).await;
@@ -233,7 +233,7 @@ pub async fn a_page_is_bounded(subject: &Subject) {
     assert_eq!((rest.items.len(), rest.next), (10, None));
 }
 
-/// A count is exact where all rows could be looked at.
+/// A count is exact if all rows could be read.
 pub async fn counts_what_the_filter_lets_through(subject: &Subject) {
     one_of_each(subject).await;
     let count = async |filter: &Filter| subject.store.count(filter, 100).await.unwrap();
@@ -244,7 +244,7 @@ pub async fn counts_what_the_filter_lets_through(subject: &Subject) {
     assert_eq!(count(&none).await, Count::Exactly(0));
 }
 
-/// A count of more rows than may be looked at says how many there are at least.
+/// A count of more rows than may be read is a lower bound.
 pub async fn counts_at_least_what_it_looked_at(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 10)).await;
@@ -257,7 +257,7 @@ async fn tally(subject: &Subject, kind: &str) -> Tally {
     all.into_iter().find(|tally| tally.kind.as_str() == kind).expect("the kind has jobs")
 }
 
-/// A tally counts what is live or dead of each kind, and names no state twice or not at all.
+/// A tally counts live and dead jobs of each kind, each state exactly once.
 pub async fn tallies_by_kind_and_state(subject: &Subject) {
     for state in [State::Succeeded, State::Dead, State::Dead, State::Leased, State::Paused] {
         subject.job_in("charge", state).await;
@@ -277,7 +277,7 @@ pub async fn tallies_by_kind_and_state(subject: &Subject) {
     assert_eq!(refund.jobs, tally_of([1, 0, 0, 0]).collect());
 }
 
-/// The earliest due of a tally is that of the scheduled ones only.
+/// The earliest due time of a tally is that of scheduled jobs only.
 pub async fn tallies_the_earliest_due(subject: &Subject) {
     let paused = subject.job_in("charge", State::Paused).await;
     assert_eq!(tally(subject, "charge").await.oldest_due, None);
@@ -292,7 +292,7 @@ pub async fn tallies_the_earliest_due(subject: &Subject) {
     assert_eq!(tally(subject, "charge").await.oldest_due, Some(dues[1]));
 }
 
-/// Jobs are found by their ids, many at once, while they are live.
+/// Live jobs are found by id, many at once.
 pub async fn finds_live_jobs_by_their_ids(subject: &Subject) {
     let waiting = subject.submit("charge").await;
     let (holder, lease) = subject.leased("mail").await;

@@ -12,7 +12,7 @@ fn tenant(name: &str) -> Tenant {
     Tenant::parse(name).unwrap()
 }
 
-/// So many holders that nothing is set aside beyond what is needed.
+/// With so many holders that nothing is reserved beyond what is needed.
 fn needs(holder: HolderId, needed: u64) -> Reserve {
     let tenant = tenant("acme");
     Reserve { holder, tenant, jobs_max: JOBS_MAX, on_the_way: 0, needed, holders: 1_000 }
@@ -38,7 +38,7 @@ async fn claim(subject: &Subject, holder: HolderId, count: usize) -> Vec<Lease> 
     claimed.iter().map(|leased| leased.lease()).collect()
 }
 
-/// Jobs that are scheduled, leased or paused take room; those that ended, and those of others, take none.
+/// Scheduled, leased and paused jobs count; ended jobs and those of other tenants do not.
 pub async fn counts_the_live_jobs_of_a_tenant(subject: &Subject) {
     let holder = subject.holder().await;
     submit(subject, "other", 5).await;
@@ -54,7 +54,7 @@ pub async fn counts_the_live_jobs_of_a_tenant(subject: &Subject) {
     assert_eq!(reserve(subject, &needs(holder, 100)).await, JOBS_MAX - 4);
 }
 
-/// What one has set aside is not given to another, and its next word replaces its last.
+/// Room that one holder reserved is not given to another, and its next reservation replaces the last.
 pub async fn gives_the_same_room_to_one_only(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     assert_eq!(reserve(subject, &needs(one, 7)).await, 7);
@@ -66,7 +66,7 @@ pub async fn gives_the_same_room_to_one_only(subject: &Subject) {
     assert_eq!(reserve(subject, &needs(other, 100)).await, 10);
 }
 
-/// What is on its way stays set aside, however full it is.
+/// Room for jobs being submitted stays reserved, however full the tenant is.
 pub async fn keeps_what_is_on_its_way(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     assert_eq!(reserve(subject, &needs(one, 4)).await, 4);
@@ -76,7 +76,7 @@ pub async fn keeps_what_is_on_its_way(subject: &Subject) {
     assert_eq!(reserve(subject, &needs(other, 1)).await, 0);
 }
 
-/// A job that ended makes room.
+/// A job that ended frees its room.
 pub async fn has_room_again_when_jobs_ended(subject: &Subject) {
     let holder = subject.holder().await;
     submit(subject, "acme", 10).await;
@@ -87,7 +87,7 @@ pub async fn has_room_again_when_jobs_ended(subject: &Subject) {
     assert_eq!(reserve(subject, &needs(holder, 5)).await, 2);
 }
 
-/// What the dead had set aside is free, and the dead set nothing aside.
+/// Reservations of dead holders are freed, and dead holders cannot reserve.
 pub async fn frees_what_the_dead_had(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     assert_eq!(reserve(subject, &needs(one, 10)).await, 10);
@@ -98,7 +98,7 @@ pub async fn frees_what_the_dead_had(subject: &Subject) {
     assert!(matches!(refused, Err(StoreError::HolderDead(dead)) if dead == one), "{refused:?}");
 }
 
-/// Each tenant has room of its own.
+/// Each tenant has its own room.
 pub async fn tells_tenants_apart(subject: &Subject) {
     let holder = subject.holder().await;
     assert_eq!(reserve(subject, &needs(holder, 10)).await, 10);
@@ -106,7 +106,7 @@ pub async fn tells_tenants_apart(subject: &Subject) {
     assert_eq!(reserve(subject, &other).await, 10);
 }
 
-/// Two who ask at once do not get more than there is.
+/// Two concurrent reservations do not get more than there is.
 pub async fn serves_racing_holders_one_after_the_other(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     for round in 0..20 {

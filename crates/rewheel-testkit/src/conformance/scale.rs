@@ -9,7 +9,7 @@ use rewheel_core::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A sample says the same as a tally, also of kinds without jobs, and how old it is.
+/// A cached count has the same numbers as a tally, also for kinds without jobs, and its age.
 pub async fn a_sample_is_what_a_tally_counts(subject: &Subject) {
     assert_eq!(subject.store.sample().await.unwrap(), None);
     for state in [State::Dead, State::Leased, State::Paused, State::Succeeded, State::Scheduled] {
@@ -24,7 +24,7 @@ pub async fn a_sample_is_what_a_tally_counts(subject: &Subject) {
     assert!(sample.age >= seconds(7), "{:?}", sample.age);
 }
 
-/// Nodes that ask for a sample at the same time count once; the next count waits for its interval.
+/// Nodes that ask at the same time count once; the next count waits for its interval.
 pub async fn a_sample_is_taken_by_one_node_at_a_time(subject: &Subject) {
     subject.submit("charge").await;
     let ask = || subject.store.take_sample();
@@ -43,7 +43,7 @@ pub async fn a_sample_is_taken_by_one_node_at_a_time(subject: &Subject) {
     assert_eq!(subject.store.sample().await.unwrap().unwrap().jobs(), 2);
 }
 
-/// A store is counted at once if it has no more jobs than may be counted, dead letters included.
+/// A store is counted at once if it has no more jobs than the limit, dead letters included.
 pub async fn a_small_store_is_counted_now(subject: &Subject) {
     subject.job_in("charge", State::Dead).await;
     subject.job_in("charge", State::Succeeded).await;
@@ -54,7 +54,7 @@ pub async fn a_small_store_is_counted_now(subject: &Subject) {
     assert_eq!(subject.store.sample_now(4).await.unwrap(), None);
 }
 
-/// Jobs that one claim takes by the hundred are tallied as leased, and their due is not waited for.
+/// Jobs of a large claim are tallied as leased, and do not count for the earliest due time.
 pub async fn a_large_claim_is_tallied_as_leased(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let mut jobs = subject.jobs("charge", 300);
@@ -79,7 +79,7 @@ const STATES: [State; 7] = [
     State::Cancelled,
 ];
 
-/// Jobs are found by their ids, many at once, wherever they are.
+/// Jobs are found by id, many at once, in any table.
 pub async fn finds_jobs_in_every_state(subject: &Subject) {
     let mut expected = Vec::new();
     for state in STATES {
@@ -95,14 +95,14 @@ pub async fn finds_jobs_in_every_state(subject: &Subject) {
     assert_eq!(subject.store.find(&[]).await.unwrap(), []);
 }
 
-/// A batch of changes does to each job what the change alone would do, in whatever state it is, and twice where it is asked
-/// twice. Each that was changed has its line in the audit log.
+/// A batch of changes does to each job what a single change would do, in any state, and twice if requested twice. Each changed job has an
+/// audit entry.
 pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
     let whats = [What::Pause, What::Cancel, What::Retry, What::Redrive { deadline: None }];
     for what in whats.into_iter().chain([What::Resume]) {
         let (mut alone, mut together) = (Vec::new(), Vec::new());
         for state in STATES {
-            // A kind of its own for each: to lease one would lease the others.
+            // A separate kind for each: leasing one would lease the others.
             let kind = |of: &str| format!("{of}-{}-{state}", what.as_str());
             alone.push(subject.job_in(&kind("one"), state).await);
             together.push(subject.job_in(&kind("other"), state).await);
@@ -133,8 +133,8 @@ pub async fn changes_many_jobs_in_every_state(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Reads the kinds until nothing is left that may have changed, and returns what to ask with next. A store may tell of a change
-/// twice, while a transaction is open somewhere.
+/// Reads the kinds until no change is left, and returns the position for the next call. A store may report a change twice while a
+/// transaction is open.
 async fn settled(subject: &Subject, mut at: u64) -> u64 {
     for _ in 0..100_000 {
         let read = subject.store.kinds_since(at).await.unwrap();
@@ -146,7 +146,7 @@ async fn settled(subject: &Subject, mut at: u64) -> u64 {
     panic!("a transaction stays open");
 }
 
-/// Kinds are read once; then only what changed of them, and all of them again after one was deleted.
+/// Kinds are read once; then only changed ones, and all of them again after one was deleted.
 pub async fn reads_the_kinds_that_changed(subject: &Subject) {
     let names: Vec<String> = (0..20).map(|n| format!("kind-{n:02}")).collect();
     subject.kinds(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
@@ -157,7 +157,7 @@ pub async fn reads_the_kinds_that_changed(subject: &Subject) {
 
     let by = Actor::new("suite");
     let name = |n: usize| KindName::parse(&names[n]).unwrap();
-    // The same settings again are no change.
+    // Writing the same settings again is not a change.
     subject.kinds(&[names[3].as_str()]).await;
     subject.store.change_kind(&name(7), &KindChange::Pause, &by).await.unwrap();
     let read = subject.store.kinds_since(at).await.unwrap();

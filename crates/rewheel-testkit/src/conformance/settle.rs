@@ -29,7 +29,7 @@ fn with(lease: Lease, decision: Decision) -> Settlement {
     Settlement { decision, ..Settlement::succeed(lease) }
 }
 
-/// Every decision there is, but those that wait say so for `after`.
+/// All decisions; those that wait use `after`.
 fn decisions(subject: &Subject, after: Duration) -> [Decision; 8] {
     let because = Because::Backoff;
     [
@@ -44,7 +44,7 @@ fn decisions(subject: &Subject, after: Duration) -> [Decision; 8] {
     ]
 }
 
-/// Settles an attempt of a new job, and returns it with the span in which that happened.
+/// Settles an attempt of a new job, and returns it with the time span of the call.
 async fn settle_new(
     subject: &Subject,
     decision: Decision,
@@ -77,7 +77,7 @@ pub async fn ends_a_job_that_succeeded(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A retry puts the job back to wait, for whoever is first when its time has come.
+/// A retry makes the job wait, for any holder when it is due.
 pub async fn lets_a_job_wait_for_its_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(5));
@@ -97,7 +97,7 @@ pub async fn lets_a_job_wait_for_its_retry(subject: &Subject) {
     assert_eq!((claimed.len(), claimed[0].job.id, claimed[0].job.attempt), (1, lease.job, 1));
 }
 
-/// Why a job waits reads back as it was decided.
+/// The reason of a wait reads back as it was decided.
 pub async fn keeps_why_a_job_waits(subject: &Subject) {
     for because in Because::ALL {
         let retry = Decision::Retry { after: seconds(60), sticky: false, because };
@@ -109,7 +109,7 @@ pub async fn keeps_why_a_job_waits(subject: &Subject) {
     }
 }
 
-/// A snooze lets the job wait as if the attempt had not been.
+/// A snooze makes the job wait as if the attempt had not happened.
 pub async fn counts_no_attempt_for_a_snooze(subject: &Subject) {
     let snooze = Decision::Snooze { after: seconds(60), because: Because::Snooze };
     let (settled, job, span) = settle_new(subject, snooze).await;
@@ -118,7 +118,7 @@ pub async fn counts_no_attempt_for_a_snooze(subject: &Subject) {
     assert!(later(&span, seconds(60)).contains(&job.due), "{job:?}");
 }
 
-/// A job that is given up for a person becomes a dead letter, and stays one.
+/// A job that is given up for an operator becomes a dead letter, and stays one.
 pub async fn keeps_a_dead_letter_for_a_person(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let before = subject.now().await;
@@ -136,7 +136,7 @@ pub async fn keeps_a_dead_letter_for_a_person(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that is given up for nobody ends.
+/// A job that failed without an operator's attention ends.
 pub async fn ends_a_job_that_failed(subject: &Subject) {
     let fail = Decision::Fail { failure: subject.timeout() };
     let (settled, job, span) = settle_new(subject, fail).await;
@@ -146,7 +146,7 @@ pub async fn ends_a_job_that_failed(subject: &Subject) {
     assert_eq!((job.attempt, job.failure), (1, Some(subject.timeout())));
 }
 
-/// A job that asked for a person waits for one: its due stays, and no attempt is used up.
+/// A job that asks for an operator is paused: its due time stays, and no attempt is used.
 pub async fn lets_a_job_wait_for_a_person(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;
@@ -159,7 +159,7 @@ pub async fn lets_a_job_wait_for_a_person(subject: &Subject) {
     assert_eq!(subject.claim(holder, &["charge"], 10).await, []);
 }
 
-/// A job that nobody wants ends.
+/// A cancelled job ends.
 pub async fn ends_a_job_that_was_cancelled(subject: &Subject) {
     let (settled, job, span) = settle_new(subject, Decision::Cancel).await;
     assert_eq!(settled, let_go(State::Cancelled));
@@ -168,7 +168,7 @@ pub async fn ends_a_job_that_was_cancelled(subject: &Subject) {
     assert_eq!((job.attempt, job.failure), (1, None));
 }
 
-/// A sticky retry stays with its holder, under a new fence and with a new time to be overdue.
+/// A sticky retry stays with its holder, under a new fence and with a new overdue time.
 pub async fn keeps_a_sticky_retry_with_its_holder(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(5));
@@ -191,7 +191,7 @@ pub async fn keeps_a_sticky_retry_with_its_holder(subject: &Subject) {
     assert_eq!(subject.store.claim(&claim).await.unwrap(), []);
 }
 
-/// A job that is kept again and again is settled under each new fence.
+/// Repeated sticky retries are settled under each new fence.
 pub async fn settles_each_sticky_retry_under_its_own_fence(subject: &Subject) {
     let (holder, mut lease) = subject.leased("charge").await;
     for attempt in 1..=5 {
@@ -206,7 +206,7 @@ pub async fn settles_each_sticky_retry_under_its_own_fence(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.attempt, 6);
 }
 
-/// What last went wrong stays with a job that succeeds in the end.
+/// The last failure stays with a job that succeeds in the end.
 pub async fn keeps_the_last_failure_of_a_job(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, Duration::ZERO, false)).await;
@@ -215,7 +215,7 @@ pub async fn keeps_the_last_failure_of_a_job(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.failure, Some(subject.timeout()));
 }
 
-/// What a job is given up for may be more than what went wrong in its last attempt.
+/// The failure that a job was given up for may differ from that of its last attempt.
 pub async fn keeps_what_a_job_was_given_up_for(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let why = Failure::new(Category::Deadline, None, "the deadline comes before the next attempt");
@@ -226,7 +226,7 @@ pub async fn keeps_what_a_job_was_given_up_for(subject: &Subject) {
     assert_eq!(records[0].failure, subject.timeout());
 }
 
-/// A job that ends and is not kept leaves nothing but a line in the books.
+/// A job that ends without retention leaves only a line in the ledger.
 pub async fn leaves_nothing_of_a_job_that_is_not_kept(subject: &Subject) {
     let fail = Decision::Fail { failure: subject.timeout() };
     for decision in [Decision::Succeed, fail, Decision::Cancel] {
@@ -243,7 +243,7 @@ pub async fn leaves_nothing_of_a_job_that_is_not_kept(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that ended is kept for as long as was said.
+/// An ended job is kept for its retention.
 pub async fn keeps_a_job_for_as_long_as_was_said(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let keep = Keep { job: seconds(60), key: seconds(1) };
@@ -257,7 +257,7 @@ pub async fn keeps_a_job_for_as_long_as_was_said(subject: &Subject) {
     assert_eq!(subject.store.get(lease.job).await.unwrap(), None);
 }
 
-/// The items of a batch are answered in order, each for itself.
+/// The items of a batch are answered in order, each on its own.
 pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     let (holder, stale) = subject.leased("charge").await;
     subject.heir_of(holder).await;
@@ -293,7 +293,7 @@ pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A thousand attempts are settled by one call, each as was decided.
+/// A thousand attempts are settled by one call, each with its own decision.
 pub async fn settles_a_thousand_at_once(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 1_000)).await;
@@ -319,7 +319,7 @@ pub async fn settles_a_thousand_at_once(subject: &Subject) {
     subject.balance().await;
 }
 
-/// No items are no work, and no error.
+/// An empty batch is not an error.
 pub async fn takes_no_items(subject: &Subject) {
     let holder = subject.holder().await;
     assert_eq!(subject.store.settle(holder, &[]).await.unwrap(), []);
@@ -335,7 +335,7 @@ pub async fn grows_the_version(subject: &Subject) {
     }
 }
 
-/// What was done before the deadline may be told after it.
+/// Work that was done before the deadline may be reported after it.
 pub async fn takes_a_success_after_the_deadline(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let deadline = Some(When::In(seconds(60)));
@@ -346,14 +346,14 @@ pub async fn takes_a_success_after_the_deadline(subject: &Subject) {
     assert_eq!(subject.succeed(holder, lease).await, let_go(State::Succeeded));
 }
 
-/// A job that is overdue, but that nobody has swept, is still its holder's.
+/// An overdue job that was not swept still belongs to its holder.
 pub async fn takes_what_is_overdue_but_not_swept(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance((ATTEMPT_TIMEOUT + GRACE) * 2);
     assert_eq!(subject.succeed(holder, lease).await, let_go(State::Succeeded));
 }
 
-/// Who watches the store hears of a job that was let go of.
+/// A watcher is woken for a released job.
 pub async fn wakes_a_watcher_when_it_lets_go(subject: &Subject) {
     if subject.store.capabilities().wakes == Wakes::Nobody {
         return subject.skip("wakes nobody");

@@ -11,7 +11,7 @@ async fn start(subject: &Subject, holder: HolderId, lease: Lease) -> bool {
     answers[0]
 }
 
-/// Returns how often a job was taken over, and how often of those it was running.
+/// Returns how often a job was taken over, and how often it was running then.
 async fn takeovers(subject: &Subject, job: JobId) -> (u32, u32) {
     let job = subject.get(job).await;
     (job.takeovers, job.takeovers_counted)
@@ -29,7 +29,7 @@ pub async fn makes_a_takeover_count(subject: &Subject) {
     assert_eq!(takeovers(subject, claimed[1].job.id).await, (1, 0));
 }
 
-/// A start that is recorded twice, since its answer was lost, counts once.
+/// A start that is recorded twice after a lost response counts once.
 pub async fn may_be_repeated(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(start(subject, holder, lease).await);
@@ -38,7 +38,7 @@ pub async fn may_be_repeated(subject: &Subject) {
     assert_eq!(takeovers(subject, lease.job).await, (1, 1));
 }
 
-/// A start belongs to one lease: the next holder of the job begins with a clean sheet.
+/// A start belongs to one lease: the next holder of the job starts without it.
 pub async fn counts_for_its_own_lease_only(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(start(subject, holder, lease).await);
@@ -48,8 +48,8 @@ pub async fn counts_for_its_own_lease_only(subject: &Subject) {
     assert_eq!(takeovers(subject, lease.job).await, (2, 1));
 }
 
-/// The attempt that started was settled: a holder that dies while the job waits for its sticky
-/// retry did not die of it.
+/// A started attempt was settled: a holder that dies while the job waits for its sticky retry did
+/// not die because of it.
 pub async fn does_not_count_for_a_sticky_retry_that_waits(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     assert!(start(subject, holder, lease).await);
@@ -58,7 +58,7 @@ pub async fn does_not_count_for_a_sticky_retry_that_waits(subject: &Subject) {
     assert_eq!(takeovers(subject, lease.job).await, (1, 0));
 }
 
-/// Each attempt of a sticky retry may be recorded under its own fence, and only under that.
+/// Each attempt of a sticky retry may be recorded under its own fence only.
 pub async fn counts_for_the_next_fence_of_a_sticky_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, Duration::ZERO, true)).await;
@@ -69,7 +69,7 @@ pub async fn counts_for_the_next_fence_of_a_sticky_retry(subject: &Subject) {
     assert_eq!(takeovers(subject, lease.job).await, (1, 1));
 }
 
-/// Who does not have the job hears so, and records nothing.
+/// A holder that does not have the job gets `false`, and records nothing.
 pub async fn is_refused_to_who_does_not_hold_it(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let another = subject.holder().await;
@@ -84,7 +84,7 @@ pub async fn is_refused_to_who_does_not_hold_it(subject: &Subject) {
     assert_eq!(takeovers(subject, lease.job).await, (1, 0));
 }
 
-/// The dead start nothing, even where nobody has swept them yet.
+/// A dead holder cannot start jobs, even before it is swept.
 pub async fn is_refused_to_the_dead(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.store.leave(holder).await.unwrap();
@@ -126,7 +126,7 @@ pub async fn answers_in_the_order_of_the_items(subject: &Subject) {
     assert_eq!(takeovers(subject, claimed[2].job.id).await, (1, 1));
 }
 
-/// A start changes neither the lease nor what follows.
+/// A start changes neither the lease nor the next steps.
 pub async fn does_not_disturb_the_lease(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;

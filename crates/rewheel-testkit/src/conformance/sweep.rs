@@ -12,7 +12,7 @@ use rewheel_core::{
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The jobs of a holder that was buried are free again, once.
+/// The jobs of an expired holder are freed, once.
 pub async fn takes_the_jobs_of_one_who_was_buried(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
@@ -24,7 +24,7 @@ pub async fn takes_the_jobs_of_one_who_was_buried(subject: &Subject) {
     assert_eq!(subject.sweep(by).await, []);
 }
 
-/// The jobs of a holder that left without giving them back are free again.
+/// The jobs of a holder that left without giving them back are freed.
 pub async fn takes_the_jobs_of_one_who_left(subject: &Subject) {
     let by = subject.holder().await;
     let (gone, lease) = subject.leased("charge").await;
@@ -34,12 +34,12 @@ pub async fn takes_the_jobs_of_one_who_left(subject: &Subject) {
     assert_eq!(subject.claim_only(by, "charge").await.job.id, lease.job);
 }
 
-/// The jobs of a holder that nobody remembers are free again.
+/// The jobs of a deleted holder are freed.
 pub async fn takes_the_jobs_of_the_unknown(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let by = subject.holder().await;
     let mut new = subject.job("charge");
-    // Not overdue for a long time: only its holder's death can free it.
+    // Not overdue for a long time: only the death of its holder can free it.
     new.attempt_timeout = Some(Limits::DEAD_HOLDERS_KEPT * 10);
     let (gone, lease) = subject.lease_new(&new).await;
     subject.store.leave(gone).await.unwrap();
@@ -52,7 +52,7 @@ pub async fn takes_the_jobs_of_the_unknown(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Scheduled);
 }
 
-/// A lease that ran out frees nothing as long as its holder was not buried.
+/// An expired lease frees nothing as long as its holder was not expired.
 pub async fn leaves_the_jobs_of_the_living(subject: &Subject) {
     let by = subject.holder().await;
     let (expired, lease) = subject.leased("charge").await;
@@ -63,7 +63,7 @@ pub async fn leaves_the_jobs_of_the_living(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
 
-/// A living holder that forgot a job does not keep it for ever.
+/// An overdue job is taken from a live holder.
 pub async fn takes_what_is_overdue_from_the_living(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(ATTEMPT_TIMEOUT + GRACE - seconds(20));
@@ -76,8 +76,8 @@ pub async fn takes_what_is_overdue_from_the_living(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.takeovers, 1);
 }
 
-/// A clock that jumps ahead makes every job look overdue. It is left to a living holder until the clock was watched for as long as the
-/// job was leased for.
+/// A clock that jumps ahead makes every job look overdue. A live holder keeps its job until the clock was watched for as long as the job
+/// was leased for.
 pub async fn leaves_what_only_a_jump_of_the_clock_made_overdue(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let sweeper = subject.holder().await;
@@ -90,7 +90,7 @@ pub async fn leaves_what_only_a_jump_of_the_clock_made_overdue(subject: &Subject
     let hold = ATTEMPT_TIMEOUT + GRACE;
     assert_eq!(sweep(Watched { until, since: Duration::ZERO }).await, 0);
     assert_eq!(sweep(Watched { until, since: hold - seconds(1) }).await, 0);
-    // It jumped after it was read for the last time.
+    // It jumped after it was last read.
     let before = Timestamp::from_millis(until.as_millis() - 3_600_000);
     assert_eq!(sweep(Watched { until: before, since: hold }).await, 0);
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
@@ -99,7 +99,7 @@ pub async fn leaves_what_only_a_jump_of_the_clock_made_overdue(subject: &Subject
     assert!(subject.find(holder).await.is_some());
 }
 
-/// The jobs of the dead are free whatever the clock does.
+/// The jobs of dead holders are freed whatever the clock does.
 pub async fn takes_the_jobs_of_the_dead_after_the_clock_jumped(subject: &Subject) {
     let (gone, lease) = subject.leased("charge").await;
     let sweeper = subject.holder().await;
@@ -109,7 +109,7 @@ pub async fn takes_the_jobs_of_the_dead_after_the_clock_jumped(subject: &Subject
     assert_eq!(subject.store.sweep(&sweep).await.unwrap()[0].job, lease.job);
 }
 
-/// A job kept for a retry is overdue so long after its due as its settlement said.
+/// A sticky retry becomes overdue as long after its due time as its settlement said.
 pub async fn takes_a_sticky_retry_that_was_forgotten(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(100), true)).await;
@@ -119,7 +119,7 @@ pub async fn takes_a_sticky_retry_that_was_forgotten(subject: &Subject) {
     assert_eq!(subject.sweep(holder).await.len(), 1);
 }
 
-/// No more jobs are freed at once than asked for.
+/// No more jobs are freed per call than the limit.
 pub async fn frees_no_more_than_asked(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (by, gone) = (subject.holder().await, subject.holder().await);
@@ -136,7 +136,7 @@ pub async fn frees_no_more_than_asked(subject: &Subject) {
     assert_eq!(freed.len(), 5);
 }
 
-/// A takeover uses up no attempt and moves no due, but is visible.
+/// A takeover uses no attempt and keeps the due time, but is visible.
 pub async fn keeps_due_and_attempt(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let by = subject.holder().await;
@@ -153,7 +153,7 @@ pub async fn keeps_due_and_attempt(subject: &Subject) {
     assert_eq!(after.failure, before.failure);
 }
 
-/// Whoever was taken for dead cannot overwrite what came after it.
+/// A holder that was declared dead cannot overwrite later results.
 pub async fn makes_a_late_settlement_match_nothing(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
@@ -167,7 +167,7 @@ pub async fn makes_a_late_settlement_match_nothing(subject: &Subject) {
     assert!(matches!(subject.succeed(by, next.lease()).await, Settled::Applied(_)));
 }
 
-/// Tells which job was freed, of what kind, and who had it.
+/// The result names the freed job, its kind and its previous holder.
 pub async fn tells_what_it_freed(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
@@ -190,7 +190,7 @@ pub async fn counts_only_recorded_starts(subject: &Subject) {
     let job = subject.get(lease.job).await;
     assert_eq!((job.takeovers, job.takeovers_counted), (1, 1));
 
-    // Leased again, but not started: the old start is of no importance.
+    // Leased again, but not started: the old start does not count.
     let unlucky = subject.holder().await;
     subject.claim_only(unlucky, "charge").await;
     subject.take_over(by, unlucky).await;
@@ -206,7 +206,7 @@ async fn crash(subject: &Subject, by: HolderId, kind: &str) -> JobId {
     lease.job
 }
 
-/// A job that was running as often as its kind allows when its holder died becomes a dead letter.
+/// A job that was running at the death of its holders as often as its kind allows becomes a dead letter.
 pub async fn gives_up_a_job_that_takes_its_holders_with_it(subject: &Subject) {
     let by = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -223,7 +223,7 @@ pub async fn gives_up_a_job_that_takes_its_holders_with_it(subject: &Subject) {
     subject.balance().await;
 }
 
-/// The cap is that of the kind, as it is when the job is taken over.
+/// The cap is that of the kind at the time of the takeover.
 pub async fn obeys_the_cap_of_the_kind(subject: &Subject) {
     let by = subject.holder().await;
     let put = async |takeovers_max| {
@@ -242,7 +242,7 @@ pub async fn obeys_the_cap_of_the_kind(subject: &Subject) {
     assert_eq!(subject.get(job).await.state(), State::Scheduled);
 }
 
-/// Takeovers of a job that had not been started never make it a dead letter.
+/// Takeovers of a job that was not started never make it a dead letter.
 pub async fn never_gives_up_a_job_that_was_not_started(subject: &Subject) {
     let by = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -257,7 +257,7 @@ pub async fn never_gives_up_a_job_that_was_not_started(subject: &Subject) {
     }
 }
 
-/// A job that crashes its process is given up; two thousand that waited beside it are not charged.
+/// A job that crashes its process is given up; two thousand jobs waiting beside it are not charged.
 pub async fn does_not_charge_the_innocent_for_the_poison(subject: &Subject) {
     let by = subject.holder().await;
     let poison = subject.submit("charge").await;
@@ -296,7 +296,7 @@ async fn claim_all(subject: &Subject, holder: HolderId) -> Vec<Leased> {
     }
 }
 
-/// What a person wanted meanwhile is done when the job is freed.
+/// What an operator wanted meanwhile is applied when the job is freed.
 pub async fn obeys_what_people_want(subject: &Subject) {
     let by = subject.holder().await;
     for (what, state) in [(What::Pause, State::Paused), (What::Cancel, State::Cancelled)] {
@@ -311,7 +311,7 @@ pub async fn obeys_what_people_want(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that is wanted to stop is stopped, even if this takeover is one too many.
+/// A wanted pause or cancel is applied even if this takeover exceeds the cap.
 pub async fn obeys_people_before_the_cap(subject: &Subject) {
     let by = subject.holder().await;
     subject.submit("charge").await;
@@ -327,7 +327,7 @@ pub async fn obeys_people_before_the_cap(subject: &Subject) {
     assert_eq!((job.state(), job.takeovers_counted), (State::Paused, 3));
 }
 
-/// A job cancelled by the sweep is kept no longer than the caller says.
+/// A job cancelled by the sweep is kept no longer than the caller's retention.
 pub async fn drops_what_is_cancelled_where_nothing_is_kept(subject: &Subject) {
     let by = subject.holder().await;
     let (gone, lease) = subject.leased("charge").await;
@@ -340,7 +340,7 @@ pub async fn drops_what_is_cancelled_where_nothing_is_kept(subject: &Subject) {
     subject.balance().await;
 }
 
-/// One who is dead itself sweeps nothing.
+/// A dead holder cannot sweep.
 pub async fn the_dead_sweep_nothing(subject: &Subject) {
     let (gone, lease) = subject.leased("charge").await;
     subject.store.leave(gone).await.unwrap();
@@ -350,7 +350,7 @@ pub async fn the_dead_sweep_nothing(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
 
-/// Two who sweep at once free each job once.
+/// Two concurrent sweeps free each job once.
 pub async fn two_who_sweep_free_each_job_once(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let (a, b, gone) = (subject.holder().await, subject.holder().await, subject.holder().await);
@@ -365,7 +365,7 @@ pub async fn two_who_sweep_free_each_job_once(subject: &Subject) {
     }
 }
 
-/// A claim that arrives with its holder's burial leaves nothing behind that nobody sweeps.
+/// A claim that runs concurrently with the expiration of its holder leaves no job that is never swept.
 pub async fn finds_what_a_claim_took_during_the_burial(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let by = subject.holder().await;
@@ -394,7 +394,7 @@ pub async fn finds_what_a_claim_took_during_the_burial(subject: &Subject) {
     }
 }
 
-/// A job of the future that its holder keeps waiting is not overdue before it was due.
+/// A job that waits at its holder for its due time is not overdue before that.
 pub async fn leaves_what_waits_for_its_due(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;

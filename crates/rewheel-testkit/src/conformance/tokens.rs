@@ -37,7 +37,7 @@ async fn log(subject: &Subject) -> Vec<AuditEntry> {
     subject.store.audit(None, None, 100).await.unwrap()
 }
 
-/// What is listed is what was given, by name; the log knows it, without a digest.
+/// Tokens are listed as stored, by name; the audit log has an entry without the digest.
 pub async fn stores_a_token_as_it_was_given(subject: &Subject) {
     assert_eq!(subject.store.tokens().await.unwrap(), []);
     let hash = TokenHash(std::array::from_fn(|at| u8::try_from(at).unwrap() ^ 0xA5));
@@ -66,7 +66,7 @@ pub async fn stores_a_token_as_it_was_given(subject: &Subject) {
     assert_eq!(facts[2].1, Some("submit,read"));
 }
 
-/// A token that is sent again is the same one.
+/// A token that is sent again is the same token.
 pub async fn stores_a_token_once(subject: &Subject) {
     let token = token(subject, "ops");
     let first = stored(subject, &token).await;
@@ -74,7 +74,7 @@ pub async fn stores_a_token_once(subject: &Subject) {
     assert_eq!((subject.store.tokens().await.unwrap().len(), log(subject).await.len()), (1, 1));
 }
 
-/// Two that live cannot have one name; one that was revoked leaves it to the next.
+/// Two valid tokens cannot have the same name; a revoked one frees its name.
 pub async fn refuses_a_name_that_is_taken(subject: &Subject) {
     let first = token(subject, "ops");
     stored(subject, &first).await;
@@ -86,7 +86,7 @@ pub async fn refuses_a_name_that_is_taken(subject: &Subject) {
     assert_eq!(subject.store.tokens().await.unwrap().len(), 2);
 }
 
-/// Of two who want a name at once one gets it.
+/// Of two concurrent tokens with one name one is stored.
 pub async fn gives_a_name_to_only_one(subject: &Subject) {
     let (one, other) = (token(subject, "ops"), token(subject, "ops"));
     let (one, other) = both(put(subject, &one), put(subject, &other)).await;
@@ -95,7 +95,7 @@ pub async fn gives_a_name_to_only_one(subject: &Subject) {
     assert_eq!(subject.store.tokens().await.unwrap().len(), 1);
 }
 
-/// A token that is revoked stays so since the first time. Others are not.
+/// A revoked token keeps the time of its first revocation. Others are not affected.
 pub async fn revokes_a_token_once(subject: &Subject) {
     let (one, other) = (token(subject, "one"), token(subject, "other"));
     stored(subject, &one).await;
@@ -118,7 +118,7 @@ pub async fn revokes_a_token_once(subject: &Subject) {
     assert_eq!(revoke(subject, TokenId::new(1)).await, TokenRevoked::NotFound);
 }
 
-/// How long a token is of use is said by the store's clock.
+/// The remaining time of a token is computed by the store's clock.
 pub async fn tells_what_is_left_of_a_token(subject: &Subject) {
     let expires = Some(When::In(seconds(60)));
     stored(subject, &NewToken { expires, ..token(subject, "ops") }).await;
@@ -130,7 +130,7 @@ pub async fn tells_what_is_left_of_a_token(subject: &Subject) {
     assert_eq!(left().await, seconds(0));
 }
 
-/// What ended long ago makes room for a new one; what did not end never does.
+/// Tokens that ended long ago are deleted to make room; valid ones never are.
 pub async fn forgets_tokens_that_ended_long_ago(subject: &Subject) {
     let expires = Some(When::In(seconds(60)));
     let (gone, kept) = (token(subject, "gone"), token(subject, "kept"));

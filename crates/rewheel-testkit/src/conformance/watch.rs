@@ -9,7 +9,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// A watcher from now on, unless the store cannot tell.
+/// Returns a watcher, unless the store cannot wake.
 fn watcher(subject: &Subject) -> Option<Box<dyn Watch>> {
     let can = subject.store.capabilities();
     match can.wakes {
@@ -24,7 +24,7 @@ fn watcher(subject: &Subject) -> Option<Box<dyn Watch>> {
     }
 }
 
-/// Waits for a watcher. The time limit is only for stores that fail: others wake at once.
+/// Waits for a watcher. Only a failing store reaches the time limit.
 async fn woken(watch: &mut Box<dyn Watch>, by: &str) {
     let call = move || async move {
         watch.changed().await;
@@ -33,13 +33,13 @@ async fn woken(watch: &mut Box<dyn Watch>, by: &str) {
     assert!(Timeout::new(seconds(20)).call(call).await.is_ok(), "{by} woke nobody");
 }
 
-/// Looks once whether a watcher was woken.
+/// Checks once whether a watcher was woken.
 async fn is_woken(watch: &mut Box<dyn Watch>) -> bool {
     let mut changed = pin!(watch.changed());
     poll_fn(|cx| Poll::Ready(changed.as_mut().poll(cx).is_ready())).await
 }
 
-/// A new job wakes whoever waits already.
+/// A new job wakes a waiting watcher.
 pub async fn an_insert_wakes_one_who_waits(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let Some(mut watch) = watcher(subject) else { return };
@@ -47,7 +47,7 @@ pub async fn an_insert_wakes_one_who_waits(subject: &Subject) {
     both(woken(&mut watch, "an insert"), subject.insert(&job)).await;
 }
 
-/// A new job wakes whoever begins to wait after it, but had looked before it.
+/// A new job wakes a watcher that starts waiting after it, but was created before.
 pub async fn an_insert_wakes_one_who_waits_later(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let Some(mut watch) = watcher(subject) else { return };
@@ -82,7 +82,7 @@ pub async fn a_sweep_wakes(subject: &Subject) {
     woken(&mut watch, "a sweep").await;
 }
 
-/// Whatever a person lets run wakes.
+/// Every operator action that lets a job run wakes.
 pub async fn what_people_let_run_wakes(subject: &Subject) {
     for (state, what) in [
         (State::Paused, What::Resume),
@@ -96,7 +96,7 @@ pub async fn what_people_let_run_wakes(subject: &Subject) {
     }
 }
 
-/// What a person wants of a leased job wakes its holder.
+/// A wanted pause or cancel of a leased job wakes its holder.
 pub async fn what_people_want_wakes(subject: &Subject) {
     for what in [What::Pause, What::Cancel] {
         let (_, lease) = subject.leased("charge").await;
@@ -135,7 +135,7 @@ pub async fn every_watcher_is_woken(subject: &Subject) {
     }
 }
 
-/// Many changes wake a few times at most.
+/// Many changes wake only a few times.
 pub async fn many_changes_wake_a_few_times(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let Some(mut watch) = watcher(subject) else { return };

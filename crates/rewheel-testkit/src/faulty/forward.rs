@@ -288,7 +288,7 @@ impl Store for FaultyStore {
     }
 }
 
-/// What a store has for watchers that tells nobody.
+/// A watcher that is never woken.
 struct Silence;
 
 #[async_trait]

@@ -5,19 +5,19 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
-/// What tells the cell's own connections from those of its nodes.
+/// The application name of the cell's own connections, to tell them from those of the nodes.
 const CELL: &str = "chaos-cell";
 
 /// A new database on the server that `REWHEEL_TEST_POSTGRES` names.
 ///
-/// A database, not only a schema: one cell ends every connection to its own.
+/// A database, not only a schema: one cell closes every connection to its database.
 #[derive(Debug)]
 pub(crate) struct Database {
     server: String,
     name: String,
-    /// How nodes reach it.
+    /// The URL for the nodes.
     pub(crate) store: String,
-    /// How the cell does.
+    /// The URL for the cell.
     pub(crate) url: String,
 }
 
@@ -28,7 +28,7 @@ impl Database {
         Database::on(&server, cell).await
     }
 
-    /// Makes one on a certain server.
+    /// Creates a database on a given server.
     pub(crate) async fn on(server: &str, cell: &str) -> Database {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Database {
         }
     }
 
-    /// Removes it at the end of a cell. A cell that fails leaves it, for whoever wants to see it.
+    /// Removes the database at the end of a cell. A failed cell keeps it for inspection.
     pub(crate) async fn remove(self) {
         let connection = Connection::open(&self.server).await.unwrap();
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
@@ -58,7 +58,7 @@ impl Database {
     }
 }
 
-/// Names another database of the same server.
+/// Returns the URL of another database of the same server.
 fn with_database(server: &str, name: &str) -> String {
     let (address, settings) = server.split_once('?').unwrap_or((server, ""));
     let (address, _) = address.rsplit_once('/').expect("the address names a database");
@@ -69,7 +69,7 @@ fn with_database(server: &str, name: &str) -> String {
 /// An open connection.
 pub(crate) struct Connection {
     pub(crate) client: Client,
-    /// Moves what the client says; it ends with the connection.
+    /// Drives the connection; it ends with it.
     _driver: JoinSet<()>,
 }
 
@@ -78,13 +78,13 @@ impl Connection {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // That the server ends it is what cells are about.
+            // Cells expect that the server closes connections.
             let _ = connection.await;
         });
         Ok(Connection { client, _driver: driver })
     }
 
-    /// Ends every connection of the nodes, and returns how many there were.
+    /// Closes every connection of the nodes, and returns how many there were.
     pub(crate) async fn end_all_of_nodes(&self) -> usize {
         let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND application_name <> $1";
@@ -92,7 +92,7 @@ impl Connection {
     }
 }
 
-/// Tries until a server lets somebody in.
+/// Retries until a server accepts connections.
 pub(crate) async fn wait_until_open(url: &str, within: Duration) {
     let tries = async {
         while Connection::open(url).await.is_err() {

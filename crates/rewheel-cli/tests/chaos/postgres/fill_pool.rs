@@ -6,7 +6,7 @@ use crate::cell::{Cell, Settings};
 use crate::{alone, fault_lasts};
 use std::time::{Duration, Instant};
 
-/// Room for three nodes and little else.
+/// Enough connections for three nodes and little else.
 const OPTIONS: [&str; 2] = ["max_connections=40", "superuser_reserved_connections=0"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -26,7 +26,7 @@ async fn nothing_acknowledged_is_lost_while_the_server_has_no_connection_left() 
     let mut robbed = false;
     while started.elapsed() < fault_lasts() / 2 {
         if !robbed && started.elapsed() > fault_lasts() / 4 {
-            // Nodes live well on what they have: so that goes, too.
+            // Nodes could continue with their open connections, so those are closed, too.
             println!("{} connections of nodes taken", taken[0].end_all_of_nodes().await);
             robbed = true;
         }
@@ -42,7 +42,7 @@ async fn nothing_acknowledged_is_lost_while_the_server_has_no_connection_left() 
     database.remove().await;
 }
 
-/// Opens connections until there is none to be had; returns how many.
+/// Opens connections until none is left; returns how many.
 async fn take_all(database: &Database, taken: &mut Vec<Connection>) -> usize {
     let before = taken.len();
     while let Ok(connection) = Connection::open(&database.url).await {

@@ -41,7 +41,7 @@ async fn jobs_of_a_killed_node_run_elsewhere_within_15_seconds_by_default() {
     takeover(None, Duration::from_secs(15)).await;
 }
 
-/// Kills a node in the middle of twenty attempts; others must make them within that time.
+/// Kills a node in the middle of twenty attempts; other nodes must take them over within this time.
 async fn takeover(lease_ttl: Option<&'static str>, within: Duration) {
     let database = Database::new("takeover").await;
     let settings = Settings { lease_ttl, ..Settings::default() };

@@ -5,10 +5,10 @@ use crate::cell::{Cell, Settings, name};
 use crate::{alone, fault_lasts};
 use std::time::{Duration, Instant};
 
-/// The node that plays the next release.
+/// The node that simulates the next release.
 const NEXT: usize = 2;
 
-/// How long a migration may take to ask for a lock, or to get it when it is free.
+/// Maximum time for a migration to request a lock, or to get it when it is free.
 const WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -19,11 +19,11 @@ async fn nothing_is_lost_and_no_node_dies_while_a_migration_waits_for_a_backup()
         NEXT => vec![("REWHEEL_TEST_NEXT_RELEASE".to_owned(), "1".to_owned())],
         _ => Vec::new(),
     };
-    // The lease is the default's: a migration waits for locks for a small part of it.
+    // The default lease: a migration waits for locks for a small part of it.
     let settings = Settings { nodes: NEXT, lease_ttl: None, env, ..Settings::default() };
     let mut cell = Cell::start(&database.store, settings).await;
     let (backup, visitor) = (database.connect().await, database.connect().await);
-    // A migration that stays in the queue for a lock would hold up this cell, too.
+    // A migration that stays in the lock queue would block this cell, too.
     visitor.client.batch_execute("SET lock_timeout = '10s'").await.unwrap();
     let submitter = cell.submit_on();
     let holders = lives(&visitor).await;
@@ -44,7 +44,7 @@ async fn nothing_is_lost_and_no_node_dies_while_a_migration_waits_for_a_backup()
     acknowledged.extend(probes);
     let now = lives(&visitor).await;
     assert_eq!(now[..NEXT], holders[..], "a node died");
-    // The doctor is of this release.
+    // The doctor belongs to this release.
     let undo = "DELETE FROM chaos.migrations WHERE name = 'next_release'";
     visitor.client.batch_execute(undo).await.unwrap();
     cell.balance(&acknowledged).await;
@@ -53,7 +53,7 @@ async fn nothing_is_lost_and_no_node_dies_while_a_migration_waits_for_a_backup()
     database.remove().await;
 }
 
-/// Does what a backup does: a transaction that reads every table, and keeps their locks.
+/// Does what a backup does: a transaction that reads every table and keeps its locks.
 async fn read_everything(backup: &Connection) {
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ;
         DO $$ DECLARE name regclass; BEGIN
@@ -64,7 +64,7 @@ async fn read_everything(backup: &Connection) {
     backup.client.batch_execute(begin).await.unwrap();
 }
 
-/// Watches the nodes for as long as the fault lasts, from when the migration first waits for a lock. Returns how often they renewed.
+/// Watches the nodes for the duration of the fault, from when the migration first waits for a lock. Returns how often they renewed.
 async fn works_beside(cell: &Cell, visitor: &Connection) -> i64 {
     let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' \
                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -75,7 +75,7 @@ async fn works_beside(cell: &Cell, visitor: &Connection) -> i64 {
     }
     let renewals = "SELECT sum(renewals)::bigint FROM chaos.holders";
     let (before, jobs) = (number(visitor, renewals).await, cell.callee.count());
-    // Longer than a lease: a heartbeat that does not get through is a death.
+    // Longer than a lease: without heartbeats a holder would expire.
     tokio::time::sleep(fault_lasts().max(Duration::from_secs(20))).await;
     let renewed = number(visitor, renewals).await - before;
     assert!(renewed >= 2 * 3, "{renewed} heartbeats of two nodes in more than a lease");
@@ -83,7 +83,7 @@ async fn works_beside(cell: &Cell, visitor: &Connection) -> i64 {
     renewed
 }
 
-/// The ids of the nodes that live, by their names.
+/// Returns the ids of the live nodes, by name.
 async fn lives(visitor: &Connection) -> Vec<(String, String)> {
     let sql = "SELECT name, id::text FROM chaos.holders WHERE died_ms IS NULL ORDER BY name";
     let rows = visitor.client.query(sql, &[]).await.unwrap();

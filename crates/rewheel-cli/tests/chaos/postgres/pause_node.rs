@@ -33,8 +33,8 @@ async fn a_paused_node_cannot_settle_what_was_taken_over() {
     database.remove().await;
 }
 
-/// A node that is paused in the middle of a transaction goes on to hold its locks. Others cannot
-/// bury it meanwhile, but that must not keep them from their work.
+/// A node that is paused in the middle of a transaction keeps its locks. Other nodes cannot expire
+/// it meanwhile, but that must not stop their work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_nodes_locks_do_not_stop_the_others() {
     let _alone = alone().await;
@@ -73,9 +73,9 @@ async fn a_paused_nodes_locks_do_not_stop_the_others() {
     database.remove().await;
 }
 
-/// Pauses one node in the middle of attempts that succeed while it stands still.
+/// Pauses one node in the middle of attempts that succeed while it is paused.
 ///
-/// Returns the jobs, with how many of them were that node's.
+/// Returns the jobs, and how many of them belonged to that node.
 async fn pause(cell: &Cell, round: usize, index: usize) -> (Vec<String>, usize) {
     let mut held = Vec::new();
     for n in 0..10 {
@@ -95,13 +95,13 @@ async fn pause(cell: &Cell, round: usize, index: usize) -> (Vec<String>, usize) 
         let calls = cell.callee.wait_for(id, WITHIN, |calls| calls.len() > 1).await;
         assert_ne!(calls[1].node, name(index));
     }
-    // The answers wait in the paused node's sockets, and are the first that it will see.
+    // The responses wait in the paused node's sockets; it will read them first.
     cell.callee.release_first();
     for id in &of_the_paused {
         cell.callee.wait_for(id, WITHIN, |calls| calls[0].answered.is_some()).await;
     }
     cell.nodes[index].go_on();
-    // It works again, as somebody new.
+    // It works again, as a new holder.
     let probe = json!({"kind": "steady", "payload": {}, "key": format!("probe-{round}")});
     let probe = cell.submit_to(index, probe, WITHIN).await;
     cell.callee.wait_for(&probe, WITHIN, |calls| !calls.is_empty()).await;

@@ -18,7 +18,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Returns nothing, and says so, where PostgreSQL is not installed.
+    /// Returns `None` and prints it if PostgreSQL is not installed.
     pub(crate) async fn start(cell: &str, options: &[&'static str]) -> Option<Server> {
         let Some(programs) = Programs::find() else {
             println!("not tested: {cell} on PostgreSQL (its programs are not on this machine)");
@@ -46,7 +46,7 @@ impl Server {
         Some(server)
     }
 
-    /// Starts it again; returns once it lets clients in.
+    /// Starts it again; returns once it accepts clients.
     pub(crate) async fn go_on(&mut self) {
         let mut postgres = self.programs.command(self.folder.path(), "postgres");
         postgres.arg("-D").arg(self.folder.path().join("data"));
@@ -63,7 +63,7 @@ impl Server {
         wait_until_open(&self.url, Duration::from_secs(30)).await;
     }
 
-    /// Ends it as `pg_ctl -m immediate` does: no goodbye to clients, and the log is replayed next time.
+    /// Stops it as `pg_ctl -m immediate` does: without notice to clients; the log is replayed at the next start.
     pub(crate) async fn stop(&mut self) {
         let mut process = self.process.take().expect("it runs");
         quit(&process);
@@ -74,7 +74,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let Some(mut process) = self.process.take() else { return };
-        // Killed outright it would leave its children to find out for themselves.
+        // With SIGKILL its child processes would end later on their own.
         quit(&process);
         for _ in 0..200 {
             if !matches!(process.try_wait(), Ok(None)) {
@@ -90,7 +90,7 @@ fn quit(process: &Child) {
     let _ = Command::new("kill").args(["-QUIT", &pid.to_string()]).status();
 }
 
-/// The server's programs, with the user who may run them.
+/// The server's programs, and the user that may run them.
 #[derive(Debug)]
 struct Programs {
     bin: PathBuf,
@@ -100,7 +100,7 @@ struct Programs {
 
 impl Programs {
     fn find() -> Option<Programs> {
-        // Where Debian keeps a folder for each major version.
+        // Debian's folder with a subfolder for each major version.
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let versioned = versions.map(|version| version.path().join("bin"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -112,7 +112,7 @@ impl Programs {
     fn command(&self, folder: &Path, name: &str) -> Command {
         let program = self.bin.join(name);
         let mut command = if self.as_postgres {
-            // It becomes the program, so that a signal for one is a signal for the other.
+            // It replaces itself by the program, so that a signal reaches the program.
             let mut command = Command::new("setpriv");
             command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]);
             command.arg(program);

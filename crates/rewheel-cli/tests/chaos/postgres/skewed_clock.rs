@@ -44,7 +44,7 @@ async fn nodes_whose_clocks_differ_behave_the_same() {
     database.remove().await;
 }
 
-/// Submits a job to each node that is to run after a while, and waits until all have.
+/// Submits a delayed job to each node, and waits until all have run.
 async fn delayed(cell: &Cell, round: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for index in 0..cell.nodes.len() {
@@ -64,7 +64,7 @@ async fn delayed(cell: &Cell, round: usize) -> Vec<String> {
     ids.into_iter().map(|(id, ..)| id).collect()
 }
 
-/// The clock on the wall differs; the one that measures how long things take does not.
+/// The wall clock differs; the monotonic clock does not.
 fn env(index: usize) -> Vec<(String, String)> {
     let library = library().expect("was there before").display().to_string();
     let pairs = [
@@ -76,7 +76,7 @@ fn env(index: usize) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
 }
 
-/// Finds what fakes the time of a program with threads, where Debian has it.
+/// Finds the library that fakes the time of a multi-threaded program, in Debian's folders.
 fn library() -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let mut paths = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));

@@ -9,7 +9,7 @@ fn edit(edit: Edit) -> What {
     What::Edit(Box::new(edit))
 }
 
-/// Whatever may be edited is changed in every state that may be edited, and nothing else.
+/// Every editable field is changed in every editable state, and nothing else.
 pub async fn edits_what_it_is_told_to(subject: &Subject) {
     for state in [State::Scheduled, State::Paused, State::Dead] {
         let job = subject.job_in(state.as_str(), state).await;
@@ -36,7 +36,7 @@ pub async fn edits_what_it_is_told_to(subject: &Subject) {
     }
 }
 
-/// What an edit does not name stays as it is.
+/// Fields that an edit does not name stay unchanged.
 pub async fn edits_one_thing_at_a_time(subject: &Subject) {
     let job = subject.submit("charge").await;
     let mut expected = subject.get(job).await;
@@ -73,7 +73,7 @@ pub async fn edits_one_thing_at_a_time(subject: &Subject) {
     }
 }
 
-/// A due that is said from now on counts from when the store writes it.
+/// A relative due time counts from when the store writes it.
 pub async fn edits_the_due_by_the_clock_of_the_store(subject: &Subject) {
     let job = subject.submit("charge").await;
     subject.clock.advance(seconds(3_600));
@@ -84,7 +84,7 @@ pub async fn edits_the_due_by_the_clock_of_the_store(subject: &Subject) {
     assert!(due >= before.plus(seconds(60)) && due <= subject.now().await.plus(seconds(60)));
 }
 
-/// A job with another priority waits in another lane, where a claim finds it.
+/// A job with a new priority moves to another lane, where a claim finds it.
 pub async fn another_priority_moves_it_to_another_lane(subject: &Subject) {
     let holder = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -99,7 +99,7 @@ pub async fn another_priority_moves_it_to_another_lane(subject: &Subject) {
     assert_eq!(subject.claim_lane(holder, urgent).await[0].job.id, job);
 }
 
-/// A job with an earlier due is claimed then.
+/// A job with an earlier due time is claimed at that time.
 pub async fn an_earlier_due_is_found_by_a_claim(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let holder = subject.holder().await;
@@ -113,7 +113,7 @@ pub async fn an_earlier_due_is_found_by_a_claim(subject: &Subject) {
     assert_eq!(subject.claim_only(holder, "charge").await.job.id, new.id);
 }
 
-/// A leased job cannot be edited: its holder may be running what it says.
+/// A leased job cannot be edited: its holder may be running it.
 pub async fn a_leased_job_cannot_be_edited(subject: &Subject) {
     let (_, lease) = subject.leased("charge").await;
     let before = subject.get(lease.job).await;
@@ -123,7 +123,7 @@ pub async fn a_leased_job_cannot_be_edited(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await, before);
 }
 
-/// A payload that the store does not take is refused, with what it takes.
+/// A payload that is too large is refused, with the limit.
 pub async fn a_payload_too_large_is_refused(subject: &Subject) {
     let job = subject.submit("charge").await;
     let before = subject.get(job).await;
@@ -134,7 +134,7 @@ pub async fn a_payload_too_large_is_refused(subject: &Subject) {
     assert_eq!(subject.get(job).await, before);
 }
 
-/// The key keeps the payload it was submitted with: only that makes submitting again harmless.
+/// The key keeps the hash of the submitted payload: only that makes submitting again harmless.
 pub async fn the_key_remembers_what_was_submitted(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let mut new = subject.job("charge");

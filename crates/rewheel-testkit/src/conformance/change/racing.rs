@@ -5,7 +5,8 @@ use crate::{Subject, seconds};
 use rewheel_core::store::{Changed, Edit, Outcome, Settled, Settlement, What};
 use rewheel_core::{Because, Decision, State};
 
-/// What becomes of a leased job when a person and its holder act on it, the person first.
+/// Returns the final state of a leased job when an operator and its holder act on it, the operator
+/// first.
 async fn person_first(subject: &Subject, kind: &str, what: What, decision: Decision) -> State {
     let (holder, lease) = subject.leased(kind).await;
     subject.change(lease.job, what).await;
@@ -14,7 +15,7 @@ async fn person_first(subject: &Subject, kind: &str, what: What, decision: Decis
     subject.get(lease.job).await.state()
 }
 
-/// The same, the holder first; with what the person was told.
+/// The same with the holder first; returns also the operator's result.
 async fn holder_first(
     subject: &Subject,
     kind: &str,
@@ -28,7 +29,7 @@ async fn holder_first(
     (changed, subject.get(lease.job).await.state())
 }
 
-/// A job that succeeded before it could be stopped succeeded.
+/// A job that succeeded before it could be stopped stays succeeded.
 pub async fn success_stays_success(subject: &Subject) {
     for what in [What::Pause, What::Cancel] {
         let state = person_first(subject, "first", what.clone(), Decision::Succeed).await;
@@ -38,7 +39,7 @@ pub async fn success_stays_success(subject: &Subject) {
     }
 }
 
-/// A job that would be retried stops where a person wants it to, whoever comes first.
+/// A job that would be retried is stopped by an operator, in either order.
 pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
     for sticky in [true, false] {
         let because = Because::Backoff;
@@ -48,7 +49,7 @@ pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
             assert_eq!(first, state);
             let (told, last) = holder_first(subject, "last", what, retry()).await;
             if sticky {
-                // Its holder kept it, and will be told.
+                // Its holder kept the job, and is notified at its next renewal.
                 assert!(matches!(told, Changed::Wanted { .. }), "{told:?}");
                 assert_eq!(last, State::Leased);
             } else {
@@ -59,7 +60,7 @@ pub async fn a_retry_is_stopped_whoever_comes_first(subject: &Subject) {
     }
 }
 
-/// A retry that a person paused is due when its backoff says, once it is resumed.
+/// A retry that an operator paused keeps its due time from the backoff after it is resumed.
 pub async fn a_paused_retry_keeps_its_backoff(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.change(lease.job, What::Pause).await;
@@ -75,7 +76,7 @@ pub async fn a_paused_retry_keeps_its_backoff(subject: &Subject) {
     assert_eq!(subject.claim(holder, &["charge"], 1).await, []);
 }
 
-/// A job that died cannot be paused, but is cancelled if that was wanted.
+/// A dead letter cannot be paused, but is cancelled if that was wanted.
 pub async fn a_death_cannot_be_paused(subject: &Subject) {
     let death = || Decision::Dead { failure: subject.timeout() };
     assert_eq!(person_first(subject, "charge", What::Pause, death()).await, State::Dead);
@@ -86,7 +87,7 @@ pub async fn a_death_cannot_be_paused(subject: &Subject) {
     subject.balance().await;
 }
 
-/// What an edit says is run by whoever claims the job next, or the edit is refused.
+/// The next holder runs the edited job, or the edit is refused.
 pub async fn an_edit_is_run_or_refused(subject: &Subject) {
     let edit = || {
         let payload = Some(b"new".to_vec());
@@ -100,7 +101,7 @@ pub async fn an_edit_is_run_or_refused(subject: &Subject) {
     assert_eq!(leased.job.payload.as_deref(), Some(b"new".as_slice()));
 }
 
-/// A cancel and a settlement at the same time agree on what became of the job.
+/// A concurrent cancel and settlement agree on the result.
 pub async fn a_cancel_and_a_success_agree(subject: &Subject) {
     for cancel_first in [true, false] {
         let (holder, lease) = subject.leased("charge").await;
@@ -119,7 +120,7 @@ pub async fn a_cancel_and_a_success_agree(subject: &Subject) {
     }
 }
 
-/// An edit and a claim at the same time agree on what is run.
+/// A concurrent edit and claim agree on the payload that runs.
 pub async fn an_edit_and_a_claim_agree(subject: &Subject) {
     let holder = subject.holder().await;
     for edit_first in [true, false] {
@@ -135,7 +136,7 @@ pub async fn an_edit_and_a_claim_agree(subject: &Subject) {
         };
         let leased = match claimed.into_iter().next() {
             Some(leased) => leased,
-            // A claim does not wait for a row that somebody else is writing.
+            // A claim does not wait for a row that another transaction is writing.
             None => subject.claim_only(holder, "charge").await,
         };
         let runs_new = leased.job.payload.as_deref() == Some(b"new".as_slice());

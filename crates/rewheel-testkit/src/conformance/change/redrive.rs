@@ -4,7 +4,7 @@ use crate::{Subject, seconds};
 use rewheel_core::store::{Changed, What};
 use rewheel_core::{Because, JobId, State, When};
 
-/// Stores a job with a deadline of a minute and lets it pass.
+/// Stores a job with a deadline of a minute, and lets the deadline pass.
 async fn missed_deadline(subject: &Subject) -> JobId {
     subject.kinds(&["charge"]).await;
     let mut new = subject.job("charge");
@@ -14,7 +14,7 @@ async fn missed_deadline(subject: &Subject) -> JobId {
     new.id
 }
 
-/// A redriven job goes on under its fence, with its history, and counts its attempts afresh.
+/// A redriven job keeps its fence and its history, and restarts its count of attempts.
 pub async fn redriving_keeps_what_was(subject: &Subject) {
     let by = subject.holder().await;
     let (silent, lease) = subject.leased("charge").await;
@@ -51,7 +51,7 @@ pub async fn retrying_a_dead_letter_redrives_it(subject: &Subject) {
     assert_eq!((redriven.attempt, redriven.attempts_before), (1, 1));
 }
 
-/// A dead letter whose deadline has passed needs a new one, which must lie ahead.
+/// A dead letter whose deadline has passed needs a new one in the future.
 pub async fn redriving_needs_a_deadline_that_lies_ahead(subject: &Subject) {
     let job = missed_deadline(subject).await;
     subject.store.deadlines(seconds(0), 10).await.unwrap();
@@ -73,7 +73,7 @@ pub async fn redriving_needs_a_deadline_that_lies_ahead(subject: &Subject) {
     assert_eq!((redriven.state(), redriven.deadline), (State::Scheduled, Some(deadline)));
 }
 
-/// A job whose deadline has passed, but which no sweep has ended yet, is not run by a person either.
+/// A job past its deadline that no sweep has ended yet cannot be retried by an operator either.
 pub async fn retrying_past_the_deadline_needs_another(subject: &Subject) {
     let scheduled = missed_deadline(subject).await;
     assert_eq!(subject.change(scheduled, What::Retry).await, Changed::NeedsDeadline);
@@ -82,7 +82,7 @@ pub async fn retrying_past_the_deadline_needs_another(subject: &Subject) {
     assert_eq!(subject.get(scheduled).await.state(), State::Paused);
 }
 
-/// A deadline that has not passed is kept, unless another is given.
+/// A deadline that has not passed is kept, unless a new one is given.
 pub async fn redriving_may_replace_the_deadline(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let mut new = subject.job("charge");

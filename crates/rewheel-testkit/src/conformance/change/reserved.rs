@@ -4,7 +4,7 @@ use crate::Subject;
 use rewheel_core::State;
 use rewheel_core::store::{Changed, Edit, What};
 
-/// Nothing but an abort changes a job of a reserved kind, whatever its state; nothing is written for the attempt.
+/// Only an abort changes a job of a reserved kind, in any state; a refused change writes nothing.
 pub async fn a_reserved_job_is_only_aborted(subject: &Subject) {
     let kind = "rewheel.operation";
     let job = subject.submit(kind).await;
@@ -37,7 +37,7 @@ pub async fn a_reserved_job_is_only_aborted(subject: &Subject) {
     subject.apply(dead, What::Abort).await;
 }
 
-/// A job of anybody else is not aborted.
+/// A job of an ordinary kind cannot be aborted.
 pub async fn other_jobs_are_not_aborted(subject: &Subject) {
     let job = subject.submit("charge").await;
     assert_eq!(subject.change(job, What::Abort).await, Changed::Reserved);

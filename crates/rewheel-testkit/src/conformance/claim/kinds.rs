@@ -6,7 +6,7 @@ use rewheel_core::store::{Claim, Settlement};
 use rewheel_core::{KindChange, Lane, NewJob, Priority};
 use std::time::Duration;
 
-/// A paused kind gives nothing until it goes on; others are not disturbed.
+/// No job of a paused kind is claimed until it is resumed; other kinds are not affected.
 pub async fn takes_nothing_of_a_paused_kind(subject: &Subject) {
     let paused = subject.submit("charge").await;
     let other = subject.submit("refund").await;
@@ -17,7 +17,7 @@ pub async fn takes_nothing_of_a_paused_kind(subject: &Subject) {
     assert_eq!(ids(&subject.claim(holder, &["charge", "refund"], 10).await), [paused]);
 }
 
-/// A parked kind gives nothing until it is unparked, however long that takes.
+/// No job of a parked kind is claimed until it is unparked, however long that takes.
 pub async fn takes_nothing_of_a_parked_kind(subject: &Subject) {
     let parked = subject.submit("charge").await;
     let other = subject.submit("refund").await;
@@ -31,7 +31,7 @@ pub async fn takes_nothing_of_a_parked_kind(subject: &Subject) {
     assert_eq!(ids(&subject.claim(holder, &["charge"], 10).await), [parked]);
 }
 
-/// The prober gets one job, over all lanes of the kind; the others get none.
+/// The prober gets one job of the kind, over all its lanes; other holders get none.
 pub async fn gives_the_prober_one_job(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let urgent = NewJob { priority: Priority::MAX, ..subject.job("charge") };
@@ -49,7 +49,7 @@ pub async fn gives_the_prober_one_job(subject: &Subject) {
     assert_eq!(subject.store.claim(&claim).await.unwrap(), [], "one probe at a time");
 }
 
-/// A probe that ended brings no second one: the right must be won again.
+/// A finished probe does not allow a second one: the right to probe must be acquired again.
 pub async fn gives_the_prober_no_second_job(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 3)).await;
@@ -66,7 +66,7 @@ pub async fn gives_the_prober_no_second_job(subject: &Subject) {
     assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
 }
 
-/// A probe in vain does not use up the right: there was nothing to try it with.
+/// A claim without a job does not use up the right to probe.
 pub async fn keeps_the_right_to_probe_until_there_is_a_job(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let prober = subject.holder().await;
@@ -77,7 +77,7 @@ pub async fn keeps_the_right_to_probe_until_there_is_a_job(subject: &Subject) {
     assert_eq!(subject.claim(prober, &["charge"], 10).await.len(), 1);
 }
 
-/// What a person paused is not probed.
+/// A kind that an operator paused is not probed.
 pub async fn gives_the_prober_nothing_of_a_paused_kind(subject: &Subject) {
     subject.submit("charge").await;
     let prober = subject.holder().await;

@@ -6,7 +6,7 @@ use rewheel_core::JobId;
 use rewheel_core::store::{Claim, Leased, Visit};
 use std::time::Duration;
 
-/// Claims with a limit for each of the kinds, and one for all.
+/// Claims with a limit for each kind, and one for all.
 async fn claim(subject: &Subject, lanes: &[(&str, usize)], limit: usize) -> Vec<Leased> {
     let holder = subject.holder().await;
     let visits: Vec<Visit> =
@@ -15,7 +15,7 @@ async fn claim(subject: &Subject, lanes: &[(&str, usize)], limit: usize) -> Vec<
     subject.store.claim(&claim).await.unwrap()
 }
 
-/// Stores so many jobs of each kind.
+/// Stores this many jobs of each kind.
 async fn fill(subject: &Subject, kinds: &[&str], count: usize) -> Vec<Vec<JobId>> {
     subject.kinds(kinds).await;
     let mut all = Vec::new();
@@ -27,28 +27,28 @@ async fn fill(subject: &Subject, kinds: &[&str], count: usize) -> Vec<Vec<JobId>
     all
 }
 
-/// No visit takes more than it may.
+/// A visit takes no more than its limit.
 pub async fn keeps_to_the_limit_of_a_visit(subject: &Subject) {
     let jobs = fill(subject, &["charge", "refund"], 5).await;
     let claimed = claim(subject, &[("charge", 2), ("refund", 3)], 100).await;
     assert_eq!(ids(&claimed), [&jobs[0][..2], &jobs[1][..3]].concat());
 }
 
-/// All visits together take no more than the claim may.
+/// All visits together take no more than the limit of the claim.
 pub async fn keeps_to_the_limit_of_all_visits(subject: &Subject) {
     let jobs = fill(subject, &["charge", "refund"], 5).await;
     let claimed = claim(subject, &[("charge", 4), ("refund", 4)], 6).await;
     assert_eq!(ids(&claimed), [&jobs[0][..4], &jobs[1][..2]].concat());
 }
 
-/// Lanes are visited in the order that the caller wants, whatever their names are.
+/// Lanes are visited in the caller's order, whatever their names.
 pub async fn visits_lanes_in_the_order_given(subject: &Subject) {
     let jobs = fill(subject, &["a", "b", "c"], 2).await;
     let claimed = claim(subject, &[("b", 2), ("c", 2), ("a", 2)], 5).await;
     assert_eq!(ids(&claimed), [&jobs[1][..], &jobs[2][..], &jobs[0][..1]].concat());
 }
 
-/// A lane without jobs uses up nothing of the limit.
+/// A lane without jobs uses nothing of the limit.
 pub async fn goes_on_behind_an_empty_lane(subject: &Subject) {
     let jobs = fill(subject, &["charge"], 3).await;
     subject.kinds(&["refund"]).await;
@@ -56,7 +56,7 @@ pub async fn goes_on_behind_an_empty_lane(subject: &Subject) {
     assert_eq!(ids(&claim(subject, &lanes, 3).await), jobs[0]);
 }
 
-/// A claim without visits, or that may take nothing, takes nothing.
+/// A claim without visits, or with a limit of zero, takes nothing.
 pub async fn takes_nothing_without_visits(subject: &Subject) {
     fill(subject, &["charge"], 3).await;
     assert_eq!(claim(subject, &[], 10).await, []);

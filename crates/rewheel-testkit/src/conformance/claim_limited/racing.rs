@@ -31,12 +31,12 @@ async fn claim(
     claimed.leased.iter().map(|leased| leased.lease()).collect()
 }
 
-/// The same store, for a thread of its own.
+/// The same store, for another thread.
 fn share(subject: &Subject) -> Subject {
     Subject::new(subject.store.clone(), subject.clock.clone())
 }
 
-/// Those who claim at once get all slots, and not one more.
+/// Concurrent claims fill all slots, and never more.
 pub async fn racing_claims_never_exceed_the_slots(subject: &Subject) {
     let holders = holders(subject).await;
     for round in 0..5 {
@@ -53,7 +53,7 @@ pub async fn racing_claims_never_exceed_the_slots(subject: &Subject) {
     }
 }
 
-/// Nor do they while others settle.
+/// The same while other holders settle.
 pub async fn settling_meanwhile_frees_no_slot_early(subject: &Subject) {
     const MOST: usize = 3;
     let holders = holders(subject).await;
@@ -84,7 +84,7 @@ pub async fn settling_meanwhile_frees_no_slot_early(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Those who claim at once under a rate start one job.
+/// Concurrent claims under a rate start one job.
 pub async fn racing_claims_start_one_job(subject: &Subject) {
     let holders = holders(subject).await;
     fill(subject, &lane("charge"), 40).await;
@@ -101,7 +101,7 @@ pub async fn racing_claims_start_one_job(subject: &Subject) {
     }
 }
 
-/// Claims that name the same limits in another order do not wait for each other for ever.
+/// Claims that name the same limits in another order do not deadlock.
 pub async fn racing_claims_of_several_limits_all_answer(subject: &Subject) {
     let holders = holders(subject).await;
     for round in 0..5 {

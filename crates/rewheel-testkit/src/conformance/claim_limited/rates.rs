@@ -5,14 +5,14 @@ use crate::{Subject, lane, seconds};
 use rewheel_core::store::{FleetLimit, LimitWait};
 use std::time::Duration;
 
-/// Checks that the next start is so far away, less what the case took.
+/// Checks the time until the next start, minus the time that the case took.
 #[track_caller]
 fn check_wait(wait: Option<LimitWait>, expected: Duration) {
     let Some(LimitWait::Rate(left)) = wait else { panic!("no wait for a rate: {wait:?}") };
     assert!(left <= expected && left + seconds(5) > expected, "{left:?}, not {expected:?}");
 }
 
-/// One job is started, then another an interval later, by any holder.
+/// One job is started, then another one interval later, by any holder.
 pub async fn starts_one_job_in_an_interval(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     let jobs = fill(subject, &lane("charge"), 5).await;
@@ -22,7 +22,7 @@ pub async fn starts_one_job_in_an_interval(subject: &Subject) {
     assert_eq!(ids(&claimed), jobs[..1]);
     check_wait(claimed.waits[0], seconds(60));
     subject.succeed(one, claimed.leased[0].lease()).await;
-    // The rate outlives who used it.
+    // The rate outlives the holder that used it.
     subject.store.leave(one).await.unwrap();
     subject.clock.advance(seconds(20));
     let claimed = claim(subject, other, &lanes, &limits).await;
@@ -35,7 +35,7 @@ pub async fn starts_one_job_in_an_interval(subject: &Subject) {
     assert_eq!(claim(subject, other, &lanes, &limits).await.leased, []);
 }
 
-/// A long time without starts is worth no more than one.
+/// A long time without starts allows only one start at once.
 pub async fn does_not_save_up_starts(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 5).await;
@@ -47,7 +47,7 @@ pub async fn does_not_save_up_starts(subject: &Subject) {
     }
 }
 
-/// An interval that was changed counts from the last start.
+/// A changed interval counts from the last start.
 pub async fn counts_a_changed_interval_from_the_last_start(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 5).await;
@@ -64,7 +64,7 @@ pub async fn counts_a_changed_interval_from_the_last_start(subject: &Subject) {
     assert_eq!(shorter.leased.len(), 1);
 }
 
-/// A claim that finds no job leaves the start for the next one, of another lane as well.
+/// A claim that finds no job leaves the start for the next claim, also of another lane.
 pub async fn takes_no_start_without_a_job(subject: &Subject) {
     let holder = subject.holder().await;
     subject.kinds(&["charge"]).await;
@@ -77,7 +77,7 @@ pub async fn takes_no_start_without_a_job(subject: &Subject) {
     check_wait(claimed.waits[0], seconds(60));
 }
 
-/// A job that ended, or was given back, does not bring its start back.
+/// A job that ended or was given back does not give its start back.
 pub async fn keeps_the_rate_when_jobs_are_let_go(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 2).await;
@@ -87,7 +87,7 @@ pub async fn keeps_the_rate_when_jobs_are_let_go(subject: &Subject) {
     assert_eq!(claim(subject, holder, &lanes, &limits).await.leased, []);
 }
 
-/// A limit may have a rate and a number of slots: both hold.
+/// A limit may have a rate and a concurrency: both apply.
 pub async fn keeps_rate_and_slots(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 5).await;
@@ -105,7 +105,7 @@ pub async fn keeps_rate_and_slots(subject: &Subject) {
     assert_eq!(claim(subject, holder, &lanes, &limits).await.leased.len(), 1);
 }
 
-/// A clock that is set back delays the next start by an interval, no more.
+/// A clock that is set back delays the next start by at most one interval.
 pub async fn goes_on_when_the_clock_was_set_back(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 3).await;
@@ -121,7 +121,7 @@ pub async fn goes_on_when_the_clock_was_set_back(subject: &Subject) {
     assert_eq!(claim(subject, holder, &lanes, &limits).await.leased.len(), 1);
 }
 
-/// Pruning forgets a start when no interval reaches back to it, and not before.
+/// Pruning deletes a start only when no interval reaches back to it.
 pub async fn outlives_a_prune(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 3).await;

@@ -6,7 +6,7 @@ use crate::{Subject, lane, seconds};
 use rewheel_core::Keep;
 use rewheel_core::store::{Direct, Insert, Inserted, LimitOf, Sweep};
 
-/// All holders together have no more jobs than may be leased.
+/// All holders together lease no more jobs than the limit.
 pub async fn leases_no_more_than_may_be(subject: &Subject) {
     let (one, other) = (subject.holder().await, subject.holder().await);
     let jobs = fill(subject, &lane("charge"), 5).await;
@@ -19,11 +19,11 @@ pub async fn leases_no_more_than_may_be(subject: &Subject) {
     assert_eq!(waits(subject, &limits).await, [FULL]);
     let larger = [of_kind("charge", 3)];
     assert_eq!(ids(&claim(subject, other, &lanes, &larger).await), jobs[2..3]);
-    // More are leased than may be, once the limit is lowered.
+    // After the limit is lowered, more jobs are leased than it allows.
     assert_eq!(claim(subject, other, &lanes, &limits).await.waits, [FULL]);
 }
 
-/// Jobs count that were leased without a thought for the limit.
+/// Jobs leased by ordinary claims count, too.
 pub async fn counts_the_leases_of_every_claim(subject: &Subject) {
     let holder = subject.holder().await;
     subject.kinds(&["charge"]).await;
@@ -52,7 +52,7 @@ pub async fn counts_a_job_once(subject: &Subject) {
     assert_eq!(claimed.leased.len(), 2);
 }
 
-/// A slot is free when its job is settled or given back, and not before.
+/// A slot becomes free when its job is settled or given back, not before.
 pub async fn frees_the_slot_of_a_job_that_is_let_go(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 5).await;
@@ -78,7 +78,7 @@ pub async fn frees_the_slot_of_a_job_that_is_let_go(subject: &Subject) {
     assert_eq!(waits(subject, &limits).await, [FULL]);
 }
 
-/// The slots of a dead holder, and of one that forgot its job, are free when the jobs are swept.
+/// The slots of a dead holder and of overdue jobs become free when the jobs are swept.
 pub async fn frees_the_slots_of_jobs_that_are_swept(subject: &Subject) {
     let (dead, other) = (subject.holder().await, subject.holder().await);
     fill(subject, &lane("charge"), 2).await;
@@ -94,7 +94,7 @@ pub async fn frees_the_slots_of_jobs_that_are_swept(subject: &Subject) {
     assert_eq!(claim(subject, other, &lanes, &limits).await.leased.len(), 1);
 }
 
-/// The limit of a tenant holds over all kinds.
+/// The limit of a tenant applies over all kinds.
 pub async fn keeps_the_limit_of_a_tenant(subject: &Subject) {
     let holder = subject.holder().await;
     let lanes = [lane_of("charge", "acme"), lane_of("refund", "acme"), lane_of("charge", "other")];
@@ -107,7 +107,7 @@ pub async fn keeps_the_limit_of_a_tenant(subject: &Subject) {
     assert_eq!(claimed.waits, [FULL]);
 }
 
-/// A lane under two limits keeps both.
+/// A lane under two limits obeys both.
 pub async fn keeps_both_limits_of_a_lane(subject: &Subject) {
     let holder = subject.holder().await;
     let lanes = [lane_of("charge", "acme"), lane_of("charge", "other"), lane_of("refund", "acme")];
@@ -121,7 +121,7 @@ pub async fn keeps_both_limits_of_a_lane(subject: &Subject) {
     assert_eq!(claimed.waits, [FULL, FULL]);
 }
 
-/// Slots that a lane has no jobs for go to the next, in the order of the visits.
+/// Slots that a lane cannot use go to the next lane, in the order of the visits.
 pub async fn gives_unused_slots_to_the_next_lane(subject: &Subject) {
     let holder = subject.holder().await;
     let lanes = ["a", "b", "c", "d"].map(|name| lane_of("charge", name));
@@ -133,7 +133,7 @@ pub async fn gives_unused_slots_to_the_next_lane(subject: &Subject) {
     assert_eq!(claimed.waits, [FULL]);
 }
 
-/// Lanes under no limit are claimed as they are, beside those that have one.
+/// Lanes without a limit are claimed normally beside limited ones.
 pub async fn leaves_other_lanes_alone(subject: &Subject) {
     let holder = subject.holder().await;
     let charge = fill(subject, &lane("charge"), 3).await;
@@ -144,7 +144,7 @@ pub async fn leaves_other_lanes_alone(subject: &Subject) {
     assert_eq!(ids(&claim(subject, holder, &lanes, &[]).await), charge[1..]);
 }
 
-/// A limit of zero lets nothing pass; of two limits of the same jobs the smaller holds.
+/// A limit of zero allows nothing; of two limits for the same jobs the smaller applies.
 pub async fn keeps_the_smallest_limit(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 9).await;
@@ -157,7 +157,7 @@ pub async fn keeps_the_smallest_limit(subject: &Subject) {
     assert_eq!(waits(subject, &limits).await, [None, FULL, None]);
 }
 
-/// A kind and a tenant of the same name are two.
+/// A kind and a tenant with the same name are different.
 pub async fn tells_a_kind_from_a_tenant(subject: &Subject) {
     let holder = subject.holder().await;
     let lanes = [lane_of("acme", "other"), lane_of("charge", "acme")];
@@ -171,7 +171,7 @@ pub async fn tells_a_kind_from_a_tenant(subject: &Subject) {
     assert_eq!([count(0), count(1)], [2, 1]);
 }
 
-/// A limit that is used up holds up nothing where no more is due.
+/// A used-up limit causes no wait if no further job is due.
 pub async fn waits_for_nothing_without_jobs(subject: &Subject) {
     let holder = subject.holder().await;
     fill(subject, &lane("charge"), 2).await;

@@ -13,7 +13,7 @@ use rewheel_core::{
 };
 use std::sync::Arc;
 
-/// Dead letters live in a table that is pruned. Nothing deletes them but a person.
+/// Dead letters are in a table that is pruned. Only an operator deletes them.
 pub async fn a_dead_letter_of_long_ago(subject: &Subject) {
     let job = subject.dead_letter("charge").await;
     for _ in 0..3 {
@@ -28,8 +28,8 @@ pub async fn a_dead_letter_of_long_ago(subject: &Subject) {
     assert_eq!(subject.claim_only(holder, "charge").await.job.payload, dead.payload);
 }
 
-/// A key is pruned under a live job, points at a pruned one, is shared by tenants, or two submit it
-/// at once. It belongs to (tenant, kind), outlives the job, and one of the two gets the other's id.
+/// A key is pruned while its job is live, points at a pruned job, is shared by tenants, or two clients submit it at once. A key belongs
+/// to (tenant, kind), outlives the job, and one of two clients gets the other's id.
 pub async fn a_key_that_two_submit(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let keyed = || NewJob { key: Some(Key::parse("order-17").unwrap()), ..subject.job("charge") };
@@ -71,8 +71,8 @@ pub async fn a_key_that_two_submit(subject: &Subject) {
     assert_eq!(say(other).await, Inserted::Refused(Refusal::KeyReused { job: first }));
 }
 
-/// A NUL in a text, `\u0000` in JSON: a flush of five hundred is repeated for ever. Payloads are
-/// bytes and texts are cleaned; what still fails is found by halving.
+/// A NUL in a text, `\u0000` in JSON: a flush of five hundred jobs is repeated forever. Payloads are bytes and texts are cleaned; a
+/// remaining bad item is found by splitting the batch in halves.
 pub async fn a_flush_with_what_databases_refuse(subject: &Subject) {
     let faulty = Arc::new(FaultyStore::new(subject.store.clone()));
     subject.kinds(&["charge"]).await;
@@ -111,8 +111,8 @@ pub async fn a_flush_with_what_databases_refuse(subject: &Subject) {
     assert_eq!(subject.get(jobs[9].id).await.failure, Some(failure()));
 }
 
-/// A crash between settle and notify: a dead letter that nobody hears of. It stays unannounced until
-/// somebody was told, and any holder may tell.
+/// A crash between settle and notify: a dead letter that is never announced. It stays unannounced until a notice was sent, and any holder
+/// may send it.
 pub async fn a_crash_before_the_announcement(subject: &Subject) {
     let faulty = FaultyStore::new(subject.store.clone());
     let (holder, lease) = subject.leased("charge").await;
@@ -126,8 +126,8 @@ pub async fn a_crash_before_the_announcement(subject: &Subject) {
     }
 }
 
-/// A prune crashes half-way, and the books lie. What is deleted is counted with it, whatever the
-/// caller heard.
+/// A prune crashes half-way, and the books are wrong. Deleted jobs are counted in the same transaction, whatever response the caller
+/// gets.
 pub async fn a_prune_that_crashes(subject: &Subject) {
     let faulty = FaultyStore::new(subject.store.clone());
     for _ in 0..6 {
@@ -145,8 +145,7 @@ pub async fn a_prune_that_crashes(subject: &Subject) {
     assert_eq!((books.finished, books.pruned), (0, 6));
 }
 
-/// A job that is parked, paused or has no handler never meets its deadline. One sweep looks at every
-/// live state.
+/// A parked or paused job, or one without a handler, never reaches its deadline. One sweep covers every live state.
 pub async fn a_deadline_that_nobody_would_meet(subject: &Subject) {
     subject.kinds(&["parked", "paused", "unhandled", "waiting"]).await;
     subject.park("parked").await;

@@ -16,8 +16,8 @@ async fn insert_direct(subject: &Subject, holder: HolderId, job: &NewJob) -> Opt
     leased.map(|fence| Lease { job: job.id, fence })
 }
 
-/// A holder is stopped with a claim and a direct insert in flight; it is buried, swept, forgotten;
-/// then its statements arrive. A holder dies once, and every lease write needs a living one.
+/// A holder is paused with a claim and a direct insert in flight; it is expired, swept and deleted; then its statements arrive. A holder
+/// dies only once, and every lease write needs a live holder.
 pub async fn a_claim_that_arrives_after_its_holder_is_forgotten(subject: &Subject) {
     let (by, stopped) = (subject.holder().await, subject.holder().await);
     let job = subject.submit("charge").await;
@@ -36,8 +36,8 @@ pub async fn a_claim_that_arrives_after_its_holder_is_forgotten(subject: &Subjec
     }
 }
 
-/// A claim commits, its reply is lost, and its holder goes on renewing. Each leased row is overdue
-/// some day, and its holder can find it before.
+/// A claim commits, its response is lost, and its holder keeps renewing. Each leased row becomes overdue eventually, and its holder can
+/// find it before.
 pub async fn a_claim_whose_reply_is_lost(subject: &Subject) {
     let (by, holder) = (subject.holder().await, subject.holder().await);
     let job = subject.submit("charge").await;
@@ -56,8 +56,8 @@ pub async fn a_claim_whose_reply_is_lost(subject: &Subject) {
     assert_eq!(subject.store.held(holder, Duration::ZERO, None, 10).await.unwrap(), []);
 }
 
-/// A sticky settle whose reply is lost is repeated: the attempt counts once, and a first attempt
-/// that comes late does not move the second one's due.
+/// A sticky settle whose response is lost is repeated: the attempt counts once, and a late first call does not change the due time of the
+/// second attempt.
 pub async fn a_sticky_retry_that_is_repeated(subject: &Subject) {
     let (holder, first) = subject.leased("charge").await;
     let retry = subject.retry(first, seconds(1), true);
@@ -78,8 +78,8 @@ pub async fn a_sticky_retry_that_is_repeated(subject: &Subject) {
     assert_eq!(subject.store.attempts(first.job).await.unwrap().len(), 2);
 }
 
-/// A failover forgets a fence, and another holder gets the same number: the holder is part of the
-/// guard. A redrive goes on from the fence that was, not from zero.
+/// A failover loses a fence, and another holder gets the same number: the holder is part of the check. A redrive continues from the last
+/// fence, not from zero.
 pub async fn a_fence_that_two_holders_name(subject: &Subject) {
     let zombie = subject.holder().await;
     let (holder, lease) = subject.leased("charge").await;
@@ -99,15 +99,14 @@ pub async fn a_fence_that_two_holders_name(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Leased);
 }
 
-/// A poison job kills each node that holds it beside a thousand others. After the first crash all of
-/// them are suspects, and some of those run beside the poison. Only a start that was recorded under
-/// the lease that ended counts, once: the others reach no cap.
+/// A poison job kills each node that holds it beside a thousand others. After the first crash all of them are suspects, and some of those
+/// run beside the poison. Only a start that was recorded under the ended lease counts, once: the others never reach the cap.
 pub async fn a_poison_job_beside_a_thousand(subject: &Subject) {
     let by = subject.holder().await;
     let poison = subject.submit("charge").await;
     let others = subject.jobs("charge", 999);
     subject.insert(&others).await;
-    // A third never starts. Nor does any other with the run that could reach the cap.
+    // A third never starts. No other job starts in the run that could reach the cap, either.
     let (never, suspects) = others.split_at(333);
     let (second, third) = suspects.split_at(333);
     for (crash, beside) in [&[], second, third, &[]].into_iter().enumerate() {
@@ -133,8 +132,8 @@ pub async fn a_poison_job_beside_a_thousand(subject: &Subject) {
     }
 }
 
-/// The store is away, all leases run out, and the first node back finds its peers silent. Running
-/// out only makes a holder eligible: a vigil of one lease life, on a counter that stood still.
+/// The store is unavailable, all leases expire, and the first node that recovers sees its peers as silent. An expired lease only makes a
+/// holder eligible: others watch its renewal counter for one lease duration before they expire it.
 pub async fn a_store_that_was_away(subject: &Subject) {
     let (first, (peer, lease)) = (subject.holder().await, subject.leased("charge").await);
     subject.clock.advance(LEASE_TTL + seconds(1));
@@ -145,15 +144,14 @@ pub async fn a_store_that_was_away(subject: &Subject) {
     assert_eq!(vigil.renewed(Duration::ZERO, &seen), []);
     assert_eq!(subject.sweep(first).await, []);
 
-    // Even one who had made up its mind is too late once the peer is back.
+    // Even a node that had decided to expire the peer is too late once the peer has renewed.
     subject.store.renew(peer).await.unwrap();
     assert_eq!(subject.store.bury(first, peer, 0).await.unwrap(), Burial::Alive);
     let settled = subject.succeed(peer, lease).await;
     assert_eq!(settled, Settled::Applied(Outcome::LetGo(State::Succeeded)));
 }
 
-/// The direct path would run a job of a kind that is parked or paused, or before older ones. The
-/// insert itself looks.
+/// The direct path could run a job of a parked or paused kind, or before older jobs. The insert itself checks this.
 pub async fn a_direct_insert_that_must_wait(subject: &Subject) {
     let holder = subject.holder().await;
     subject.kinds(&["parked", "paused", "busy", "free"]).await;
@@ -172,9 +170,8 @@ pub async fn a_direct_insert_that_must_wait(subject: &Subject) {
     subject.succeed(holder, lease).await;
 }
 
-/// One node's view parks a kind for all, the time passes and all stampede, or the prober dies and
-/// nobody probes. Park and probe are compare-and-set; the right dies with its holder; time does
-/// nothing.
+/// One node's view parks a kind for all, a timeout lets all nodes rush in at once, or the prober dies and no other node probes. Park and
+/// probe are compare-and-set; the right to probe ends with its holder; time alone does nothing.
 pub async fn a_kind_whose_prober_dies(subject: &Subject) {
     let (prober, heir) = (subject.holder().await, subject.holder().await);
     subject.kinds(&["charge"]).await;
@@ -195,8 +192,8 @@ pub async fn a_kind_whose_prober_dies(subject: &Subject) {
     assert_eq!(subject.claim(heir, &["charge"], 100).await.len(), 99);
 }
 
-/// Cancel and edit are accepted while a node's wheel goes on with the old payload. An edit of a
-/// leased job is refused; a cancel is wanted, told with the heartbeat, obeyed by settle and sweep.
+/// A cancel and an edit are accepted while a node still runs the old payload. An edit of a leased job is refused; a cancel is stored as
+/// wanted, reported with the heartbeat, and applied by settle and sweep.
 pub async fn a_change_while_another_runs_it(subject: &Subject) {
     let by = subject.holder().await;
     let (holder, lease) = subject.leased("charge").await;

@@ -9,7 +9,7 @@ async fn again(subject: &Subject, jobs: &[NewJob]) -> Vec<Inserted> {
     subject.answers(&Insert { sent: Sent::Again, ..Insert::new(jobs) }).await
 }
 
-/// A batch that is sent again before anybody claimed it stores nothing twice.
+/// A batch that is sent again before any claim stores nothing twice.
 pub async fn knows_jobs_that_are_sent_again(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = subject.jobs("charge", 3);
@@ -24,7 +24,7 @@ pub async fn knows_jobs_that_are_sent_again(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that somebody works on is not stored again, and its lease is not disturbed.
+/// A leased job is not stored again, and its lease is not affected.
 pub async fn knows_a_leased_job_that_is_sent_again(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = subject.job("charge");
@@ -54,7 +54,7 @@ pub async fn knows_a_finished_job_that_is_sent_again(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A batch that never arrived is stored when it is sent again, a part of it where a part did.
+/// A batch that never arrived is stored when it is sent again, completely or its missing part.
 pub async fn stores_what_is_missing_of_a_batch_sent_again(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = subject.jobs("charge", 3);
@@ -69,7 +69,7 @@ pub async fn stores_what_is_missing_of_a_batch_sent_again(subject: &Subject) {
     assert_eq!(subject.store.books().await.unwrap().submitted, 3);
 }
 
-/// A job with a key that is sent again is a duplicate of itself, not of a stranger.
+/// A job with a key that is sent again is a duplicate of itself, not of another job.
 pub async fn knows_a_job_with_a_key_that_is_sent_again(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let new = NewJob { key: Some(Key::parse("order-17").unwrap()), ..subject.job("charge") };
@@ -79,8 +79,8 @@ pub async fn knows_a_job_with_a_key_that_is_sent_again(subject: &Subject) {
     assert_eq!(answers, [Inserted::Duplicate { job: new.id, state: State::Scheduled }]);
 }
 
-/// A job that is stored is known, though its deadline has passed meanwhile: a refusal would deny
-/// what was promised.
+/// A stored job is recognized although its deadline has passed meanwhile: a refusal would
+/// contradict the acknowledged insert.
 pub async fn knows_a_job_sent_again_after_its_deadline(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let deadline = subject.now().await.plus(seconds(60));
@@ -92,8 +92,8 @@ pub async fn knows_a_job_sent_again_after_its_deadline(subject: &Subject) {
     assert_eq!(answers, [Inserted::Duplicate { job: new.id, state: State::Scheduled }]);
 }
 
-/// An id that is known though it is sent for the first time is a mistake of the caller's: the batch
-/// is rejected as a whole, so that its halves can be sent.
+/// A known id in a first insert is a caller's mistake: the whole batch is rejected, so that its
+/// halves can be sent.
 pub async fn rejects_a_known_id_that_is_sent_first(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let known = subject.job("charge");

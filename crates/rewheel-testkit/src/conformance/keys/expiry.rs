@@ -21,7 +21,7 @@ async fn prune(subject: &Subject) {
     while !subject.store.prune(&all).await.unwrap().is_nothing() {}
 }
 
-/// A key is taken for as long as was said after its job ended, and then free for any payload.
+/// A key is taken for its retention after its job ended, and then free for any payload.
 pub async fn expires_a_while_after_the_end(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     // The time before the end does not count.
@@ -36,8 +36,7 @@ pub async fn expires_a_while_after_the_end(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.state(), State::Succeeded, "the first is still kept");
 }
 
-/// Once a key is used again, it stands for the second job: pruning what is left of the first does
-/// not free it.
+/// Once a key is reused, it belongs to the second job: pruning the first job does not free it.
 pub async fn stands_for_the_second_job_when_used_again(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let keep = Keep { job: seconds(60), key: seconds(60) };
@@ -53,7 +52,7 @@ pub async fn stands_for_the_second_job_when_used_again(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A key outlives its job, which was pruned, and still knows how it ended.
+/// A key outlives its pruned job, and still has its final state.
 pub async fn outlives_a_pruned_job(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let keep = Keep { job: seconds(60), key: seconds(3_600) };
@@ -78,7 +77,7 @@ pub async fn does_not_expire_before_the_end(subject: &Subject) {
     assert_eq!(submit_again(subject).await, known(job, State::Scheduled));
 }
 
-/// The key of a dead letter does not expire: a person may put it back to work at any time.
+/// The key of a dead letter does not expire: an operator may redrive it at any time.
 pub async fn does_not_expire_with_a_dead_letter(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let keep = Keep { job: seconds(1), key: seconds(1) };
@@ -88,7 +87,7 @@ pub async fn does_not_expire_with_a_dead_letter(subject: &Subject) {
     assert_eq!(submit_again(subject).await, known(lease.job, State::Dead));
 }
 
-/// The key goes with a job that is put back to work, and expires after its second end.
+/// The key stays with a redriven job, and expires after its second end.
 pub async fn stays_with_a_redriven_job(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     subject.settle(holder, &subject.dead(lease)).await;
@@ -105,7 +104,7 @@ pub async fn stays_with_a_redriven_job(subject: &Subject) {
     assert!(is_new(&submit_again(subject).await));
 }
 
-/// The key of a job that a person cancelled expires like any other.
+/// The key of a job that an operator cancelled expires like any other.
 pub async fn expires_after_a_person_cancelled_the_job(subject: &Subject) {
     let job = put_keyed(subject).await;
     let keep = Keep { job: YEAR, key: seconds(60) };
@@ -116,7 +115,7 @@ pub async fn expires_after_a_person_cancelled_the_job(subject: &Subject) {
     assert!(is_new(&submit_again(subject).await));
 }
 
-/// A key that is not to be kept is free as soon as its job has ended.
+/// A key without retention is free as soon as its job has ended.
 pub async fn is_free_at_once_where_it_is_not_kept(subject: &Subject) {
     let (holder, lease) = lease_keyed(subject).await;
     let keep = Keep { job: YEAR, key: Duration::ZERO };

@@ -22,7 +22,7 @@ async fn log(subject: &Subject) -> Vec<String> {
     log.into_iter().map(|entry| entry.what).collect()
 }
 
-/// Each change of a person gives a kind another version; what the engine finds out, and what changes nothing, does not.
+/// Each change by an operator increases the version of a kind; changes by the engine, and changes without effect, do not.
 pub async fn people_change_the_version_of_a_kind(subject: &Subject) {
     let holder = subject.holder().await;
     put(subject, &[new_kind("charge", "{}")]).await;
@@ -44,7 +44,7 @@ pub async fn people_change_the_version_of_a_kind(subject: &Subject) {
     assert_eq!(subject.kind("charge").await.version, version);
 }
 
-/// An edit that names a version is done to that version only.
+/// An edit with a version applies to that version only.
 pub async fn an_edit_of_a_kind_may_name_a_version(subject: &Subject) {
     assert_eq!(edit(subject, settings("{}"), Some(Version::new(1))).await, KindEdited::NotFound);
     let KindEdited::Done(first) = edit(subject, settings("{}"), None).await else { panic!() };
@@ -71,7 +71,7 @@ pub async fn an_edit_of_a_kind_may_name_a_version(subject: &Subject) {
     assert!(third.paused && third.version > second.version);
 }
 
-/// Of two who edit the same version of a kind, one wins.
+/// Of two edits of the same version of a kind, one wins.
 pub async fn of_two_who_edit_a_kind_one_does(subject: &Subject) {
     put(subject, &[new_kind("charge", "{}")]).await;
     let seen = Some(subject.kind("charge").await.version);
@@ -84,7 +84,7 @@ pub async fn of_two_who_edit_a_kind_one_does(subject: &Subject) {
     assert!(is_done(&one) != is_done(&other), "{one:?} {other:?}");
 }
 
-/// Settings that differ in what the audit log hides are written like others.
+/// Settings that differ only in secrets, which the audit log hides, are written.
 pub async fn writing_another_secret_is_a_change(subject: &Subject) {
     let of = |secret: &str| format!("{{\"callback\":{{\"secrets\":[\"{secret}\"]}}}}");
     put(subject, &[new_kind("charge", &of("old"))]).await;
@@ -93,7 +93,7 @@ pub async fn writing_another_secret_is_a_change(subject: &Subject) {
     assert_eq!(log(subject).await, ["put kind", "put kind"]);
 }
 
-/// A kind is deleted once it has no jobs that are not finished, with an entry in the audit log. It takes no jobs then.
+/// A kind without unfinished jobs can be deleted, with an audit entry. It accepts no jobs after that.
 pub async fn deletes_a_kind_without_unfinished_jobs(subject: &Subject) {
     assert_eq!(edit(subject, KindEditWhat::Delete, None).await, KindEdited::NotFound);
     let done = subject.job_in("charge", State::Succeeded).await;
@@ -112,7 +112,7 @@ pub async fn deletes_a_kind_without_unfinished_jobs(subject: &Subject) {
     assert!(subject.kind("charge").await.version != kind.version, "it is another kind");
 }
 
-/// A kind with jobs that are not finished stays.
+/// A kind with unfinished jobs stays.
 pub async fn keeps_a_kind_that_has_unfinished_jobs(subject: &Subject) {
     for state in [State::Scheduled, State::Leased, State::Paused, State::Dead] {
         let job = subject.job_in("charge", state).await;

@@ -10,7 +10,7 @@ fn park(kind: &Kind, reason: &str) -> KindChange {
     KindChange::Park { generation: kind.generation, reason: reason.to_owned() }
 }
 
-/// Nothing of a parked kind is claimed or run at once; people are told why, and since when.
+/// No job of a parked kind is claimed or leased by an insert; the kind has a reason and a time.
 pub async fn a_parked_kind_gives_nothing(subject: &Subject) {
     let holder = subject.holder().await;
     subject.submit("charge").await;
@@ -30,7 +30,7 @@ pub async fn a_parked_kind_gives_nothing(subject: &Subject) {
     assert!(!is_direct(subject, "empty").await);
 }
 
-/// Whoever saw an older generation parks nothing, and is told what is.
+/// A caller with an older generation parks nothing, and gets the current state.
 pub async fn parking_needs_the_latest_generation(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let seen = subject.kind("charge").await;
@@ -42,7 +42,7 @@ pub async fn parking_needs_the_latest_generation(subject: &Subject) {
     assert_eq!(subject.kind("charge").await, unparked);
 }
 
-/// Of two who park at once one does.
+/// Of two concurrent parks one succeeds.
 pub async fn of_two_who_park_one_does(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let seen = subject.kind("charge").await;
@@ -57,7 +57,7 @@ pub async fn of_two_who_park_one_does(subject: &Subject) {
     assert_eq!(answers, [KindChanged::Applied(now.clone()), KindChanged::Refused(now)]);
 }
 
-/// A prober that failed parks again: people see since when it has been down, and the right is free.
+/// A prober that failed parks again: the start of the outage stays, and the right to probe is free.
 pub async fn parking_again_frees_the_right_to_probe(subject: &Subject) {
     let (first, second) = (subject.holder().await, subject.holder().await);
     subject.kinds(&["charge"]).await;
@@ -74,7 +74,7 @@ pub async fn parking_again_frees_the_right_to_probe(subject: &Subject) {
     assert_eq!(probing.parked.unwrap().prober, Some(second));
 }
 
-/// Only a kind that is parked can be probed, by somebody who lives and saw its latest generation.
+/// Only a parked kind can be probed, by a live holder with its latest generation.
 pub async fn probing_needs_a_parked_kind_and_a_living_prober(subject: &Subject) {
     let (holder, dead) = (subject.holder().await, subject.holder().await);
     subject.store.leave(dead).await.unwrap();
@@ -93,7 +93,7 @@ pub async fn probing_needs_a_parked_kind_and_a_living_prober(subject: &Subject) 
     assert!(probing.generation > parked.generation);
 }
 
-/// Of two probers one wins, and the other waits as long as the first lives.
+/// Of two probers one wins, and the other waits as long as the first is alive.
 pub async fn of_two_probers_one_wins(subject: &Subject) {
     let (a, b) = (subject.holder().await, subject.holder().await);
     subject.submit("charge").await;
@@ -116,7 +116,7 @@ pub async fn of_two_probers_one_wins(subject: &Subject) {
     assert_eq!(subject.claim(winner, &["charge"], 10).await.len(), 1);
 }
 
-/// The prober gets one job each time that it wins the right to probe.
+/// The prober gets one job each time it acquires the right to probe.
 pub async fn a_prober_gets_one_job_for_each_right(subject: &Subject) {
     let prober = subject.holder().await;
     subject.kinds(&["charge"]).await;
@@ -126,14 +126,14 @@ pub async fn a_prober_gets_one_job_for_each_right(subject: &Subject) {
         subject.probe("charge", prober).await;
         let leased = subject.claim_only(prober, "charge").await;
         assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
-        // Not even when that one is over: the right was for one.
+        // Not even after that job has ended: the right was for one job.
         subject.settle(prober, &subject.retry(leased.lease(), seconds(3_600), false)).await;
         assert_eq!(subject.claim(prober, &["charge"], 10).await, []);
         subject.park("charge").await;
     }
 }
 
-/// The right to probe lapses with its holder's life, so that somebody probes.
+/// The right to probe ends with its holder, so that another holder can probe.
 pub async fn the_right_to_probe_dies_with_its_holder(subject: &Subject) {
     let (by, silent, gone) =
         (subject.holder().await, subject.holder().await, subject.holder().await);
@@ -163,7 +163,7 @@ pub async fn time_never_unparks(subject: &Subject) {
     }
 }
 
-/// An unparked kind goes on with what waited.
+/// An unparked kind continues with its waiting jobs.
 pub async fn an_unparked_kind_goes_on(subject: &Subject) {
     let holder = subject.holder().await;
     let job = subject.submit("charge").await;
@@ -190,7 +190,7 @@ pub async fn unparking_needs_the_latest_generation(subject: &Subject) {
     assert_eq!(refused, KindChanged::Refused(probing));
 }
 
-/// A person's pause and a park are two things: ending one does not end the other.
+/// An operator's pause and a park are independent: ending one does not end the other.
 pub async fn a_pause_outlives_a_park(subject: &Subject) {
     let holder = subject.holder().await;
     subject.submit("charge").await;

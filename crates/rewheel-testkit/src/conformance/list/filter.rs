@@ -6,20 +6,20 @@ use rewheel::Category;
 use rewheel_core::store::{Filter, Settlement, What};
 use rewheel_core::{Decision, Failure, JobId, Key, KindName, NewJob, State, Tenant, When};
 
-/// Checks that a filter lets these through, and that they are some but not all.
+/// Checks that a filter matches these jobs, and that they are some but not all.
 async fn check(subject: &Subject, filter: Filter, expected: &[JobId]) {
     let listed = ids(subject, &filter).await;
     assert_eq!(listed, newest_first(expected.to_vec()), "{filter:?}");
     let all = ids(subject, &Filter::default()).await;
     assert!(!expected.is_empty() && expected.len() < all.len(), "{filter:?} proves nothing");
-    // Whatever index a store uses, it means the same.
+    // Whichever index a store uses, the result must be the same.
     for job in all {
         let whole = subject.get(job).await;
         assert_eq!(filter.matches(&whole), listed.contains(&job), "{filter:?} of {whole:?}");
     }
 }
 
-/// Stores two jobs of a kind, the second of which somebody changed.
+/// Stores two jobs of a kind, the second with a change.
 async fn two(subject: &Subject, change: impl FnOnce(&mut NewJob)) -> (JobId, JobId) {
     subject.kinds(&["charge"]).await;
     let mut jobs = subject.jobs("charge", 2);
@@ -28,7 +28,7 @@ async fn two(subject: &Subject, change: impl FnOnce(&mut NewJob)) -> (JobId, Job
     (jobs[0].id, jobs[1].id)
 }
 
-/// Lets a job fail in its own way, with a long wait to follow.
+/// Lets a job fail with this failure, followed by a long delay.
 async fn failed(subject: &Subject, failure: Failure) -> JobId {
     let (holder, lease) = subject.leased("charge").await;
     let settlement =
@@ -37,7 +37,7 @@ async fn failed(subject: &Subject, failure: Failure) -> JobId {
     lease.job
 }
 
-/// Chooses by state, one or several.
+/// Filters by one or several states.
 pub async fn filters_by_state(subject: &Subject) {
     let jobs = one_of_each(subject).await;
     for (at, state) in State::ALL.into_iter().enumerate() {
@@ -49,7 +49,7 @@ pub async fn filters_by_state(subject: &Subject) {
     check(subject, Filter { states, ..Filter::default() }, &chosen).await;
 }
 
-/// Chooses by kind, one or several, in whatever state.
+/// Filters by one or several kinds, in any state.
 pub async fn filters_by_kind(subject: &Subject) {
     let jobs = one_of_each(subject).await;
     let kind = |state: State| KindName::parse(state.as_str()).unwrap();
@@ -59,7 +59,7 @@ pub async fn filters_by_kind(subject: &Subject) {
     check(subject, Filter { kinds, ..Filter::default() }, &[jobs[1], jobs[3]]).await;
 }
 
-/// Chooses by tenant; a job without one is nobody's.
+/// Filters by tenant; a job without a tenant matches none.
 pub async fn filters_by_tenant(subject: &Subject) {
     let tenant = Tenant::parse("acme").unwrap();
     let (_, ours) = two(subject, |job| job.tenant = Some(tenant.clone())).await;
@@ -69,7 +69,7 @@ pub async fn filters_by_tenant(subject: &Subject) {
     check(subject, Filter { tenant: Some(tenant), ..Filter::default() }, &[ours]).await;
 }
 
-/// Chooses by the category of the last failure.
+/// Filters by the category of the last failure.
 pub async fn filters_by_category(subject: &Subject) {
     let slow = failed(subject, Failure::new(Category::Timeout, None, "slow")).await;
     let busy = failed(subject, Failure::new(Category::Throttled, None, "timeout")).await;
@@ -95,7 +95,7 @@ pub async fn filters_by_text(subject: &Subject) {
     check(subject, text("CONNRESET"), &[failing]).await;
 }
 
-/// Finds a text whether or not it has capital letters, on either side.
+/// Text search ignores case.
 pub async fn filters_by_text_in_any_case(subject: &Subject) {
     let (_, keyed) =
         two(subject, |job| job.key = Some(Key::parse("Straße-Ärger-X").unwrap())).await;
@@ -104,7 +104,7 @@ pub async fn filters_by_text_in_any_case(subject: &Subject) {
     }
 }
 
-/// What means something to a database is only text here.
+/// Special characters of databases are plain text here.
 pub async fn filters_by_text_literally(subject: &Subject) {
     let (_, keyed) = two(subject, |job| job.key = Some(Key::parse("100%_'\\*[a]").unwrap())).await;
     for needle in ["100%_'\\*[a]", "%", "_", "'", "\\", "*", "[a]"] {
@@ -112,7 +112,7 @@ pub async fn filters_by_text_literally(subject: &Subject) {
     }
 }
 
-/// Chooses by due: from the first instant on, before the second.
+/// Filters by due time: from the first time on, before the second.
 pub async fn filters_by_due(subject: &Subject) {
     let (soon, later) = two(subject, |job| job.due = When::In(seconds(3_600))).await;
     let due = subject.get(later).await.due;
@@ -124,7 +124,7 @@ pub async fn filters_by_due(subject: &Subject) {
     check(subject, both, &[later]).await;
 }
 
-/// Chooses by when a job was stored: from the first instant on, before the second.
+/// Filters by creation time: from the first time on, before the second.
 pub async fn filters_by_creation(subject: &Subject) {
     let early = subject.submit("charge").await;
     subject.clock.advance(seconds(60));
@@ -136,7 +136,7 @@ pub async fn filters_by_creation(subject: &Subject) {
     check(subject, before, &[early]).await;
 }
 
-/// A job must pass every part of a filter.
+/// A job must match every part of a filter.
 pub async fn filters_by_all_of_it(subject: &Subject) {
     let failure = || Failure::new(Category::Io, None, "the bank hung up");
     let dead = failed(subject, failure()).await;
@@ -154,7 +154,7 @@ pub async fn filters_by_all_of_it(subject: &Subject) {
     check(subject, other, &[alive]).await;
 }
 
-/// The last failure counts, not one before it.
+/// The last failure counts, not an earlier one.
 pub async fn filters_by_the_last_failure(subject: &Subject) {
     let job = failed(subject, Failure::new(Category::Io, None, "first")).await;
     subject.submit("refund").await;

@@ -25,7 +25,7 @@ async fn found(subject: &Subject, filter: &Filter) -> Vec<JobId> {
     found
 }
 
-/// A key leads to its jobs, of every kind and tenant or of one, and to no others.
+/// A key finds its jobs, of all kinds and tenants or of one, and no others.
 pub async fn finds_the_jobs_of_a_key(subject: &Subject) {
     subject.kinds(&["charge", "refund"]).await;
     let plain = subject.put(keyed(subject, "charge", None, "order-17")).await;
@@ -58,7 +58,7 @@ pub async fn finds_the_jobs_of_a_key(subject: &Subject) {
     assert_eq!(listed, all.into_iter().rev().collect::<Vec<_>>());
 }
 
-/// A key leads to its job whatever became of it; a state that is asked for counts.
+/// A key finds its job in every state; a filter by state applies.
 pub async fn finds_the_job_of_a_key_in_every_state(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let check = async |job: JobId, state: State| {
@@ -81,7 +81,7 @@ pub async fn finds_the_job_of_a_key_in_every_state(subject: &Subject) {
     check(job, State::Cancelled).await;
 }
 
-/// Where a page ends between jobs that the filter keeps back, its cursor names none of them.
+/// If a page ends between jobs that the filter excludes, its cursor contains none of their ids.
 pub async fn a_cursor_names_no_job_that_is_kept_back(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let job = |tenant: &str| NewJob {
@@ -111,7 +111,7 @@ fn scan() -> FailureScan {
     FailureScan { kinds: Vec::new(), tenant: None, rows_max: 100, bytes_max: 1 << 20 }
 }
 
-/// What failed is read without what did not: dead letters, and live jobs after an attempt that failed.
+/// Only failures are read: dead letters, and live jobs after a failed attempt.
 pub async fn reads_what_failed(subject: &Subject) {
     let dead = subject.dead_letter("charge").await;
     let (holder, lease) = subject.leased("refund").await;
@@ -137,7 +137,7 @@ pub async fn reads_what_failed(subject: &Subject) {
     assert_eq!((of_tenant.jobs.len(), of_tenant.complete), (0, true));
 }
 
-/// However much has failed, a bounded number of rows is read, and that it was not all is said.
+/// A limited number of rows is read, and the result says whether it is complete.
 pub async fn reads_a_bounded_number_of_failures(subject: &Subject) {
     let mut dead = Vec::new();
     for _ in 0..4 {
@@ -151,7 +151,7 @@ pub async fn reads_a_bounded_number_of_failures(subject: &Subject) {
     let few = FailureScan { rows_max: 3, ..scan() };
     assert_eq!(read(&few).await, (dead[..3].to_vec(), false));
     assert_eq!(read(&FailureScan { rows_max: 4, ..scan() }).await, (dead.clone(), true));
-    // Jobs of other kinds count: they are read, too.
+    // Jobs of other kinds count, because they are read, too.
     let kinds = vec![KindName::parse("refund").unwrap()];
     assert_eq!(read(&FailureScan { kinds, ..few }).await, (Vec::new(), false));
     let (found, _) = read(&FailureScan { bytes_max: 0, ..scan() }).await;

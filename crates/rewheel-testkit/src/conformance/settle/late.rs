@@ -6,7 +6,7 @@ use rewheel_core::store::{Outcome, Settled, Settlement, Sweep, What};
 use rewheel_core::{Fence, HolderId, Job, Lease, State, Status, Timestamp};
 use std::time::Duration;
 
-/// Checks that a settlement is lost, and leaves the job as it is.
+/// Checks that a settlement is lost, and does not change the job.
 async fn check_lost(subject: &Subject, holder: HolderId, lease: Lease) {
     let before: Job = subject.get(lease.job).await;
     let late = [
@@ -24,7 +24,7 @@ async fn check_lost(subject: &Subject, holder: HolderId, lease: Lease) {
     assert_eq!(subject.store.attempts(lease.job).await.unwrap(), records);
 }
 
-/// After a takeover the old holder has lost the job, before and after another claims it.
+/// After a takeover the old holder has lost the job, before and after another holder claims it.
 pub async fn is_lost_after_a_takeover(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let by = subject.heir_of(holder).await;
@@ -36,8 +36,8 @@ pub async fn is_lost_after_a_takeover(subject: &Subject) {
     check_lost(subject, holder, lease).await;
 }
 
-/// A living holder that forgot a job until it was overdue has lost it too, even where it claims the
-/// same job again.
+/// A live holder that kept a job until it was overdue has lost it, too, even if it claims the same
+/// job again.
 pub async fn is_lost_after_being_overdue(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.clock.advance(seconds(3_600));
@@ -49,7 +49,7 @@ pub async fn is_lost_after_being_overdue(subject: &Subject) {
     assert_eq!(subject.succeed(holder, new).await, let_go(State::Succeeded));
 }
 
-/// The fence goes on through death and redrive: an old holder's is not used a second time.
+/// The fence continues through death and redrive: an old fence is not reused.
 pub async fn is_lost_after_a_redrive(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let by = subject.heir_of(holder).await;
@@ -63,7 +63,7 @@ pub async fn is_lost_after_a_redrive(subject: &Subject) {
     check_lost(subject, holder, lease).await;
 }
 
-/// A settlement of attempt 1 that comes after attempt 2 was settled does not touch what that said.
+/// A settlement of attempt 1 that arrives after attempt 2 was settled does not overwrite it.
 pub async fn does_not_overwrite_the_next_attempt(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, Duration::ZERO, true)).await;
@@ -76,8 +76,8 @@ pub async fn does_not_overwrite_the_next_attempt(subject: &Subject) {
     check_lost(subject, holder, second).await;
 }
 
-/// Another decision about an attempt that was settled as a sticky retry is not written: the first
-/// one stands.
+/// A different decision about an attempt that was settled as a sticky retry is not written: the
+/// first one counts.
 pub async fn does_not_change_its_mind(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.settle(holder, &subject.retry(lease, seconds(60), true)).await;
@@ -87,7 +87,7 @@ pub async fn does_not_change_its_mind(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await, before);
 }
 
-/// The holder is part of the guard: the right fence in other hands opens nothing.
+/// The holder is part of the check: the right fence with another holder is not enough.
 pub async fn is_lost_for_another_holder(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let another = subject.holder().await;
@@ -98,7 +98,7 @@ pub async fn is_lost_for_another_holder(subject: &Subject) {
     check_lost(subject, another, lease).await;
 }
 
-/// The holder of a job names its fence, or has lost it.
+/// A holder must name the right fence.
 pub async fn is_lost_under_another_fence(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     for fence in [Fence::new(0), lease.fence.next(), Fence::new(1_000)] {
@@ -106,7 +106,7 @@ pub async fn is_lost_under_another_fence(subject: &Subject) {
     }
 }
 
-/// A job that nobody claimed is nobody's to settle.
+/// A job that was never claimed cannot be settled.
 pub async fn is_lost_for_a_job_that_nobody_claimed(subject: &Subject) {
     let job = subject.submit("charge").await;
     let holder = subject.holder().await;
@@ -114,7 +114,7 @@ pub async fn is_lost_for_a_job_that_nobody_claimed(subject: &Subject) {
     check_lost(subject, holder, Lease { job, fence: Fence::new(1) }).await;
 }
 
-/// Of a job that the store never had, or has no more, there is nothing to overwrite.
+/// A settlement of an unknown or deleted job has no effect.
 pub async fn finds_nothing_of_an_unknown_job(subject: &Subject) {
     let holder = subject.holder().await;
     let unknown = Lease { job: subject.id(), fence: Fence::new(1) };
@@ -125,7 +125,7 @@ pub async fn finds_nothing_of_an_unknown_job(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A holder that died may still tell what it did, as long as nobody has swept it.
+/// A dead holder may still report its results until its jobs are swept.
 pub async fn takes_the_last_words_of_the_dead(subject: &Subject) {
     let by = subject.holder().await;
     let (left, lease) = subject.leased("charge").await;
@@ -137,7 +137,7 @@ pub async fn takes_the_last_words_of_the_dead(subject: &Subject) {
     assert_eq!(settled, let_go(State::Scheduled));
 }
 
-/// The dead keep nothing: a sticky retry of theirs waits in the store, with the due they gave it.
+/// A dead holder cannot keep a sticky retry: the job waits in the store, with its due time.
 pub async fn lets_go_of_a_sticky_retry_of_the_dead(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     subject.store.leave(holder).await.unwrap();

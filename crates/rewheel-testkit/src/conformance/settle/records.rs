@@ -11,7 +11,7 @@ async fn records(subject: &Subject, job: rewheel_core::JobId) -> Vec<AttemptReco
     subject.store.attempts(job).await.unwrap()
 }
 
-/// A failed attempt is recorded with everything that is known of it.
+/// A failed attempt is recorded with all its data.
 pub async fn records_a_failed_attempt(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let ran = Ran { started_ago: seconds(3), duration: millis(2_250) };
@@ -37,7 +37,7 @@ pub async fn records_a_failed_attempt(subject: &Subject) {
     assert_eq!(recorded, [expected]);
 }
 
-/// Attempts are recorded one after the other, by whoever ran them, sticky ones included.
+/// Attempts are recorded in order with their holders, including sticky ones.
 pub async fn records_attempts_in_order(subject: &Subject) {
     let (first, lease) = subject.leased("charge").await;
     subject.settle(first, &subject.retry(lease, Duration::ZERO, true)).await;
@@ -61,7 +61,7 @@ pub async fn records_attempts_in_order(subject: &Subject) {
     assert_eq!(recorded, expected);
 }
 
-/// An attempt that does not count has the number of the one that follows.
+/// An uncounted attempt has the number of the next one.
 pub async fn records_an_attempt_that_does_not_count(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let failure = Some(Failure::new(Category::CircuitOpen, None, "the breaker is open"));
@@ -80,7 +80,7 @@ pub async fn records_an_attempt_that_does_not_count(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.attempt, 1);
 }
 
-/// An attempt in which nothing went wrong leaves no record, whatever was decided.
+/// An attempt without a failure leaves no record, whatever was decided.
 pub async fn records_nothing_where_nothing_went_wrong(subject: &Subject) {
     let because = Because::RateLimit;
     let after = Duration::ZERO;
@@ -96,7 +96,7 @@ pub async fn records_nothing_where_nothing_went_wrong(subject: &Subject) {
     }
 }
 
-/// A failure reads back as it was: every category, any text.
+/// A failure reads back as written: every category, any text.
 pub async fn records_any_failure(subject: &Subject) {
     let (holder, mut lease) = subject.leased("charge").await;
     let long = "ß".repeat(5_000);
@@ -119,7 +119,7 @@ pub async fn records_any_failure(subject: &Subject) {
     assert_eq!(recorded, failures);
 }
 
-/// The history of a job goes with it when it dies, when it is put back to work, when it ends.
+/// The history stays with a job when it dies, is redriven, or ends.
 pub async fn keeps_the_records_of_a_job_that_moves(subject: &Subject) {
     use rewheel_core::store::What;
     let (holder, lease) = subject.leased("charge").await;
@@ -138,13 +138,13 @@ pub async fn keeps_the_records_of_a_job_that_moves(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await.attempt, 3);
 }
 
-/// Of a long history the first and the last records stay, and those between are counted, however they came about.
+/// Of a long history the first and last records stay, and the dropped ones are counted.
 pub async fn drops_records_in_the_middle_of_a_long_history(subject: &Subject) {
     let (holder, mut lease) = subject.leased("charge").await;
     let total = 150;
     for number in 0..total {
         let retry = subject.retry(lease, Duration::ZERO, true);
-        // A snooze uses up no attempt, and leaves a record all the same.
+        // A snooze uses no attempt, but leaves a record.
         let decision = Decision::Snooze { after: Duration::ZERO, because: Because::Snooze };
         let snooze = Settlement { decision, ..retry.clone() };
         subject.settle(holder, if number % 3 == 0 { &snooze } else { &retry }).await;

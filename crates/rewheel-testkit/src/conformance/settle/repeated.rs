@@ -12,8 +12,8 @@ fn already(state: State) -> Settled {
     Settled::AlreadyApplied(Outcome::LetGo(state))
 }
 
-/// Repeating a settlement that let go of the job answers with what the job became, and changes
-/// nothing: no attempt, no record, no due.
+/// Repeating a settlement that released the job returns the state of the job, and changes nothing:
+/// no attempt, no record, no due time.
 pub async fn answers_again_what_a_job_became(subject: &Subject) {
     for decision in decisions(subject, seconds(60)) {
         let state = decision.state(None);
@@ -33,7 +33,7 @@ pub async fn answers_again_what_a_job_became(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Repeating a success of a job that is not kept finds nothing, and nothing to overwrite.
+/// Repeating a success without retention finds nothing, and overwrites nothing.
 pub async fn answers_gone_where_nothing_was_kept(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let settlement = Settlement { keep: NOT_KEPT, ..Settlement::succeed(lease) };
@@ -44,8 +44,7 @@ pub async fn answers_gone_where_nothing_was_kept(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Repeating a sticky retry answers with the same fence as the first time, and counts the attempt
-/// once.
+/// Repeating a sticky retry returns the same fence as the first time, and counts the attempt once.
 pub async fn answers_the_same_fence_to_a_repeated_sticky_retry(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let settlement = subject.retry(lease, seconds(60), true);
@@ -67,7 +66,8 @@ pub async fn answers_the_same_fence_to_a_repeated_sticky_retry(subject: &Subject
     assert_eq!(subject.get(lease.job).await.attempt, 2);
 }
 
-/// A repeated retry is known even when another holder has the job by now, whose lease stands.
+/// A repeated retry is recognized even if another holder has the job by now; that lease is not
+/// affected.
 pub async fn does_not_disturb_who_claimed_meanwhile(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let settlement = subject.retry(lease, Duration::ZERO, false);
@@ -81,8 +81,8 @@ pub async fn does_not_disturb_who_claimed_meanwhile(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await, before);
 }
 
-/// A repeated retry that was not sticky is not answered as kept, though the same holder claimed the
-/// job again under the next fence: it would run twice.
+/// A repeated retry that was not sticky is not reported as kept, although the same holder claimed
+/// the job again under the next fence: it would run twice.
 pub async fn is_not_kept_by_claiming_it_again(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let settlement = subject.retry(lease, Duration::ZERO, false);
@@ -95,7 +95,7 @@ pub async fn is_not_kept_by_claiming_it_again(subject: &Subject) {
     assert_eq!(subject.succeed(holder, again).await, let_go(State::Succeeded));
 }
 
-/// A death that is repeated after a person put the job back to work does not kill it again.
+/// A death that is repeated after a redrive does not end the job again.
 pub async fn does_not_kill_a_redriven_job_again(subject: &Subject) {
     let (holder, lease) = subject.leased("charge").await;
     let death = subject.dead(lease);
@@ -107,7 +107,7 @@ pub async fn does_not_kill_a_redriven_job_again(subject: &Subject) {
     assert_eq!(subject.get(lease.job).await, before);
 }
 
-/// A batch of which a part was written before is answered item by item.
+/// A batch that was partly written before is answered item by item.
 pub async fn answers_a_batch_that_was_written_in_part(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     subject.insert(&subject.jobs("charge", 3)).await;
@@ -122,7 +122,7 @@ pub async fn answers_a_batch_that_was_written_in_part(subject: &Subject) {
     subject.balance().await;
 }
 
-/// Of the same settlements that race, one is applied; the others hear that it was.
+/// Of identical concurrent settlements one is applied; the others get its result.
 pub async fn applies_one_of_racing_settlements(subject: &Subject) {
     for _ in 0..10 {
         let (holder, lease) = subject.leased("charge").await;

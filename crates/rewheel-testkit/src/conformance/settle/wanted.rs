@@ -6,7 +6,7 @@ use rewheel_core::store::{Changed, Outcome, Settled, Settlement, What};
 use rewheel_core::{Decision, HolderId, Lease, State, Status, Wanted};
 use std::time::Duration;
 
-/// Leases a job, and lets a person want something of it.
+/// Leases a job, and sets what an operator wants of it.
 async fn leased_and_wanted(subject: &Subject, wanted: Wanted) -> (HolderId, Lease) {
     let (holder, lease) = subject.leased("charge").await;
     let what = match wanted {
@@ -18,7 +18,7 @@ async fn leased_and_wanted(subject: &Subject, wanted: Wanted) -> (HolderId, Leas
     (holder, lease)
 }
 
-/// A job that a person wants cancelled ends with its attempt, whatever was decided; success stays
+/// A job with a wanted cancel ends with its attempt, whatever was decided; a success stays a
 /// success.
 pub async fn obeys_a_wanted_cancel(subject: &Subject) {
     for decision in decisions(subject, seconds(60)) {
@@ -34,7 +34,7 @@ pub async fn obeys_a_wanted_cancel(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that a person wants paused waits for one, unless its attempt ended it.
+/// A job with a wanted pause is paused, unless its attempt ended it.
 pub async fn obeys_a_wanted_pause(subject: &Subject) {
     for decision in decisions(subject, seconds(60)) {
         let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
@@ -52,7 +52,7 @@ pub async fn obeys_a_wanted_pause(subject: &Subject) {
     subject.balance().await;
 }
 
-/// A job that was paused instead of being tried again is due when it would have been.
+/// A job that was paused instead of retried keeps the due time of the retry.
 pub async fn keeps_the_due_of_a_retry_that_was_paused(subject: &Subject) {
     for sticky in [false, true] {
         let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
@@ -65,7 +65,7 @@ pub async fn keeps_the_due_of_a_retry_that_was_paused(subject: &Subject) {
     }
 }
 
-/// What was wanted is done with: a job that goes on is not paused a second time.
+/// What was wanted is applied once: a resumed job is not paused again.
 pub async fn obeys_only_once(subject: &Subject) {
     let (holder, lease) = leased_and_wanted(subject, Wanted::Pause).await;
     subject.settle(holder, &subject.retry(lease, Duration::ZERO, false)).await;
@@ -77,7 +77,7 @@ pub async fn obeys_only_once(subject: &Subject) {
     assert_eq!(settled, let_go(State::Scheduled));
 }
 
-/// A wanted cancel of a job that is not kept leaves nothing.
+/// A wanted cancel of a job without retention leaves nothing behind.
 pub async fn leaves_nothing_of_a_wanted_cancel_that_is_not_kept(subject: &Subject) {
     let (holder, lease) = leased_and_wanted(subject, Wanted::Cancel).await;
     let retry = subject.retry(lease, seconds(60), true);
