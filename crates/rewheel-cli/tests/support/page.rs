@@ -11,6 +11,7 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ impl Page {
     /// Runs the page after `setup`, which are commands as well. `programs` come first on the PATH.
     pub(crate) fn run(&self, setup: &str, programs: &[&Path]) {
         let folder = tempfile::tempdir().unwrap();
-        let ports = [free_port(0), free_port(1)].map(|port| port.to_string());
+        let ports = [free_port(), free_port()].map(|port| port.to_string());
         let real = |text: &str| text.replace("7420", &ports[0]).replace("8080", &ports[1]);
         let (script, steps) = self.script(setup);
         let (path, output) = (folder.path().join(".script"), folder.path().join(".output"));
@@ -210,13 +211,15 @@ fn wait_and_kill_the_rest(mut shell: Child) -> Option<ExitStatus> {
     ended
 }
 
+/// How many ports this process has given out: tests that run in other threads need other ones.
+static PORTS: AtomicU32 = AtomicU32::new(0);
+
 /// Finds a port below those that the system gives to outgoing connections, apart from those of tests in other processes.
-fn free_port(index: u32) -> u16 {
-    let first = (std::process::id() % 1_500) * 8 + index;
-    let ports =
-        (0..12_000).map(|tried| 20_000 + u16::try_from((first + tried * 2) % 12_000).unwrap());
-    let mut ports = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    ports.next().expect("a port is free")
+fn free_port() -> u16 {
+    let first = (std::process::id() % 1_500) * 8;
+    let numbers = (0..12_000).map(|_| first + PORTS.fetch_add(1, Ordering::Relaxed));
+    let mut ports = numbers.map(|number| 20_000 + u16::try_from(number % 12_000).unwrap());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a port is free")
 }
 
 #[test]
