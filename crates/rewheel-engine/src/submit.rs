@@ -11,7 +11,7 @@ use crate::kinds::KindEntry;
 use crate::runner::JobKind;
 use crate::shared::{Command, Shared};
 use crate::trace;
-use rewheel::{Backoff, Spill};
+use rewheel::{Backoff, FailedCall, Retry, Series, Spill, Step, Verdict};
 use rewheel_core::store::{Direct, IfRefused, Insert, Inserted, Refusal, Sent, StoreError};
 use rewheel_core::{
     Fence, Job, JobId, Key, KindName, Limits, NameError, NewJob, Priority, PriorityError, ShardKey,
@@ -188,6 +188,27 @@ impl<'a> Submit<'a> {
         Ok(routed.and_then(|mut routed| routed.pop()).unwrap_or(job))
     }
 
+    /// Counts the attempts of a call that was made in process before: the job gets as many fewer than
+    /// its kind allows, at least one, and waits first as its kind waits after so many attempts.
+    fn after_call(self, failed: FailedCall) -> Submit<'a> {
+        let shared = self.engine.shared();
+        self.with(|job| {
+            if let (Some(kind), 1..) = (shared.kind(&job.kind), failed.attempts) {
+                let policy = kind.settings.policy();
+                let left = policy.attempts_max.saturating_sub(failed.attempts).max(1);
+                job.attempts_max = Some(left);
+                let retry = Retry::new(policy.backoff).attempts_max(u32::MAX);
+                let mut series = Series::starting_at(retry, failed.attempts);
+                if let Step::Wait(delay) =
+                    series.after(Verdict::Retry, Duration::ZERO, &shared.random)
+                {
+                    job.due = When::In(delay);
+                }
+            }
+            Ok(())
+        })
+    }
+
     fn with(mut self, set: impl FnOnce(&mut NewJob) -> Result<(), SubmitError>) -> Submit<'a> {
         if let Ok(job) = &mut self.job
             && let Err(wrong) = set(job)
@@ -255,8 +276,8 @@ impl<T: JobKind + Sync> Spill<T> for Engine {
     type Receipt = Receipt;
     type Error = SubmitError;
 
-    async fn spill(&self, job: T) -> Result<Receipt, SubmitError> {
-        self.submit(job).await
+    async fn spill(&self, job: T, failed: FailedCall) -> Result<Receipt, SubmitError> {
+        self.submit(job).after_call(failed).await
     }
 }
 
@@ -265,8 +286,8 @@ impl<T: JobKind + Sync, K: AsRef<str> + Send> Spill<(T, K)> for Engine {
     type Receipt = Receipt;
     type Error = SubmitError;
 
-    async fn spill(&self, (job, key): (T, K)) -> Result<Receipt, SubmitError> {
-        self.submit(job).key(key.as_ref()).await
+    async fn spill(&self, (job, key): (T, K), failed: FailedCall) -> Result<Receipt, SubmitError> {
+        self.submit(job).key(key.as_ref()).after_call(failed).await
     }
 }
 

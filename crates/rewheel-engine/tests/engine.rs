@@ -270,7 +270,9 @@ async fn places_are_shared_out_by_kind() -> Tested {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_out_becomes_a_durable_job_with_the_same_key() -> Tested {
     let store = store();
+    let kind = KindSettings { backoff: Backoff::fixed(seconds(3)), ..KindSettings::default() };
     let engine = Engine::builder(shared(&store))
+        .kind("charge-card", kind)
         .handler(|_: JobContext, _: ChargeCard| async { Ok::<(), io::Error>(()) })
         .start()
         .await?;
@@ -282,9 +284,11 @@ async fn a_call_that_runs_out_becomes_a_durable_job_with_the_same_key() -> Teste
     let Durably::Spilled(receipt) = spilled else { panic!("it cannot succeed") };
     let job = ended(&store, receipt.id).await;
     assert_eq!(
-        (job.state(), job.key.expect("it has one").as_str()),
+        (job.state(), job.key.as_ref().expect("it has one").as_str()),
         (State::Succeeded, "order-17")
     );
+    assert_eq!(job.attempts_max, Some(8 - 3), "the attempts of the call count");
+    assert_eq!(job.due.since(job.created), seconds(3), "it waits as after any failed attempt");
     let again = call().or_durably(&engine, (ChargeCard { order: 17 }, "order-17")).await?;
     assert!(
         matches!(again, Durably::Spilled(second) if second.duplicate && second.id == receipt.id)

@@ -109,8 +109,8 @@ pub use self::pipeline::{Explanation, Pipeline, Run, Warning};
 pub use self::presets::ServiceClass;
 pub use self::random::Random;
 pub use self::retry::{
-    Attempt, Call, Durably, Nested, Retry, RetryError, RetryFuture, Retryable, Retrying, Series,
-    Spill, SpillError, Step,
+    Attempt, Call, Durably, FailedCall, Nested, Retry, RetryError, RetryFuture, Retryable,
+    Retrying, Series, Spill, SpillError, Step,
 };
 pub use self::setting::SettingError;
 pub use self::statistics::{Statistics, Summary};
@@ -120,8 +120,8 @@ pub use self::timeout::Timeout;
 pub mod call {
     pub use crate::pipeline::{InPipeline, NoKey, PipelineCall, Policies, WithKey};
     pub use crate::retry::{
-        ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry, OnSuccess,
-        Options, OrWhenOk, Plain, Setup, marker,
+        Blocks, ByClassify, ByJudge, ByMatcher, ByWhen, Extras, Hooks, Judge, OnGiveUp, OnRetry,
+        OnSuccess, Options, OrWhenOk, Plain, Setup, marker,
     };
 }
 

@@ -48,8 +48,10 @@
 
 mod attempt;
 mod response;
+mod spill;
 
 pub use self::response::ResponseFuture;
+pub use self::spill::{SpillFuture, SpillLayer, SpillService};
 
 use crate::classify::Class;
 use crate::error::{Error, Refused, Why};

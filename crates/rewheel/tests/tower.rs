@@ -6,6 +6,8 @@
 mod scripted;
 #[path = "tower/readiness.rs"]
 mod readiness;
+#[path = "tower/spill.rs"]
+mod spill;
 
 use rewheel::tower::{PipelineLayer, PipelineService, ResponseFuture};
 use rewheel::{

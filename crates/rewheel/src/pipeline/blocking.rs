@@ -9,7 +9,7 @@ use crate::clock::{Moment, ThreadWaker};
 use crate::error::Error;
 use crate::nesting::Inside;
 use crate::retry::marker::Blocking;
-use crate::retry::{Attempt, Call, Hooks, Judge};
+use crate::retry::{Attempt, Blocks, Call, Hooks, Judge};
 use std::thread;
 
 /// Releases everything that the run holds, also if the operation panics.
@@ -98,6 +98,18 @@ where
                 }
             };
         }
+    }
+}
+
+impl<F, T, E, J, H, P> Blocks<T, E> for Call<F, Blocking<Attempt, T, E>, J, H, InPipeline<P>>
+where
+    F: FnMut(Attempt) -> Result<T, E>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+    P: Policies,
+{
+    fn make_call(self) -> Result<T, Error<E>> {
+        self.call()
     }
 }
 

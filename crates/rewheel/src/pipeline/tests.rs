@@ -12,6 +12,7 @@ mod nesting;
 mod blocking;
 mod explaining;
 mod observing;
+mod spilling;
 mod model;
 
 use super::Pipeline;

@@ -3,6 +3,7 @@
 use super::call::marker::{Blocking, Invoke};
 use super::options::{Options, Setup};
 use super::progress::{Next, Outcome, Past, Progress};
+use super::spill::Blocks;
 use super::{Call, Hooks, Judge};
 use crate::clock::Waited;
 use crate::error::{Error, Why};
@@ -53,5 +54,17 @@ where
                 }
             }
         }
+    }
+}
+
+impl<F, A, T, E, J, H, O> Blocks<T, E> for Call<F, Blocking<A, T, E>, J, H, Setup<O>>
+where
+    F: Invoke<A, Result<T, E>>,
+    J: Judge<T, E>,
+    H: Hooks<T, E>,
+    O: Options,
+{
+    fn make_call(self) -> Result<T, Error<E>> {
+        self.call()
     }
 }

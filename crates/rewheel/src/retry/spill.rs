@@ -1,11 +1,16 @@
 //! Hands a call that ran out of attempts to a durable engine.
 
-use super::call::marker::{Async, Invoke};
-use super::options::{Options, Setup};
-use super::{Call, Hooks, Judge};
+use super::Call;
+use super::call::marker::{Async, Blocking};
+use crate::classify::Category;
+use crate::clock::ThreadWaker;
 use crate::error::{Error, Why};
 use std::fmt;
 use std::future::{Future, IntoFuture};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
 
 /// Accepts work that could not be done in this process. The durable engine implements it.
 pub trait Spill<J> {
@@ -14,8 +19,39 @@ pub trait Spill<J> {
     /// Why the work was not accepted.
     type Error;
 
-    /// Accepts the work; once it returns `Ok`, the work is durable.
-    fn spill(&self, job: J) -> impl Future<Output = Result<Self::Receipt, Self::Error>> + Send;
+    /// Takes the work over; once it answers, the work is safe. `failed` says what was tried before:
+    /// its attempts should count.
+    fn spill(
+        &self,
+        job: J,
+        failed: FailedCall,
+    ) -> impl Future<Output = Result<Self::Receipt, Self::Error>> + Send;
+}
+
+/// What was tried before a call is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedCall {
+    /// How many times the call was made.
+    pub attempts: u32,
+    /// How long it took altogether, waits included.
+    pub elapsed: Duration,
+    /// Why it was given up.
+    pub why: Why,
+    /// What kind the last failure was.
+    pub category: Category,
+}
+
+impl FailedCall {
+    /// Returns what to hand over; nothing if the call was cancelled.
+    pub(crate) fn of<E>(call: &Error<E>) -> Option<FailedCall> {
+        (call.why() != Why::Cancelled).then(|| FailedCall {
+            attempts: call.attempts(),
+            elapsed: call.elapsed(),
+            why: call.why(),
+            category: call.category(),
+        })
+    }
 }
 
 /// The result of a call that may be finished later.
@@ -32,8 +68,8 @@ pub enum Durably<T, R> {
 pub struct SpillError<E, S> {
     /// Why the call was given up.
     pub call: Error<E>,
-    /// Why it could not be handed over; `None` if that was not tried, because the call was
-    /// cancelled.
+    /// Why it could not be handed over. `None` if it was not offered: the call was cancelled, or a
+    /// tower service did not become ready.
     pub spill: Option<S>,
 }
 
@@ -57,13 +93,9 @@ where
     }
 }
 
-impl<F, A, Fut, T, E, J, H, O> Call<F, Async<A, Fut, T, E>, J, H, Setup<O>>
+impl<F, A, Fut, T, E, J, H, S> Call<F, Async<A, Fut, T, E>, J, H, S>
 where
-    F: Invoke<A, Fut>,
-    Fut: Future<Output = Result<T, E>>,
-    J: Judge<T, E>,
-    H: Hooks<T, E>,
-    O: Options,
+    Self: IntoFuture<Output = Result<T, Error<E>>>,
 {
     /// Makes the call; if it is given up, hands `job` to a durable engine. Give the job the same
     /// key as the call itself, so that doing both is harmless.
@@ -71,19 +103,19 @@ where
     /// A cancelled call is not handed over.
     ///
     /// ```
-    /// use rewheel::{Durably, Retry, Retryable, Spill, millis};
+    /// use rewheel::{Durably, FailedCall, Retry, Retryable, Spill, millis};
     /// use std::{io, sync::Mutex};
     ///
-    /// /// Stands in for the durable engine.
-    /// struct Later(Mutex<Vec<&'static str>>);
+    /// /// Stands for the durable engine.
+    /// struct Later(Mutex<Vec<(&'static str, u32)>>);
     ///
     /// impl Spill<&'static str> for Later {
     ///     type Receipt = usize;
     ///     type Error = io::Error;
     ///
-    ///     async fn spill(&self, job: &'static str) -> io::Result<usize> {
+    ///     async fn spill(&self, job: &'static str, failed: FailedCall) -> io::Result<usize> {
     ///         let mut jobs = self.0.lock().unwrap();
-    ///         jobs.push(job);
+    ///         jobs.push((job, failed.attempts));
     ///         Ok(jobs.len())
     ///     }
     /// }
@@ -96,29 +128,81 @@ where
     ///     .or_durably(&later, "charge order 17")
     ///     .await;
     /// assert_eq!(answer.unwrap(), Durably::Spilled(1));
+    /// assert_eq!(*later.0.lock().unwrap(), [("charge order 17", 2)]);
     /// # }
     /// ```
     ///
     /// # Errors
-    /// Fails with the reason for giving up, and the reason why it could not be handed over.
-    pub async fn or_durably<S, W>(
+    /// Says why the call was given up, and why it could not be handed over.
+    pub async fn or_durably<D, W>(
         self,
-        spill: &S,
+        spill: &D,
         job: W,
-    ) -> Result<Durably<T, S::Receipt>, SpillError<E, S::Error>>
+    ) -> Result<Durably<T, D::Receipt>, SpillError<E, D::Error>>
     where
-        S: Spill<W>,
+        D: Spill<W>,
     {
-        let call = match self.into_future().await {
-            Ok(value) => return Ok(Durably::Done(value)),
-            Err(call) => call,
-        };
-        if call.why() == Why::Cancelled {
-            return Err(SpillError { call, spill: None });
+        match self.into_future().await {
+            Ok(value) => Ok(Durably::Done(value)),
+            Err(call) => hand_over(call, spill, job).await,
         }
-        match spill.spill(job).await {
-            Ok(receipt) => Ok(Durably::Spilled(receipt)),
-            Err(why) => Err(SpillError { call, spill: Some(why) }),
+    }
+}
+
+impl<F, A, T, E, J, H, S> Call<F, Blocking<A, T, E>, J, H, S>
+where
+    Self: Blocks<T, E>,
+{
+    /// As [`or_durably`](Call::or_durably), for a call that blocks: this thread is blocked until the
+    /// job is handed over.
+    ///
+    /// Use it where blocking is allowed, as in `tokio::task::spawn_blocking`: what takes the job over
+    /// may need the threads of its runtime for that.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn call_or_durably<D, W>(
+        self,
+        spill: &D,
+        job: W,
+    ) -> Result<Durably<T, D::Receipt>, SpillError<E, D::Error>>
+    where
+        D: Spill<W>,
+    {
+        match self.make_call() {
+            Ok(value) => Ok(Durably::Done(value)),
+            Err(call) => block_on(hand_over(call, spill, job)),
+        }
+    }
+}
+
+/// A [`Call`] that can be made by blocking. There is no need to name it.
+pub trait Blocks<T, E> {
+    #[doc(hidden)]
+    fn make_call(self) -> Result<T, Error<E>>;
+}
+
+async fn hand_over<T, E, D: Spill<W>, W>(
+    call: Error<E>,
+    spill: &D,
+    job: W,
+) -> Result<Durably<T, D::Receipt>, SpillError<E, D::Error>> {
+    let Some(failed) = FailedCall::of(&call) else {
+        return Err(SpillError { call, spill: None });
+    };
+    match spill.spill(job, failed).await {
+        Ok(receipt) => Ok(Durably::Spilled(receipt)),
+        Err(why) => Err(SpillError { call, spill: Some(why) }),
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = ThreadWaker::current();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
         }
     }
 }

@@ -1,0 +1,90 @@
+//! Checks that calls which are given up are handed over, with what was tried before.
+
+use super::*;
+use crate::{CancelToken, Durably, FailedCall, Retryable as _, Spill};
+use std::sync::Mutex;
+
+/// Takes every job over, or none.
+#[derive(Debug, Default)]
+struct Later {
+    is_down: bool,
+    taken: Mutex<Vec<(&'static str, FailedCall)>>,
+}
+
+impl Spill<&'static str> for Later {
+    type Receipt = usize;
+    type Error = &'static str;
+
+    async fn spill(&self, job: &'static str, failed: FailedCall) -> Result<usize, &'static str> {
+        // Not ready at once, as nothing durable is.
+        tokio::task::yield_now().await;
+        if self.is_down {
+            return Err("down");
+        }
+        let mut taken = self.taken.lock().unwrap();
+        taken.push((job, failed));
+        Ok(taken.len())
+    }
+}
+
+impl Later {
+    fn taken(&self) -> Vec<(&'static str, u32, Why, Category, Duration)> {
+        let taken = std::mem::take(&mut *self.taken.lock().unwrap());
+        let told = |(job, f): (_, FailedCall)| (job, f.attempts, f.why, f.category, f.elapsed);
+        taken.into_iter().map(told).collect()
+    }
+}
+
+fn busy(_: Attempt) -> std::future::Ready<Result<u32, Failure>> {
+    std::future::ready(Err(Failure::Busy))
+}
+
+#[test]
+fn a_pipeline_hands_over_what_it_gives_up_with_the_attempts_already_made() {
+    let (clock, later) = (ManualClock::new(), Later::default());
+    let pipeline = Pipeline::new().retry(FIVE.attempts_max(3)).clock(&clock);
+    let taken = ("job", 3, Why::AttemptsExhausted, Category::Transient, seconds(2));
+
+    let spilled = finish(clock.drive(Box::pin(pipeline.run(busy).or_durably(&later, "job"))));
+    assert!(matches!(spilled, Ok(Durably::Spilled(1))));
+    assert_eq!(later.taken(), [taken]);
+
+    let call = pipeline.run_blocking(|_| Err::<u32, _>(Failure::Busy));
+    assert!(matches!(call.call_or_durably(&later, "job"), Ok(Durably::Spilled(1))));
+    assert_eq!(later.taken(), [taken]);
+
+    let call = pipeline.run(|_| std::future::ready(Ok::<_, Failure>(7)));
+    let done = finish(clock.drive(Box::pin(call.or_durably(&later, "job"))));
+    assert!(matches!(done, Ok(Durably::Done(7))));
+    assert_eq!(later.taken(), []);
+}
+
+#[test]
+fn a_blocking_retry_hands_over_what_it_gives_up() {
+    let (clock, later) = (ManualClock::new(), Later::default());
+    let call = || (|| Err::<u32, _>(Failure::Busy)).retry(FIVE).clock(&clock);
+    assert!(matches!(call().call_or_durably(&later, "job"), Ok(Durably::Spilled(1))));
+    let tried = ("job", 5, Why::AttemptsExhausted, Category::Transient, seconds(4));
+    assert_eq!(later.taken(), [tried]);
+
+    let down = Later { is_down: true, ..Later::default() };
+    let error = call().call_or_durably(&down, "job").unwrap_err();
+    assert_eq!((error.call.attempts(), error.spill), (5, Some("down")));
+}
+
+#[test]
+fn a_refused_call_is_handed_over_without_attempts_and_a_cancelled_one_is_not() {
+    let (clock, later, token) = (ManualClock::new(), Later::default(), CancelToken::new());
+    let breaker = CircuitBreaker::consecutive(1).clock(&clock).build();
+    breaker.isolate();
+    let pipeline = Pipeline::new().retry(FIVE).circuit_breaker(&breaker).clock(&clock);
+    let spilled = finish(pipeline.run(busy).or_durably(&later, "job"));
+    assert!(matches!(spilled, Ok(Durably::Spilled(1))));
+    let refused = ("job", 0, Why::CircuitOpen, Category::CircuitOpen, Duration::ZERO);
+    assert_eq!(later.taken(), [refused]);
+
+    token.cancel();
+    let error = finish(pipeline.run(busy).cancel(&token).or_durably(&later, "job")).unwrap_err();
+    assert_eq!((error.call.why(), error.spill), (Why::Cancelled, None));
+    assert_eq!(later.taken(), []);
+}

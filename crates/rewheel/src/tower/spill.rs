@@ -1,0 +1,185 @@
+//! Hands requests that were given up to something that outlives the process.
+
+use super::{PipelineLayer, PipelineService, ResponseFuture};
+use crate::error::Error;
+use crate::retry::{Durably, FailedCall, Judge, Spill, SpillError};
+use pin_project_lite::pin_project;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tower_layer::Layer;
+use tower_service::Service;
+
+impl<J> PipelineLayer<J> {
+    /// Hands requests that are given up to something that outlives this process: `job` makes the job
+    /// of a request. A response is then [`Durably::Done`] or [`Durably::Spilled`].
+    ///
+    /// ```
+    /// use rewheel::{Durably, FailedCall, Pipeline, Retry, Spill, millis};
+    /// use std::io;
+    /// use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+    ///
+    /// /// Stands for the durable engine.
+    /// #[derive(Clone)]
+    /// struct Later;
+    ///
+    /// impl Spill<String> for Later {
+    ///     type Receipt = (String, u32);
+    ///     type Error = io::Error;
+    ///
+    ///     async fn spill(&self, job: String, failed: FailedCall) -> io::Result<(String, u32)> {
+    ///         Ok((job, failed.attempts))
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let policies = Pipeline::new().retry(Retry::exponential(millis(1)).attempts_max(2));
+    /// let layer = policies.layer().or_durably(Later, |order: u64| format!("charge order {order}"));
+    /// let mut charge = ServiceBuilder::new().layer(layer).service(service_fn(|_: u64| async {
+    ///     Err::<(), _>(io::Error::from(io::ErrorKind::TimedOut))
+    /// }));
+    ///
+    /// let answer = charge.ready().await.unwrap().call(17).await.unwrap();
+    /// assert_eq!(answer, Durably::Spilled(("charge order 17".to_owned(), 2)));
+    /// # }
+    /// ```
+    pub fn or_durably<D, M>(self, spill: D, job: M) -> SpillLayer<J, D, M> {
+        SpillLayer { layer: self, spill, job }
+    }
+}
+
+/// A [`PipelineLayer`] that hands over what is given up. Made by [`PipelineLayer::or_durably`].
+#[derive(Clone)]
+pub struct SpillLayer<J, D, M> {
+    layer: PipelineLayer<J>,
+    spill: D,
+    job: M,
+}
+
+impl<S, J: Clone, D: Clone, M: Clone> Layer<S> for SpillLayer<J, D, M> {
+    type Service = SpillService<S, J, D, M>;
+
+    fn layer(&self, inner: S) -> SpillService<S, J, D, M> {
+        let (spill, job) = (self.spill.clone(), self.job.clone());
+        SpillService { service: self.layer.layer(inner), spill, job }
+    }
+}
+
+impl<J, D, M> fmt::Debug for SpillLayer<J, D, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpillLayer").field("layer", &self.layer).finish_non_exhaustive()
+    }
+}
+
+/// A [`PipelineService`] that hands over what is given up. Made by [`SpillLayer`].
+#[derive(Clone)]
+pub struct SpillService<S, J, D, M> {
+    service: PipelineService<S, J>,
+    spill: D,
+    job: M,
+}
+
+impl<S, Req, J, D, M, W> Service<Req> for SpillService<S, J, D, M>
+where
+    S: Service<Req> + Clone,
+    Req: Clone,
+    J: Judge<S::Response, S::Error> + Clone,
+    D: Spill<W> + Clone + Send + Sync + 'static,
+    M: Fn(Req) -> W + Clone,
+    W: Send + 'static,
+{
+    type Response = Durably<S::Response, D::Receipt>;
+    type Error = SpillError<S::Error, D::Error>;
+    type Future = SpillFuture<S, Req, J, D, M, D::Receipt, D::Error>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.service.poll_ready(cx).map_err(|call| SpillError { call, spill: None })
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        SpillFuture {
+            call: self.service.call(request.clone()),
+            request: Some(request),
+            spill: self.spill.clone(),
+            job: self.job.clone(),
+            spilling: None,
+        }
+    }
+}
+
+impl<S: fmt::Debug, J, D, M> fmt::Debug for SpillService<S, J, D, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpillService").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+/// A request on its way to be handed over, and why it was given up.
+struct Spilling<E, R, X> {
+    call: Option<Error<E>>,
+    // Boxed, since it has no name; only requests that were given up pay for it.
+    future: Pin<Box<dyn Future<Output = Result<R, X>> + Send>>,
+}
+
+pin_project! {
+    /// The future of [`SpillService`]. Allocates only when a request is handed over.
+    ///
+    /// Dropped while a request is handed over, it leaves open whether that happened.
+    #[must_use = "a future does nothing until it is awaited"]
+    pub struct SpillFuture<S, Req, J, D, M, R, X>
+    where
+        S: Service<Req>,
+    {
+        #[pin]
+        call: ResponseFuture<S, Req, J>,
+        request: Option<Req>,
+        spill: D,
+        job: M,
+        spilling: Option<Spilling<S::Error, R, X>>,
+    }
+}
+
+impl<S, Req, J, D, M, W> Future for SpillFuture<S, Req, J, D, M, D::Receipt, D::Error>
+where
+    S: Service<Req> + Clone,
+    Req: Clone,
+    J: Judge<S::Response, S::Error>,
+    D: Spill<W> + Clone + Send + Sync + 'static,
+    M: Fn(Req) -> W,
+    W: Send + 'static,
+{
+    type Output = Result<Durably<S::Response, D::Receipt>, SpillError<S::Error, D::Error>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let spilling = match this.spilling {
+            Some(spilling) => spilling,
+            None => {
+                let call = match ready!(this.call.poll(cx)) {
+                    Ok(response) => return Poll::Ready(Ok(Durably::Done(response))),
+                    Err(call) => call,
+                };
+                let (Some(failed), Some(request)) = (FailedCall::of(&call), this.request.take())
+                else {
+                    return Poll::Ready(Err(SpillError { call, spill: None }));
+                };
+                let (spill, job) = (this.spill.clone(), (this.job)(request));
+                let future = Box::pin(async move { spill.spill(job, failed).await });
+                this.spilling.insert(Spilling { call: Some(call), future })
+            }
+        };
+        let result = ready!(spilling.future.as_mut().poll(cx));
+        let call = spilling.call.take().expect("polled after it was done");
+        Poll::Ready(match result {
+            Ok(receipt) => Ok(Durably::Spilled(receipt)),
+            Err(why) => Err(SpillError { call, spill: Some(why) }),
+        })
+    }
+}
+
+impl<S: Service<Req>, Req, J, D, M, R, X> fmt::Debug for SpillFuture<S, Req, J, D, M, R, X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpillFuture").field("call", &self.call).finish_non_exhaustive()
+    }
+}
