@@ -82,7 +82,7 @@ impl Counts {
     pub(crate) fn read(&self) -> Vec<DecisionCount> {
         let mut counts = Vec::new();
         for (decision, row) in DECISIONS.into_iter().zip(&self.table) {
-            let columns = Category::ALL.into_iter().map(Some).chain([None]);
+            let columns = Category::ALL.iter().copied().map(Some).chain([None]);
             for (category, cell) in columns.zip(row) {
                 let count = cell.load(Ordering::Relaxed);
                 if count > 0 {
@@ -110,7 +110,7 @@ mod tests {
     fn every_decision_is_counted_under_every_category() {
         let counts = Counts::default();
         let mut expected = Vec::new();
-        for category in Category::ALL.into_iter().map(Some).chain([None]) {
+        for category in Category::ALL.iter().copied().map(Some).chain([None]) {
             let failure = category.map(|category| Failure::new(category, None, ""));
             let given_up = || Failure::new(category.unwrap_or(Category::Unknown), None, "");
             let because = Because::Backoff;

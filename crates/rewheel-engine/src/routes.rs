@@ -58,7 +58,8 @@ fn looking_at(mut rule: Rule, mut when: Map<String, Value>) -> Result<Rule, Wron
     }
     for text in texts(&mut when, "category")? {
         let category: Category = text.parse().map_err(|_| {
-            let known = Category::ALL.map(Category::as_str).join(", ");
+            let known: Vec<_> = Category::ALL.iter().map(|known| known.as_str()).collect();
+            let known = known.join(", ");
             (Some("category"), format!("`{text}` is not one of {known}"))
         })?;
         rule = rule.on_category(category);

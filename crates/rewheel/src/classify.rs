@@ -54,8 +54,24 @@ pub enum Verdict {
     Stop,
 }
 
-/// The category of a failure.
+/// What kind of failure it was.
+///
+/// Three categories describe failures of a job and never come from a policy of this crate:
+/// [`Panic`](Category::Panic), [`NoHandler`](Category::NoHandler) and
+/// [`BadPayload`](Category::BadPayload). The engine makes them; see
+/// [`is_engine_only`](Category::is_engine_only). More categories may come: a `match` needs an arm
+/// for the others.
+///
+/// ```
+/// use rewheel::Category;
+///
+/// let of_calls: Vec<_> =
+///     Category::ALL.iter().filter(|category| !category.is_engine_only()).collect();
+/// assert_eq!(of_calls.len(), 10);
+/// assert!(of_calls.contains(&&Category::Timeout));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Category {
     /// No response in time.
     Timeout,
@@ -75,19 +91,19 @@ pub enum Category {
     Cancelled,
     /// The time for the whole operation is used up.
     Deadline,
-    /// The code that made the call panicked.
-    Panic,
-    /// No handler for this kind of job.
-    NoHandler,
-    /// The input of the job could not be decoded.
-    BadPayload,
     /// Nothing is known about the failure.
     Unknown,
+    /// Of the engine: the handler of a job panicked, or the processes that ran the job died.
+    Panic,
+    /// Of the engine: the node that took the job cannot run its kind.
+    NoHandler,
+    /// Of the engine: the payload of the job could not be decoded.
+    BadPayload,
 }
 
 impl Category {
     /// Every category, in the order of the documentation.
-    pub const ALL: [Category; 13] = [
+    pub const ALL: &'static [Category] = &[
         Category::Timeout,
         Category::Io,
         Category::Throttled,
@@ -122,7 +138,24 @@ impl Category {
         }
     }
 
-    /// Returns whether such a failure counts against the health of the dependency.
+    /// Returns whether only the engine makes it, for a job. Policies around a call never do.
+    pub const fn is_engine_only(self) -> bool {
+        match self {
+            Category::Panic | Category::NoHandler | Category::BadPayload => true,
+            Category::Timeout
+            | Category::Io
+            | Category::Throttled
+            | Category::CircuitOpen
+            | Category::BulkheadFull
+            | Category::Rejected
+            | Category::Transient
+            | Category::Cancelled
+            | Category::Deadline
+            | Category::Unknown => false,
+        }
+    }
+
+    /// Returns whether such a failure speaks against the health of the dependency.
     ///
     /// A proper error response (`rejected`) shows that the dependency works; a call that was
     /// refused or given up on the caller's side says nothing about it.
@@ -156,7 +189,8 @@ impl FromStr for Category {
 
     fn from_str(text: &str) -> Result<Category, UnknownCategory> {
         Category::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|category| category.as_str() == text)
             .ok_or_else(|| UnknownCategory(text.to_owned()))
     }

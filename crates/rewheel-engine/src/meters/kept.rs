@@ -191,7 +191,7 @@ impl KindMeters {
 
     pub(super) fn read_dead(&self) -> impl Iterator<Item = (Category, u64)> {
         let counts = self.dead.iter().map(|count| count.load(Ordering::Relaxed));
-        Category::ALL.into_iter().zip(counts)
+        Category::ALL.iter().copied().zip(counts)
     }
 
     pub(super) fn read_delayed(&self) -> u64 {

@@ -124,7 +124,7 @@ fn went(failure: &Failure) -> String {
         Category::Throttled => "was throttled",
         Category::Rejected => "was rejected",
         Category::Panic => "panicked",
-        Category::Io | Category::Transient | Category::Unknown => "failed",
+        Category::Io | Category::Transient | Category::Unknown | _ => "failed",
     };
     match (failure.code(), failure.category()) {
         (Some(code), _) => format!("{plain} with {code}"),

@@ -20,11 +20,27 @@ mod category {
     #[test]
     fn reads_back_the_name_of_each() {
         let mut names = HashSet::new();
-        for category in Category::ALL {
+        for &category in Category::ALL {
             assert_eq!(category.as_str().parse(), Ok(category));
             assert_eq!(category.to_string(), category.as_str());
             assert!(names.insert(category.as_str()), "two categories are called {category}");
         }
+    }
+
+    /// They are stored and sent: a new one is added, none of these changes.
+    #[test]
+    fn has_the_same_words_as_ever() {
+        let words = |engine_only| {
+            let all = Category::ALL.iter();
+            let these = all.filter(move |category| category.is_engine_only() == engine_only);
+            these.map(|category| category.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            words(false),
+            "timeout io throttled circuit_open bulkhead_full rejected transient cancelled deadline \
+             unknown"
+        );
+        assert_eq!(words(true), "panic no_handler bad_payload");
     }
 
     #[test]

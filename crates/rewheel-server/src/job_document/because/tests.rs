@@ -133,7 +133,7 @@ fn an_older_snooze_is_not_taken_for_the_latest() {
 
 #[test]
 fn every_category_is_said_as_people_do() {
-    for category in Category::ALL {
+    for &category in Category::ALL {
         let (plain, with_code) = match category {
             Category::Timeout => ("timed out", "timed out"),
             Category::Io => ("failed: io", "failed with E1"),
@@ -149,6 +149,7 @@ fn every_category_is_said_as_people_do() {
             Category::Panic => ("panicked", "panicked with E1"),
             Category::NoHandler => ("found no handler", "found no handler"),
             Category::BadPayload => ("failed to parse its payload", "failed to parse its payload"),
+            other => panic!("no words for {other}"),
         };
         assert_eq!(went(&Failure::new(category, None, "m")), plain);
         assert_eq!(went(&Failure::new(category, Some("E1"), "m")), with_code);

@@ -101,8 +101,8 @@ pub async fn records_any_failure(subject: &Subject) {
     let (holder, mut lease) = subject.leased("charge").await;
     let long = "ß".repeat(5_000);
     let mut failures: Vec<Failure> = Category::ALL
-        .into_iter()
-        .map(|category| Failure::new(category, None, "it said \"no\"; DROP TABLE jobs; --"))
+        .iter()
+        .map(|category| Failure::new(*category, None, "it said \"no\"; DROP TABLE jobs; --"))
         .collect();
     failures.push(Failure::new(Category::Io, Some("E\u{301}\u{1F980}"), "line 1\nline 2\t\u{7f}"));
     failures.push(Failure::new(Category::Io, Some(&long), &long));

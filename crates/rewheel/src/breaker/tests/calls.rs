@@ -67,7 +67,7 @@ fn an_owned_permit_outlives_its_handle() {
 /// not count.
 #[test]
 fn errors_count_by_whom_they_blame() {
-    for category in Category::ALL {
+    for &category in Category::ALL {
         let breaker = CircuitBreaker::count_window(100).build();
         let _ = breaker.call_blocking(|| Err::<(), _>(Said(category)));
         let snapshot = breaker.snapshot();

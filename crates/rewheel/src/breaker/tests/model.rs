@@ -71,7 +71,7 @@ impl Finish {
         match random.u32(..10) {
             0..3 => Finish::Success,
             3..7 => Finish::Failure,
-            7..9 => Finish::Error(*random.choice(&Category::ALL).unwrap()),
+            7..9 => Finish::Error(*random.choice(Category::ALL).unwrap()),
             _ => Finish::Dropped,
         }
     }
