@@ -33,7 +33,7 @@ impl Limits {
     /// where a database's parameter and packet limits begin.
     pub const BATCH_MAX: usize = 1_000;
 
-    /// What one request may submit.
+    /// What one request may submit, and one insert may hold.
     pub const SUBMIT_MAX: usize = 10_000;
 
     /// Ten priorities: people do not tell more apart, and a claim visits each lane.
