@@ -32,7 +32,7 @@ impl Limits {
     /// Larger statements are not faster, and this size is below the parameter and packet limits of databases.
     pub const BATCH_MAX: usize = 1_000;
 
-    /// Maximum number of jobs in one submit request.
+    /// What one request may submit, and one insert may hold.
     pub const SUBMIT_MAX: usize = 10_000;
 
     /// Ten priorities: users do not need more, and a claim visits each lane.

@@ -1,14 +1,13 @@
 //! The engine: start, queries, shutdown.
 
 use crate::builder::EngineBuilder;
-use crate::caps;
 use crate::counts::DecisionCount;
 use crate::housekeeping;
 use crate::notify;
 use crate::runner::JobKind;
 use crate::settings::{EngineSettings, KindSettings};
 use crate::shared::{Command, Shared};
-use crate::submit::{self, IntoSubmit, Submit, SubmitMany};
+use crate::submit::{self, IntoSubmit, Submit, SubmitMany, payload_limit};
 use crate::supervise::EngineFailure;
 use crate::trace;
 use rewheel::CancelToken;
@@ -172,11 +171,13 @@ impl Engine {
         Submit::raw(self, kind, payload)
     }
 
-    /// Inserts jobs like the store does, and refuses those that exceed their tenant's cap. A single job that may run at once goes
-    /// directly to a free slot.
+    /// Inserts jobs as the store does, and refuses those whose tenant may have no more or whose payload is
+    /// larger than [`EngineSettings::payload_bytes_max`]. A single one that may run at once goes directly to
+    /// a free place.
     ///
     /// # Errors
-    /// Passes on what the store says. After [`Engine::shutdown`] it is [`StoreError::Closed`].
+    /// Passes on what the store says. More than [`Limits::SUBMIT_MAX`](rewheel_core::Limits::SUBMIT_MAX) jobs
+    /// are [`StoreError::Rejected`]. After [`Engine::shutdown`] it is [`StoreError::Closed`].
     pub async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
         if self.has_shut_down() {
             return Err(StoreError::Closed);
@@ -186,7 +187,7 @@ impl Engine {
         let insert = Insert { jobs: jobs.as_deref().unwrap_or(insert.jobs), ..insert.clone() };
         let routed = shared.intake.shards.route(insert.jobs);
         let insert = Insert { jobs: routed.as_deref().unwrap_or(insert.jobs), ..insert };
-        let answers = caps::insert(shared, &insert).instrument(span.clone()).await;
+        let answers = payload_limit::insert(shared, &insert).instrument(span.clone()).await;
         match &answers {
             Ok(answers) => submit::count(shared, insert.jobs, answers),
             Err(_) => trace::submit_failed(&span),

@@ -1,6 +1,7 @@
 //! Submits jobs: one typed job, or a batch.
 
 mod many;
+pub(crate) mod payload_limit;
 
 pub use self::many::{IntoSubmit, SubmitMany};
 
@@ -181,9 +182,11 @@ impl<'a> Submit<'a> {
     /// ```
     ///
     /// # Errors
-    /// Fails with the invalid field.
+    /// Says which of its settings cannot be, and refuses a payload above
+    /// [`payload_bytes_max`](crate::EngineSettings::payload_bytes_max).
     pub fn into_job(self) -> Result<NewJob, SubmitError> {
         let job = self.job?;
+        check(self.engine, &job)?;
         let routed = self.engine.shared().intake.shards.route(std::slice::from_ref(&job));
         Ok(routed.and_then(|mut routed| routed.pop()).unwrap_or(job))
     }
@@ -230,9 +233,8 @@ impl<'a> Submit<'a> {
 
 /// Checks what the store does not: the engine's limit for payloads, and what the kind allows a job to ask for.
 fn check(engine: &Engine, job: &NewJob) -> Result<(), SubmitError> {
-    let (bytes, bytes_max) = (job.payload.len(), engine.settings().payload_bytes_max);
-    if bytes > bytes_max {
-        return Err(SubmitError::Refused(Refusal::TooLarge { bytes, bytes_max }));
+    if let Some(why) = payload_limit::refusal(job, engine.settings().payload_bytes_max) {
+        return Err(SubmitError::Refused(why));
     }
     match engine.shared().kind(&job.kind) {
         Some(kind) => kind.ceilings.check(job).map_err(|over| field(over.field, over.why)),

@@ -6,7 +6,10 @@ mod still;
 use self::still::store;
 use rewheel::seconds;
 use rewheel_engine::store::{ReadStore, Store};
-use rewheel_engine::{Engine, JobContext, JobKind, State, StoreError, SubmitError, TenantSettings};
+use rewheel_engine::{
+    Engine, EngineSettings, IfRefused, Insert, Inserted, JobContext, JobKind, Refusal, State,
+    StoreError, SubmitError, TenantSettings,
+};
 use rewheel_stores::MemoryStore;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -82,7 +85,7 @@ async fn a_submit_after_a_shutdown_fails_and_stores_nothing() -> Tested {
     let results = engine.submit_many([Mail { number: 2 }, Mail { number: 3 }]).await;
     assert!(results.iter().all(|result| matches!(result, Err(SubmitError::ShutDown))));
     let job = engine.submit(Mail { number: 4 }).into_job()?;
-    let inserted = engine.insert(&rewheel_engine::Insert::new(&[job])).await;
+    let inserted = engine.insert(&Insert::new(&[job])).await;
     assert!(matches!(inserted, Err(StoreError::Closed)));
     assert_eq!(store.books().await?.submitted, 0);
     Ok(())
@@ -114,5 +117,41 @@ async fn a_handler_can_submit_while_a_shutdown_waits_for_it() -> Tested {
     assert_eq!(engine.shutdown(seconds(30)).await.finished, 1);
     assert_eq!(store.get(slow.id).await?.map(|job| job.state()), Some(State::Succeeded));
     assert_eq!(store.books().await?.submitted, 2);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_way_in_takes_a_payload_above_the_limit() -> Tested {
+    let store = store();
+    let settings = EngineSettings { payload_bytes_max: 4, ..EngineSettings::default() };
+    let engine = Engine::builder(shared(&store))
+        .settings(settings)
+        .raw_handler("work", |_| async {})
+        .start()
+        .await?;
+    let text = "the payload has 5 bytes; the limit is 4 (engine.payload_bytes_max)";
+    let large = || engine.submit_raw("work", b"12345".to_vec());
+    let errors = [
+        large().await.map(|_| ()),
+        large().into_job().map(|_| ()),
+        engine.submit_many([large()]).await.remove(0).map(|_| ()),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert_eq!(error.to_string(), format!("refused: {text}"));
+    }
+    let small = || engine.submit_raw("work", b"1234".to_vec()).into_job();
+    let mut jobs = [small()?, small()?, small()?];
+    jobs[1].payload = b"12345".to_vec();
+    let refused = Inserted::Refused(Refusal::AbovePayloadLimit { bytes: 5, bytes_max: 4 });
+    let together = Insert { if_refused: IfRefused::StoreNothing, ..Insert::new(&jobs) };
+    let answers = engine.insert(&together).await?;
+    assert_eq!(answers, [Inserted::LeftOut, refused.clone(), Inserted::LeftOut]);
+    assert_eq!(store.books().await?.submitted, 0);
+    let answers = engine.insert(&Insert::new(&jobs)).await?;
+    assert_eq!(answers[1], refused);
+    for (place, stored) in [(0, true), (1, false), (2, true)] {
+        assert_eq!(store.get(jobs[place].id).await?.is_some(), stored, "{place}");
+        assert_eq!(matches!(answers[place], Inserted::Created { .. }), stored);
+    }
     Ok(())
 }

@@ -148,6 +148,10 @@ pub fn refused(at: &str, job: &NewJob, why: &Refusal) -> Problem {
             let message = format!("has {bytes} bytes; the limit of the store is {bytes_max}");
             blame(Code::TooLarge, "payload", &message)
         }
+        Refusal::AbovePayloadLimit { bytes, bytes_max } => {
+            let message = format!("has {bytes} bytes; the limit is {bytes_max}");
+            blame(Code::TooLarge, "payload", &message).hint("the limit is engine.payload_bytes_max")
+        }
         Refusal::TenantFull { jobs_max } => {
             let tenant = job.tenant.as_ref().map_or("", Tenant::as_str);
             let message = format!("`{tenant}` is at its limit of {jobs_max} live jobs");

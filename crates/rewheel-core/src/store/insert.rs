@@ -2,14 +2,15 @@
 
 use crate::id::{Fence, JobId};
 use crate::job::NewJob;
+use crate::limits::Limits;
 use crate::state::State;
-use crate::store::Direct;
+use crate::store::{Answer, Direct, StoreError};
 use crate::timestamp::Timestamp;
 
 /// New jobs, and how to store them.
 #[derive(Clone, Debug)]
 pub struct Insert<'a> {
-    /// At most [`Limits::SUBMIT_MAX`](crate::Limits::SUBMIT_MAX).
+    /// At most [`Limits::SUBMIT_MAX`]; a store rejects more, see [`Insert::check`].
     pub jobs: &'a [NewJob],
     /// What happens to the other jobs when one is refused.
     pub if_refused: IfRefused,
@@ -23,6 +24,19 @@ impl<'a> Insert<'a> {
     /// Stores as many as possible, for the first time, without leasing any.
     pub const fn new(jobs: &'a [NewJob]) -> Insert<'a> {
         Insert { jobs, if_refused: IfRefused::StoreOthers, sent: Sent::First, direct: None }
+    }
+
+    /// Checks the number of jobs. Every store does this first.
+    ///
+    /// # Errors
+    /// More than [`Limits::SUBMIT_MAX`] jobs are [`StoreError::Rejected`].
+    pub fn check(&self) -> Answer<()> {
+        let (count, count_max) = (self.jobs.len(), Limits::SUBMIT_MAX);
+        if count <= count_max {
+            return Ok(());
+        }
+        let why = format!("an insert of {count} jobs is too large: the limit is {count_max}");
+        Err(StoreError::Rejected(why.into()))
     }
 }
 
@@ -93,7 +107,15 @@ pub enum Refusal {
         /// The largest payload that the store accepts.
         bytes_max: usize,
     },
-    /// The tenant has reached its cap on live jobs. Returned by engines, not by stores.
+    /// Its payload is larger than the engine's settings allow. Not said by stores, but by engines.
+    #[error("the payload has {bytes} bytes; the limit is {bytes_max} (engine.payload_bytes_max)")]
+    AbovePayloadLimit {
+        /// What it has.
+        bytes: usize,
+        /// What the setting allows.
+        bytes_max: usize,
+    },
+    /// Its tenant has as many live jobs as it may have. Not said by stores, but by engines.
     #[error(
         "the tenant is at its limit of {jobs_max} live jobs: submit it again when some have ended"
     )]

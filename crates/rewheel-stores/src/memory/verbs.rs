@@ -24,6 +24,7 @@ pub(super) const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[async_trait]
 impl SubmitStore for MemoryStore {
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        insert.check()?;
         self.run(|world, now| world.insert(insert, now))
     }
 

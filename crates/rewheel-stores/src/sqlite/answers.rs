@@ -37,6 +37,7 @@ impl SqliteStore {
 #[async_trait]
 impl SubmitStore for SqliteStore {
     async fn insert(&self, insert: &Insert<'_>) -> Answer<Vec<Inserted>> {
+        insert.check()?;
         let batch = Batch {
             jobs: insert.jobs.to_vec(),
             if_refused: insert.if_refused,

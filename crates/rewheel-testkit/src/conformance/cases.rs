@@ -13,6 +13,7 @@ macro_rules! store_conformance {
                 answers_when_a_job_is_due, takes_an_empty_batch,
                 refuses_a_kind_that_nobody_named, refuses_a_deadline_that_has_passed,
                 refuses_a_deadline_before_the_due, refuses_a_payload_that_is_too_large,
+                rejects_more_jobs_than_an_insert_may_hold,
                 stores_the_others_when_one_is_refused, stores_nothing_when_one_is_refused,
                 stores_all_where_none_is_refused, stores_a_thousand_jobs_at_once,
                 takes_a_due_in_the_past, takes_a_due_in_the_far_future,

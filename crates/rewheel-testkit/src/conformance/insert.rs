@@ -5,10 +5,10 @@ mod again;
 use crate::threads::in_time;
 use crate::{Subject, lane, millis, seconds};
 use rewheel::Backoff;
-use rewheel_core::store::{Claim, IfRefused, Insert, Inserted, Refusal, Wakes};
+use rewheel_core::store::{Claim, IfRefused, Insert, Inserted, Refusal, StoreError, Wakes};
 use rewheel_core::{
-    Because, Fence, JobId, Key, NewJob, Priority, ShardKey, State, Status, Tenant, Timestamp,
-    Version, When,
+    Because, Fence, JobId, Key, Limits, NewJob, Priority, ShardKey, State, Status, Tenant,
+    Timestamp, Version, When,
 };
 use std::slice::from_ref;
 use std::time::Duration;
@@ -172,7 +172,20 @@ pub async fn refuses_a_payload_that_is_too_large(subject: &Subject) {
     assert_eq!(subject.store.get(jobs[1].id).await.unwrap(), None);
 }
 
-/// One bad job does not prevent the others from being stored.
+/// The largest insert is stored; with one job more, nothing is.
+pub async fn rejects_more_jobs_than_an_insert_may_hold(subject: &Subject) {
+    subject.kinds(&["charge"]).await;
+    let jobs: Vec<NewJob> = (0..=Limits::SUBMIT_MAX).map(|_| subject.job("charge")).collect();
+    let error = subject.store.insert(&Insert::new(&jobs)).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Rejected(_)), "{error:?}");
+    assert!(error.with_causes().contains("the limit is 10000"), "{}", error.with_causes());
+    assert_eq!(subject.store.books().await.unwrap().submitted, 0);
+    let answers = subject.answers(&Insert::new(&jobs[1..])).await;
+    assert!(answers.iter().all(created));
+}
+
+/// One bad job does not keep the others from being stored.
 pub async fn stores_the_others_when_one_is_refused(subject: &Subject) {
     subject.kinds(&["charge"]).await;
     let jobs = [subject.job("charge"), subject.job("nobody-named-it"), subject.job("charge")];

@@ -64,6 +64,7 @@ impl PostgresStore {
 
     /// Runs the checks that need no rows of jobs, and numbers the lanes.
     pub(in super::super) async fn prepare_insert(&self, insert: &Insert<'_>) -> Answer<Numbered> {
+        insert.check()?;
         insert.jobs.iter().try_for_each(check_backoff)?;
         let fits = |job: &&NewJob| job.payload.len() <= PAYLOAD_BYTES_MAX;
         let bytes: usize = insert.jobs.iter().filter(fits).map(|job| job.payload.len()).sum();
