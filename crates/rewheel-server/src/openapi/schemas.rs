@@ -23,11 +23,11 @@ pub(super) fn all() -> Map<String, Value> {
     schemas
 }
 
-pub(super) fn state() -> Value {
+pub(crate) fn state() -> Value {
     one_of(State::ALL.map(State::as_str))
 }
 
-pub(super) fn category() -> Value {
+pub(crate) fn category() -> Value {
     one_of(Category::ALL.map(Category::as_str))
 }
 
