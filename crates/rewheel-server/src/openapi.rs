@@ -1,35 +1,24 @@
 //! Builds the OpenAPI 3.1 document of the REST interface.
 //!
-//! Requests are parsed by hand, so no derive macro could describe them. Tests keep this document
-//! correct: it has exactly the routes that are served, its request bodies have exactly the fields
-//! that are parsed, and every response of every REST test must match it.
+//! The operations come from the route table, `rest/routes.rs`. Requests are parsed by hand, so no derive
+//! could describe them. Tests keep the document correct: its request bodies have exactly the fields
+//! that are parsed, and every answer of every REST test has to match it.
 
-mod shape;
+pub(crate) mod shape;
 mod schemas;
 mod requests;
 mod tokens;
 mod operation;
-mod operations;
 mod page;
 #[cfg(test)]
 mod tests;
 
-use self::operation::Operation;
+use crate::rest::{self, Group};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::operation::Operation;
 pub(crate) use self::page::html;
-
-/// The tags of operations, in reading order.
-const TAGS: [(&str, &str); 8] = [
-    ("jobs", "Submit, read and change jobs."),
-    ("bulk", "Change many jobs at once. An operation continues if its node dies."),
-    ("incidents", "Failures grouped by cause."),
-    ("kinds", "Kinds of jobs and their settings."),
-    ("fleet", "Holders, statistics, the audit log and live events."),
-    ("workers", "Run jobs in your own process, in any language."),
-    ("tokens", "Access tokens and their roles."),
-    ("server", "Health checks, metrics and this document."),
-];
+pub(crate) use self::schemas::{category, state};
 
 /// Returns the document of `GET /openapi.json`.
 ///
@@ -39,9 +28,9 @@ const TAGS: [(&str, &str); 8] = [
 /// assert!(document["paths"]["/v1/jobs"]["post"].is_object());
 /// ```
 pub fn document() -> Value {
-    let tag =
-        |(name, description): &(&str, &str)| json!({"name": name, "description": description});
-    let tags: Vec<Value> = TAGS.iter().map(tag).collect();
+    let groups = rest::groups();
+    let tag = |group: &Group| json!({"name": group.tag, "description": group.description});
+    let tags: Vec<Value> = groups.iter().map(tag).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -55,7 +44,7 @@ pub fn document() -> Value {
         // The empty entry: a server on a loopback address may have no tokens.
         "security": [{"bearer": []}, {}],
         "tags": tags,
-        "paths": paths(&operations::all()),
+        "paths": paths(&groups),
         "components": {
             "securitySchemes": {
                 "bearer": {
@@ -68,11 +57,14 @@ pub fn document() -> Value {
     })
 }
 
-fn paths(operations: &[Operation]) -> Value {
+fn paths(groups: &[Group]) -> Value {
     let mut paths = Map::new();
-    for operation in operations {
-        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[operation.method] = operation.document();
+    for group in groups {
+        for route in &group.routes {
+            let path = paths.entry(route.path).or_insert_with(|| json!({}));
+            let method = route.method.as_str().to_lowercase();
+            path[method] = route.operation.document(group.tag);
+        }
     }
     paths.into()
 }

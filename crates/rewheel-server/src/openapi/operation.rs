@@ -1,7 +1,8 @@
-//! Builds one operation of the OpenAPI document.
+//! Describes one operation of the document.
 
-use super::shape::reference;
+use super::shape::{between, reference};
 use crate::problem::{Code, MEDIA_TYPE};
+use rewheel_core::Limits;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -16,13 +17,10 @@ const ALWAYS: [Code; 7] = [
     Code::Internal,
 ];
 
-/// A method and a path.
+/// What a route does, takes and answers with.
 #[derive(Debug)]
-pub(super) struct Operation {
-    pub(super) method: &'static str,
-    pub(super) path: &'static str,
+pub(crate) struct Operation {
     name: &'static str,
-    tag: &'static str,
     summary: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
@@ -32,16 +30,10 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn new(
-        (method, path): (&'static str, &'static str),
-        (tag, name): (&'static str, &'static str),
-        summary: &'static str,
-    ) -> Operation {
+    /// Starts with its `operationId` and one sentence.
+    pub(crate) fn new(name: &'static str, summary: &'static str) -> Operation {
         Operation {
-            method,
-            path,
             name,
-            tag,
             summary,
             parameters: Vec::new(),
             body: None,
@@ -51,18 +43,18 @@ impl Operation {
         }
     }
 
-    /// Adds a query parameter.
-    pub(super) fn query(self, name: &str, description: &str, schema: Value) -> Operation {
+    /// Adds a parameter of the URL.
+    pub(crate) fn query(self, name: &str, description: &str, schema: Value) -> Operation {
         self.parameter("query", name, description, schema)
     }
 
-    /// Adds an optional header.
-    pub(super) fn header(self, name: &str, description: &str, schema: Value) -> Operation {
+    /// Adds a header that may be there.
+    pub(crate) fn header(self, name: &str, description: &str, schema: Value) -> Operation {
         self.parameter("header", name, description, schema)
     }
 
-    /// Adds a path parameter.
-    pub(super) fn at(mut self, name: &str, description: &str, schema: Value) -> Operation {
+    /// Adds a part of the path.
+    pub(crate) fn at(mut self, name: &str, description: &str, schema: Value) -> Operation {
         self = self
             .parameter("path", name, description, schema)
             .may(&[Code::NotFound, Code::BadQuery]);
@@ -72,6 +64,23 @@ impl Operation {
         self
     }
 
+    /// Adds the parameters of a list that has pages.
+    pub(crate) fn paged(self) -> Operation {
+        let most = u64::try_from(Limits::PAGE_MAX).unwrap_or(u64::MAX);
+        let cursor = json!({"type": "string", "pattern": "^[A-Za-z0-9_-]+$"});
+        self.query("limit", "Maximum number of results (default 100).", between(1, most)).query(
+            "cursor",
+            "`next` of the previous page, unchanged.",
+            cursor,
+        )
+    }
+
+    /// Adds the header `If-Match`.
+    pub(crate) fn if_match(self, description: &str) -> Operation {
+        let tag = json!({"type": "string", "pattern": "^(\\*|(W/)?\"?[0-9]{1,18}\"?)$"});
+        self.header("If-Match", description, tag)
+    }
+
     fn parameter(mut self, place: &str, name: &str, description: &str, schema: Value) -> Operation {
         self.parameters.push(json!({
             "name": name, "in": place, "description": description, "schema": schema,
@@ -79,13 +88,13 @@ impl Operation {
         self
     }
 
-    /// Sets the required request body.
-    pub(super) fn takes(self, schema: &str) -> Operation {
+    /// Says what has to be sent.
+    pub(crate) fn takes(self, schema: &str) -> Operation {
         self.body(schema, true)
     }
 
-    /// Sets the optional request body.
-    pub(super) fn may_take(self, schema: &str) -> Operation {
+    /// Says what can be sent.
+    pub(crate) fn may_take(self, schema: &str) -> Operation {
         self.body(schema, false)
     }
 
@@ -103,13 +112,13 @@ impl Operation {
         ])
     }
 
-    /// Adds a success response.
-    pub(super) fn gives(self, status: u16, description: &'static str, schema: &str) -> Operation {
+    /// Adds a success.
+    pub(crate) fn gives(self, status: u16, description: &'static str, schema: &str) -> Operation {
         self.gives_as(status, description, ("application/json", reference(schema)))
     }
 
-    /// Adds a success response that is not JSON.
-    pub(super) fn gives_as(
+    /// Adds a success that is no JSON.
+    pub(crate) fn gives_as(
         mut self,
         status: u16,
         description: &'static str,
@@ -119,14 +128,22 @@ impl Operation {
         self
     }
 
-    /// Adds a header of success responses.
-    pub(super) fn with(mut self, name: &'static str, description: &'static str) -> Operation {
+    /// Adds a header of successes.
+    pub(crate) fn with(mut self, name: &'static str, description: &'static str) -> Operation {
         self.headers.push((name, description));
         self
     }
 
-    /// Adds problems that the operation may return.
-    pub(super) fn may(mut self, codes: &[Code]) -> Operation {
+    /// Adds the answers of a request that changes many jobs.
+    pub(crate) fn starts_operation(self) -> Operation {
+        self.gives(200, "With dry_run: what would change.", "Preview")
+            .gives(202, "The operation has started.", "Operation")
+            .with("Location", "URL of the operation.")
+            .writes()
+    }
+
+    /// Adds problems that it may answer with.
+    pub(crate) fn may(mut self, codes: &[Code]) -> Operation {
         for code in codes {
             if !self.codes.contains(code) {
                 self.codes.push(*code);
@@ -135,17 +152,18 @@ impl Operation {
         self
     }
 
-    /// Adds the problems of operations that read the store and have parameters.
-    pub(super) fn reads(self) -> Operation {
+    /// It looks at the store, and reads its parameters.
+    pub(crate) fn reads(self) -> Operation {
         self.may(&[Code::BadQuery, Code::StoreUnavailable])
     }
 
-    /// Adds the problems of operations that change something.
-    pub(super) fn writes(self) -> Operation {
+    /// It changes something.
+    pub(crate) fn writes(self) -> Operation {
         self.reads().may(&[Code::ShuttingDown, Code::DiskFull, Code::InvalidField])
     }
 
-    pub(super) fn document(&self) -> Value {
+    /// Returns it as the document has it, under one of the document's tags.
+    pub(crate) fn document(&self, tag: &str) -> Value {
         let mut responses = Map::new();
         for (status, description, content) in &self.answers {
             let mut headers = request_id();
@@ -161,7 +179,7 @@ impl Operation {
             problems(answer, status, &codes);
         }
         let mut document = json!({
-            "operationId": self.name, "tags": [self.tag], "summary": self.summary,
+            "operationId": self.name, "tags": [tag], "summary": self.summary,
             "responses": responses,
         });
         if !self.parameters.is_empty() {

@@ -23,12 +23,12 @@ pub(super) fn all() -> Map<String, Value> {
     schemas
 }
 
-pub(super) fn state() -> Value {
+pub(crate) fn state() -> Value {
     one_of(State::ALL.map(State::as_str))
 }
 
-pub(super) fn category() -> Value {
-    one_of(Category::ALL.iter().map(|category| category.as_str()))
+pub(crate) fn category() -> Value {
+    one_of(Category::ALL.map(Category::as_str))
 }
 
 /// A page of a list.

@@ -54,7 +54,7 @@ pub(super) fn about(mut schema: Value, description: &str) -> Value {
     schema
 }
 
-pub(super) fn reference(name: &str) -> Value {
+pub(crate) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
@@ -69,15 +69,20 @@ pub(super) fn or_null(mut schema: Value) -> Value {
     }
 }
 
-pub(super) fn list(items: Value) -> Value {
+pub(crate) fn list(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-pub(super) fn text() -> Value {
+pub(crate) fn text() -> Value {
     json!({"type": "string"})
 }
 
-pub(super) fn flag() -> Value {
+/// A text that is not empty.
+pub(crate) fn word() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
+pub(crate) fn flag() -> Value {
     json!({"type": "boolean"})
 }
 
@@ -94,11 +99,11 @@ pub(super) fn between(least: u64, most: u64) -> Value {
     json!({"type": "integer", "minimum": least, "maximum": most})
 }
 
-pub(super) fn id() -> Value {
+pub(crate) fn id() -> Value {
     json!({"type": "string", "format": "uuid"})
 }
 
-pub(super) fn kind() -> Value {
+pub(crate) fn kind() -> Value {
     json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"})
 }
 
@@ -110,8 +115,8 @@ pub(super) fn time() -> Value {
     })
 }
 
-/// A time in a request: with any offset.
-pub(super) fn time_asked() -> Value {
+/// A time as it is asked for: in any offset.
+pub(crate) fn time_asked() -> Value {
     json!({"type": "string", "format": "date-time"})
 }
 
@@ -126,7 +131,7 @@ pub(super) fn duration_asked() -> Value {
 }
 
 /// A name without control characters.
-pub(super) fn name(bytes_max: usize) -> Value {
+pub(crate) fn name(bytes_max: usize) -> Value {
     json!({
         "type": "string", "minLength": 1, "maxLength": bytes_max,
         "pattern": "^[^\u{0}-\u{1f}\u{7f}-\u{9f}]+$",

@@ -1,140 +1,68 @@
-//! Checks which role may use which route.
+//! Checks whether the token of a request may use the route.
 
 use super::nearby;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::tokens::Caller;
-use axum::Router;
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use rewheel_core::TokenRole;
 use std::sync::Arc;
 
-/// What a caller needs for a route.
+/// What a route asks of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
-    /// Nothing.
-    Nothing,
-    /// A role; a token bound to a tenant sees and changes only that tenant's jobs.
-    Role(TokenRole),
-    /// A role, with a token for all tenants: the content of the route cannot be separated by
-    /// tenant.
-    Whole(TokenRole),
+pub(crate) enum Access {
+    /// No token.
+    Open,
+    /// A role. A token that is bound to a tenant sees and changes the jobs of that tenant only.
+    Tenant(TokenRole),
+    /// A role. A token that is bound to a tenant has to name one of its jobs in `job`: entries do not say whose they are.
+    TenantJob(TokenRole),
+    /// A role, and a token that is not bound to a tenant: the route is about all tenants.
+    AllTenants(TokenRole),
 }
 
-const NOTHING: Needs = Needs::Nothing;
-const SUBMIT: Needs = Needs::Role(TokenRole::Submit);
-const READ: Needs = Needs::Role(TokenRole::Read);
-const OPERATE: Needs = Needs::Role(TokenRole::Operate);
-const READ_ALL: Needs = Needs::Whole(TokenRole::Read);
-const WORK_ALL: Needs = Needs::Whole(TokenRole::Work);
-const OPERATE_ALL: Needs = Needs::Whole(TokenRole::Operate);
-const ADMIN: Needs = Needs::Whole(TokenRole::Admin);
+pub(super) const OPEN: Access = Access::Open;
+pub(super) const SUBMIT: Access = Access::Tenant(TokenRole::Submit);
+pub(super) const READ: Access = Access::Tenant(TokenRole::Read);
+pub(super) const OPERATE: Access = Access::Tenant(TokenRole::Operate);
+pub(super) const READ_JOB: Access = Access::TenantJob(TokenRole::Read);
+pub(super) const READ_ALL: Access = Access::AllTenants(TokenRole::Read);
+pub(super) const WORK_ALL: Access = Access::AllTenants(TokenRole::Work);
+pub(super) const OPERATE_ALL: Access = Access::AllTenants(TokenRole::Operate);
+pub(super) const ADMIN: Access = Access::AllTenants(TokenRole::Admin);
 
-/// Every route. A route that is missing here requires the role `admin`.
-pub(super) const TABLE: &[(&str, &str, Needs)] = &[
-    ("POST", "/v1/jobs", SUBMIT),
-    ("GET", "/v1/jobs", READ),
-    ("POST", "/v1/jobs/batch", SUBMIT),
-    ("POST", "/v1/jobs/cancel", OPERATE),
-    ("POST", "/v1/jobs/pause", OPERATE),
-    ("POST", "/v1/jobs/resume", OPERATE),
-    ("POST", "/v1/jobs/retry", OPERATE),
-    ("POST", "/v1/jobs/redrive", OPERATE),
-    ("GET", "/v1/jobs/{id}", READ),
-    ("PATCH", "/v1/jobs/{id}", OPERATE),
-    ("POST", "/v1/jobs/{id}/cancel", OPERATE),
-    ("POST", "/v1/jobs/{id}/pause", OPERATE),
-    ("POST", "/v1/jobs/{id}/resume", OPERATE),
-    ("POST", "/v1/jobs/{id}/retry", OPERATE),
-    ("GET", "/v1/operations", READ),
-    ("GET", "/v1/operations/{id}", READ),
-    ("POST", "/v1/operations/{id}/abort", OPERATE),
-    ("GET", "/v1/kinds", READ_ALL),
-    ("GET", "/v1/kinds/{kind}", READ_ALL),
-    ("PUT", "/v1/kinds/{kind}", ADMIN),
-    ("PATCH", "/v1/kinds/{kind}", ADMIN),
-    ("DELETE", "/v1/kinds/{kind}", ADMIN),
-    ("POST", "/v1/kinds/{kind}/pause", OPERATE_ALL),
-    ("POST", "/v1/kinds/{kind}/resume", OPERATE_ALL),
-    ("POST", "/v1/kinds/{kind}/breaker/open", OPERATE_ALL),
-    ("POST", "/v1/kinds/{kind}/breaker/close", OPERATE_ALL),
-    ("POST", "/v1/kinds/{kind}/breaker/reset", OPERATE_ALL),
-    ("GET", "/v1/incidents", READ),
-    ("POST", "/v1/incidents/{id}/hold", OPERATE),
-    ("POST", "/v1/incidents/{id}/release", OPERATE),
-    ("POST", "/v1/incidents/{id}/redrive", OPERATE),
-    ("POST", "/v1/workers/claim", WORK_ALL),
-    ("POST", "/v1/workers/heartbeat", WORK_ALL),
-    ("POST", "/v1/workers/settle", WORK_ALL),
-    ("POST", "/v1/workers/extend", WORK_ALL),
-    ("POST", "/v1/workers/checkpoint", WORK_ALL),
-    ("POST", "/v1/workers/leave", WORK_ALL),
-    ("GET", "/v1/holders", READ_ALL),
-    ("GET", "/v1/stats", READ_ALL),
-    // A token bound to a tenant must name one job: these entries do not contain a tenant.
-    ("GET", "/v1/events", READ),
-    ("GET", "/v1/audit", READ),
-    ("GET", "/v1/tokens", ADMIN),
-    ("POST", "/v1/tokens", ADMIN),
-    ("POST", "/v1/tokens/{id}/revoke", ADMIN),
-    // Process supervisors have no tokens, and learn nothing else here.
-    ("GET", "/livez", NOTHING),
-    ("GET", "/readyz", NOTHING),
-    ("GET", "/health", READ_ALL),
-    ("GET", "/metrics", READ_ALL),
-    ("GET", "/openapi.json", NOTHING),
-    ("GET", "/docs", NOTHING),
-];
-
-/// A builder of routes. It records their paths, so that tests can check the access table and the
-/// OpenAPI document for completeness.
-#[derive(Default)]
-pub(super) struct Routes {
-    routes: Vec<(&'static str, MethodRouter<Arc<App>>)>,
-}
-
-impl Routes {
-    pub(super) fn route(mut self, path: &'static str, methods: MethodRouter<Arc<App>>) -> Routes {
-        self.routes.push((path, methods));
-        self
-    }
-
-    #[cfg(test)]
-    pub(super) fn paths(&self) -> Vec<&'static str> {
-        self.routes.iter().map(|(path, _)| *path).collect()
-    }
-
-    /// Returns the routes with an access check for each method. An unknown path needs no token to
-    /// get a 404.
-    pub(super) fn guarded(self, app: &Arc<App>) -> Router<Arc<App>> {
-        self.routes.into_iter().fold(Router::new(), |router, (path, methods)| {
-            let guard = from_fn_with_state(Arc::clone(app), admit);
-            router.route(path, methods.route_layer(guard))
-        })
+impl Access {
+    /// Returns the role that a token needs.
+    pub(super) fn role(self) -> Option<TokenRole> {
+        match self {
+            Access::Open => None,
+            Access::Tenant(role) | Access::TenantJob(role) | Access::AllTenants(role) => Some(role),
+        }
     }
 }
 
-fn needs(method: &Method, path: &str) -> Needs {
-    // A caller that may GET a resource may also send HEAD.
-    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let found = TABLE.iter().find(|(known, at, _)| *known == method && *at == path);
-    found.map_or(ADMIN, |(_, _, needs)| *needs)
+/// Puts the access check of a route before its handler. Methods that the route does not have answer 405 without a token.
+pub(super) fn guard(
+    handler: MethodRouter<Arc<App>>,
+    access: Access,
+    app: &Arc<App>,
+) -> MethodRouter<Arc<App>> {
+    handler.route_layer(from_fn_with_state((Arc::clone(app), access), admit))
 }
 
-/// Authenticates a request, and passes it on with its caller.
-async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>();
-    let needs = path.map_or(ADMIN, |path| needs(request.method(), path.as_str()));
-    let role = match needs {
-        Needs::Nothing => return next.run(request).await,
-        Needs::Role(role) | Needs::Whole(role) => role,
-    };
+/// Lets a request through to its route, with whoever sends it.
+async fn admit(
+    State((app, access)): State<(Arc<App>, Access)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some(role) = access.role() else { return next.run(request).await };
     let bearer = bearer(request.headers());
     let store = app.engine().map(|engine| &**engine.store());
     // An unreadable header counts as an invalid token; routes that need no token ignore it.
@@ -147,7 +75,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         if !caller.has_token() {
             nearby::check(request.uri(), request.headers())?;
         }
-        check(&caller, needs, role).map(|()| caller)
+        check(&caller, access, role).map(|()| caller)
     });
     match checked {
         Ok(caller) => {
@@ -158,15 +86,15 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     }
 }
 
-fn check(caller: &Caller, needs: Needs, role: TokenRole) -> Result<(), Problem> {
+fn check(caller: &Caller, access: Access, role: TokenRole) -> Result<(), Problem> {
     if !caller.roles().allow(role) {
         let why = format!("this request needs the role `{role}`; the token has {}", caller.roles());
         return Err(Problem::new(Code::Forbidden, why)
             .hint("an admin can create another token: `rewheel token create NAME --role …`"));
     }
-    match needs {
-        Needs::Whole(_) => caller.whole("use a token that is not bound to a tenant"),
-        Needs::Nothing | Needs::Role(_) => Ok(()),
+    match access {
+        Access::AllTenants(_) => caller.whole("use a token that is not bound to a tenant"),
+        Access::Open | Access::Tenant(_) | Access::TenantJob(_) => Ok(()),
     }
 }
 

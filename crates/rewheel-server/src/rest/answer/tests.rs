@@ -43,7 +43,7 @@ async fn panics(body: Body) -> Result<(), Problem> {
 }
 
 fn with_panics(app: &Arc<App>) -> Router {
-    let routes = routes().guarded(app).route("/panics", post(panics)).route(
+    let routes = routes::router(app).route("/panics", post(panics)).route(
         "/panics-at-once",
         get(|| async {
             if std::hint::black_box(true) {

@@ -1,0 +1,48 @@
+//! Routes that show failures by cause, and that change the jobs of one cause.
+
+use super::{Route, get, post};
+use crate::openapi::Operation;
+use crate::openapi::shape::{kind, list, name, word};
+use crate::rest::access::{OPERATE, READ};
+use crate::rest::{incidents, operations};
+use rewheel_engine::BulkVerb;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        get(
+            "/v1/incidents",
+            READ,
+            incidents::list,
+            Operation::new("listIncidents", "List failures of the newest jobs, grouped by cause.")
+                .paged()
+                .query("kind", "Only these kinds.", list(kind()))
+                .query("tenant", "Only this tenant.", name(128))
+                .gives(200, "Incidents, largest first.", "IncidentPage")
+                .reads(),
+        ),
+        order(
+            "/v1/incidents/{id}/hold",
+            (BulkVerb::Pause, "IncidentOrder"),
+            Operation::new("holdIncident", "Pause the live jobs of an incident."),
+        ),
+        order(
+            "/v1/incidents/{id}/release",
+            (BulkVerb::Resume, "IncidentOrder"),
+            Operation::new("releaseIncident", "Resume the paused jobs."),
+        ),
+        order(
+            "/v1/incidents/{id}/redrive",
+            (BulkVerb::Redrive, "IncidentRedrive"),
+            Operation::new("redriveIncident", "Redrive the dead letters of an incident."),
+        ),
+    ]
+}
+
+/// A change of the jobs of the incident that the path names, with the schema of its body.
+fn order(path: &'static str, (verb, body): (BulkVerb, &str), operation: Operation) -> Route {
+    let handler = move |app, id, caller, uri, body| {
+        operations::order_incident(app, id, caller, uri, body, verb)
+    };
+    let operation = operation.at("id", "The incident.", word()).may_take(body);
+    post(path, OPERATE, handler, operation.starts_operation())
+}

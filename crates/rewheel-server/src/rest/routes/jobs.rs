@@ -1,0 +1,125 @@
+//! Routes that submit jobs, and that read or change one.
+
+use super::{Route, get, patch, post};
+use crate::openapi::shape::{flag, id, kind, list, name, reference, time_asked, word};
+use crate::openapi::{Operation, category, state};
+use crate::problem::Code;
+use crate::rest::access::{OPERATE, READ, SUBMIT};
+use crate::rest::{jobs, submit};
+use rewheel_core::store::What;
+use serde_json::json;
+
+const ETAG: &str = "The version, for If-Match.";
+const IF_MATCH: &str = "Change the job only if it still has this ETag.";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        post("/v1/jobs", SUBMIT, submit::one, submit_one()),
+        get("/v1/jobs", READ, jobs::list, list_jobs()),
+        post("/v1/jobs/batch", SUBMIT, submit::batch, submit_batch()),
+        get(
+            "/v1/jobs/{id}",
+            READ,
+            jobs::show,
+            Operation::new("getJob", "Show a job with its attempts and audit log.")
+                .at("id", "The job.", id())
+                .gives(200, "The job.", "Job")
+                .with("ETag", ETAG)
+                .reads(),
+        ),
+        patch(
+            "/v1/jobs/{id}",
+            OPERATE,
+            jobs::edit,
+            Operation::new("editJob", "Change a job that is not leased.")
+                .at("id", "The job.", id())
+                .if_match(IF_MATCH)
+                .takes("Edit")
+                .gives(200, "The job after the change.", "Job")
+                .with("ETag", ETAG)
+                .writes()
+                .may(&[Code::WrongState, Code::VersionChanged]),
+        ),
+        change(
+            "/v1/jobs/{id}/cancel",
+            (What::Cancel, "cancelled"),
+            Operation::new("cancelJob", "Cancel a job."),
+        ),
+        change(
+            "/v1/jobs/{id}/pause",
+            (What::Pause, "paused"),
+            Operation::new("pauseJob", "Pause a job."),
+        ),
+        change(
+            "/v1/jobs/{id}/resume",
+            (What::Resume, "resumed"),
+            Operation::new("resumeJob", "Resume a paused job."),
+        ),
+        change(
+            "/v1/jobs/{id}/retry",
+            (What::Retry, "retried"),
+            Operation::new("retryJob", "Make a job due now; also restarts a dead letter."),
+        ),
+    ]
+}
+
+/// A change of the job that the path names, with the word that errors use for it.
+fn change(path: &'static str, change: (What, &'static str), operation: Operation) -> Route {
+    let handler = move |app, id, caller, uri, headers, body| {
+        jobs::change(app, id, caller, (uri, headers), body, change)
+    };
+    let operation = operation
+        .at("id", "The job.", id())
+        .if_match(IF_MATCH)
+        .may_take("Nothing")
+        .gives(200, "The job after the change.", "Job")
+        .with("ETag", ETAG)
+        .writes()
+        .may(&[Code::WrongState, Code::VersionChanged]);
+    post(path, OPERATE, handler, operation)
+}
+
+fn submit_one() -> Operation {
+    let key = "The `key` of the job if the body has none. Double quotes around it (RFC 8941) are removed.";
+    let key_pattern = r#"^([!#-+\--:<-\[\]-~]{1,255}|"([ !#-\[\]-~]|\\["\\]){1,255}")$"#;
+    Operation::new("submitJob", "Submits a job.")
+        .header("Idempotency-Key", key, json!({"type": "string", "pattern": key_pattern}))
+        .takes("NewJob")
+        .gives(201, "The job is stored.", "Job")
+        .gives_as(
+            200,
+            "It was there already, with the same key. Callers without the role `read` get a receipt.",
+            ("application/json", json!({"anyOf": [reference("Job"), reference("Receipt")]})),
+        )
+        .writes()
+        .may(&[Code::KeyReused, Code::UnknownKind, Code::Throttled])
+}
+
+fn submit_batch() -> Operation {
+    let summary = "Submits many jobs: all, or none, or with `partial` those that can be stored.";
+    Operation::new("submitJobs", summary)
+        .query("partial", "Whether to store the good ones among bad ones.", flag())
+        .takes("Batch")
+        .gives(201, "All are stored.", "BatchAnswer")
+        .gives(200, "Some may be stored.", "BatchAnswer")
+        .writes()
+        .may(&[Code::KeyReused, Code::UnknownKind, Code::Throttled])
+}
+
+fn list_jobs() -> Operation {
+    let key = "Only the job with exactly this key; kind and tenant are optional.";
+    Operation::new("listJobs", "List jobs, newest first.")
+        .query("state", "Only jobs in these states.", list(state()))
+        .query("kind", "Only these kinds.", list(kind()))
+        .query("tenant", "Only this tenant.", name(128))
+        .query("key", key, name(255))
+        .query("category", "Only jobs whose latest failure has this category.", category())
+        .query("q", "Only jobs whose text contains this.", word())
+        .query("due_after", "Only jobs due after this time.", time_asked())
+        .query("due_before", "Only jobs due before this time.", time_asked())
+        .query("created_after", "Only jobs created after this time.", time_asked())
+        .query("created_before", "Only jobs created before this time.", time_asked())
+        .paged()
+        .gives(200, "A page of jobs.", "JobPage")
+        .reads()
+}

@@ -1,0 +1,44 @@
+//! Routes that create, list and revoke tokens.
+
+use super::{Route, get, post};
+use crate::openapi::Operation;
+use crate::rest::access::ADMIN;
+use crate::rest::tokens;
+use serde_json::json;
+
+pub(super) fn routes() -> Vec<Route> {
+    let id_or_name = json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"});
+    vec![
+        get(
+            "/v1/tokens",
+            ADMIN,
+            tokens::list,
+            Operation::new("listTokens", "Lists tokens.")
+                .paged()
+                .gives(200, "A page of tokens, by name.", "TokenPage")
+                .reads(),
+        ),
+        post(
+            "/v1/tokens",
+            ADMIN,
+            tokens::create,
+            Operation::new("createToken", "Create a token. Only this response contains it.")
+                .takes("NewToken")
+                .gives(201, "The token.", "Token")
+                .writes(),
+        ),
+        post(
+            "/v1/tokens/{id}/revoke",
+            ADMIN,
+            tokens::revoke,
+            Operation::new(
+                "revokeToken",
+                "Revoke a token: within a second every server rejects it.",
+            )
+            .at("id", "Id or name of the token.", id_or_name)
+            .may_take("Nothing")
+            .gives(200, "The token after the change.", "Token")
+            .writes(),
+        ),
+    ]
+}
