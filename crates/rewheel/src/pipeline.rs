@@ -90,6 +90,9 @@ impl Pipeline {
     /// itself, and nobody understands a stack of nine.
     pub const STEPS_MAX: usize = STEPS_MAX;
 
+    /// [`explain`](Pipeline::explain) warns about retries that make more attempts than this.
+    pub const ATTEMPTS_WARN: u32 = 10;
+
     /// Starts with no policy at all.
     pub fn new() -> Pipeline {
         Pipeline::default()

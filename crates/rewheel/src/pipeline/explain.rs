@@ -1,7 +1,7 @@
 //! Says what a stack of policies comes to, before production does.
 
 use super::keyed::{Keyed, KeyedKind};
-use super::{Plan, Step};
+use super::{Pipeline, Plan, Step};
 use crate::duration;
 use std::fmt;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub struct Explanation {
     pub time_max: Option<Duration>,
     /// The most calls to the dependency that one call can become.
     pub amplification_max: u64,
+    /// What limits the retries of all calls together, if anything does.
+    pub retry_budget: Option<String>,
     /// What about this stack defeats itself.
     pub warnings: Vec<Warning>,
 }
@@ -57,6 +59,13 @@ pub enum Warning {
     NothingEndsAnAttempt,
     /// The recent failure ratio is what it goes by; it is stretched in full without.
     AdaptiveWithoutStatistics,
+    /// Clients that fail together retry together, and overload the dependency each time.
+    FixedDelayWithoutJitter,
+    /// More than [`Pipeline::ATTEMPTS_WARN`](crate::Pipeline::ATTEMPTS_WARN) attempts: they mostly
+    /// add load.
+    ManyAttempts,
+    /// A call with retries has no longest time.
+    NoTotalLimit,
 }
 
 impl fmt::Display for Warning {
@@ -96,6 +105,17 @@ impl fmt::Display for Warning {
             Warning::AdaptiveWithoutStatistics => {
                 "adaptive backoff without statistics is always stretched in full; add statistics"
             }
+            Warning::FixedDelayWithoutJitter => {
+                "fixed delay without jitter: clients that fail together retry together; add jitter"
+            }
+            Warning::ManyAttempts => {
+                "more than 10 attempts: an outage multiplies the load on the dependency; make \
+                 fewer, or use a durable job"
+            }
+            Warning::NoTotalLimit => {
+                "no total limit: a call with its retries may take for ever; add timeout as the \
+                 outermost step"
+            }
         })
     }
 }
@@ -106,6 +126,7 @@ impl Explanation {
             steps: plan.steps.iter().map(Step::to_string).collect(),
             time_max: time_max(&plan.steps),
             amplification_max: amplification_max(&plan.steps),
+            retry_budget: plan.budget.as_ref().map(ToString::to_string),
             warnings: warnings(plan),
         }
     }
@@ -124,6 +145,9 @@ impl fmt::Display for Explanation {
         }
         let plural = if self.amplification_max == 1 { "" } else { "s" };
         write!(f, "one call becomes at most {} call{plural}", self.amplification_max)?;
+        if let Some(budget) = &self.retry_budget {
+            write!(f, "\n{budget}")?;
+        }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;
         }
@@ -223,7 +247,13 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
                 if retry.backoff().is_adaptive() && plan.statistics.is_none() {
                     warn(Warning::AdaptiveWithoutStatistics);
                 }
+                if retry.attempts() > Pipeline::ATTEMPTS_WARN {
+                    warn(Warning::ManyAttempts);
+                }
                 if retry.attempts() > 1 {
+                    if retry.backoff().as_exactly().is_some() {
+                        warn(Warning::FixedDelayWithoutJitter);
+                    }
                     warn_about_times(retry, outside, inside, &mut warn);
                 }
             }
@@ -234,6 +264,9 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
             | Step::Bulkhead(_)
             | Step::Keyed(_) => {}
         }
+    }
+    if plan.repeats() && time_max(&plan.steps).is_none() {
+        warnings.push(Warning::NoTotalLimit);
     }
     warnings
 }
