@@ -2,6 +2,7 @@
 //!
 //! Knows neither futures nor timers: it says what it needs next, and whoever runs it provides that.
 
+mod limits;
 mod report;
 
 use super::keyed::Policies;
@@ -100,15 +101,6 @@ enum Reached {
     No,
 }
 
-/// A limit on time that runs now, and the step that it belongs to.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    index: usize,
-    at: Moment,
-    /// Of a whole retry, which has nothing left to decide when it is over.
-    is_deadline: bool,
-}
-
 impl Machine {
     pub(super) fn new() -> Machine {
         Machine {
@@ -173,56 +165,6 @@ impl Machine {
         let refused = Refused::new(Why::Cancelled, None);
         self.report_end(plan, Verdict::Stop, refused);
         Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
-    }
-
-    /// Returns when the first of the limits that run now is over.
-    pub(super) fn earliest_end(&self) -> Moment {
-        self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
-            Slot::Ends(at) => earliest.min(*at),
-            Slot::Retrying { deadline, attempt_ends, .. } => {
-                earliest.min(*deadline).min(*attempt_ends)
-            }
-            Slot::Empty
-            | Slot::Permit(_)
-            | Slot::KeyedPermit(_)
-            | Slot::Place
-            | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => earliest,
-        })
-    }
-
-    /// Returns whether one of the limits that run now is over.
-    pub(super) fn is_over(&self, plan: &Plan) -> bool {
-        let now = plan.clock.now();
-        self.ends().any(|end| end.at <= now)
-    }
-
-    /// Ends what is inside a limit that is over.
-    pub(super) fn cut_if_over(&mut self, plan: &Plan) -> Option<Need> {
-        // Asking the time is not free: only where some limit runs.
-        self.ends().next()?;
-        let now = plan.clock.now();
-        // The outermost: what those further in would have to say cannot matter any more.
-        let over = self.ends().find(|end| end.at <= now)?;
-        let class = Class::retry(Category::Timeout);
-        // Whoever was still waiting in some line has not attempted anything.
-        let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
-        // An attempt that had all its time and did not answer has failed, also in the eyes of a
-        // breaker inside of the limit. One that was cut with everything else may have just begun.
-        let had_its_time =
-            reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
-        if reached == Reached::Yes {
-            // While the retry that knows the number of the attempt is still entered.
-            self.report_failure(plan, &class);
-        }
-        self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
-        let (why, verdict) = if over.is_deadline {
-            self.release(plan, over.index);
-            (Why::Deadline, Verdict::Stop)
-        } else {
-            (Why::Timeout, Verdict::Retry)
-        };
-        Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
     }
 
     /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
@@ -468,28 +410,6 @@ impl Machine {
         let now = *now.get_or_insert_with(|| plan.clock.now());
         self.started.get_or_insert(now);
         now
-    }
-
-    /// Every limit on time that runs now, outermost first.
-    fn ends(&self) -> impl Iterator<Item = End> {
-        let limit =
-            |index, at, is_deadline| (at < Moment::NEVER).then_some(End { index, at, is_deadline });
-        self.slots[..self.depth]
-            .iter()
-            .enumerate()
-            .flat_map(move |(index, slot)| match slot {
-                Slot::Ends(at) => [limit(index, *at, false), None],
-                Slot::Retrying { deadline, attempt_ends, .. } => {
-                    [limit(index, *deadline, true), limit(index, *attempt_ends, false)]
-                }
-                Slot::Empty
-                | Slot::Permit(_)
-                | Slot::KeyedPermit(_)
-                | Slot::Place
-                | Slot::LimiterLine(_)
-                | Slot::BulkheadLine(_) => [None, None],
-            })
-            .flatten()
     }
 
     fn release_slot(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
