@@ -45,6 +45,7 @@ struct Shared {
     deposit: u64,
     /// Retries allowed independent of traffic.
     floor: Option<Gcra>,
+    floor_per_second: u32,
     clock: Clock,
     name: Cow<'static, str>,
     observer: Option<Arc<dyn Observer>>,
@@ -298,11 +299,32 @@ impl RetryBudgetBuilder {
                 balance_max: saved + TOKEN - 1,
                 deposit: self.deposit.map_or(0, Ratio::millionths),
                 floor,
+                floor_per_second: self.floor,
                 clock,
                 name: self.name,
                 observer: self.observer,
             }),
         }
+    }
+}
+
+impl std::fmt::Display for RetryBudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Shared { deposit, floor_per_second, name, .. } = &*self.shared;
+        f.write_str("retry budget")?;
+        if !name.is_empty() {
+            write!(f, " {name:?}")?;
+        }
+        if *deposit == 0 {
+            return write!(f, ": at most {floor_per_second} retries per 1s");
+        }
+        // Millionths: enough for any ratio that a budget can have.
+        let percent = *deposit as f64 / 10_000.0;
+        write!(f, ": retries are at most {percent}% of the calls")?;
+        if *floor_per_second > 0 {
+            write!(f, ", but {floor_per_second} per 1s are always allowed")?;
+        }
+        Ok(())
     }
 }
 

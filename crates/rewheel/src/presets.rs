@@ -12,8 +12,41 @@ use std::time::Duration;
 /// Without jitter, fixed delays make all clients retry at the same time.
 const AROUND: Jitter = Jitter::proportional(0.3);
 
+impl Default for Retry {
+    /// Returns [`Retry::DEFAULT`].
+    fn default() -> Retry {
+        Retry::DEFAULT
+    }
+}
+
 impl Retry {
+<<<<<<< HEAD
     /// For an external API over the internet: 5 attempts within 30 s.
+=======
+    /// For a call about which nothing else is known: 3 attempts within 10 s, with doubling delays
+    /// from 100 ms and full jitter.
+    ///
+    /// - *3 attempts*: the second and the third catch most failures that pass by themselves. More
+    ///   multiply the load on a dependency that is down.
+    /// - *Doubling delays with full jitter*: clients that fail together do not retry together.
+    /// - *10 s in total*: a caller waits, and most callers give up about then. A wait that does not
+    ///   fit, such as a long `Retry-After`, is not begun.
+    ///
+    /// There is no attempt timeout, because a good one depends on the call: add
+    /// [`attempt_timeout`](Retry::attempt_timeout) where a call can hang, since otherwise one attempt
+    /// can use the whole 10 s.
+    ///
+    /// ```
+    /// use rewheel::{Retry, seconds};
+    ///
+    /// let retry = Retry::default();
+    /// assert_eq!((retry.attempts(), retry.time_max()), (3, Some(seconds(10))));
+    /// assert_eq!(retry, Retry::DEFAULT);
+    /// ```
+    pub const DEFAULT: Retry = Retry::exponential(millis(100)).deadline(seconds(10));
+
+    /// For somebody else's API over the internet: 5 attempts within 30 s.
+>>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub const EXTERNAL_API: Retry =
         Retry::new(Backoff::exponential(millis(100)).max(seconds(10)).jitter(AROUND))
             .attempts_max(5)

@@ -28,7 +28,7 @@ pub(crate) fn state() -> Value {
 }
 
 pub(crate) fn category() -> Value {
-    one_of(Category::ALL.map(Category::as_str))
+    one_of(Category::ALL.iter().map(|category| category.as_str()))
 }
 
 /// A page of a list.

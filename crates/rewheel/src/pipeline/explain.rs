@@ -1,7 +1,7 @@
 //! Describes the effect of a pipeline: calls, times and risks.
 
 use super::keyed::{Keyed, KeyedKind};
-use super::{Plan, Step};
+use super::{Pipeline, Plan, Step};
 use crate::duration;
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +31,13 @@ pub struct Explanation {
     pub time_max: Option<Duration>,
     /// The maximum number of calls to the dependency that one call can become.
     pub amplification_max: u64,
+<<<<<<< HEAD
     /// Problems of this pipeline.
+=======
+    /// What limits the retries of all calls together, if anything does.
+    pub retry_budget: Option<String>,
+    /// What about this stack defeats itself.
+>>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub warnings: Vec<Warning>,
 }
 
@@ -58,6 +64,13 @@ pub enum Warning {
     /// An adaptive backoff needs the recent failure ratio; without statistics it always uses the
     /// full factor.
     AdaptiveWithoutStatistics,
+    /// Clients that fail together retry together, and overload the dependency each time.
+    FixedDelayWithoutJitter,
+    /// More than [`Pipeline::ATTEMPTS_WARN`](crate::Pipeline::ATTEMPTS_WARN) attempts: they mostly
+    /// add load.
+    ManyAttempts,
+    /// A call with retries has no longest time.
+    NoTotalLimit,
 }
 
 impl fmt::Display for Warning {
@@ -97,6 +110,17 @@ impl fmt::Display for Warning {
             Warning::AdaptiveWithoutStatistics => {
                 "adaptive backoff without statistics is always stretched in full; add statistics"
             }
+            Warning::FixedDelayWithoutJitter => {
+                "fixed delay without jitter: clients that fail together retry together; add jitter"
+            }
+            Warning::ManyAttempts => {
+                "more than 10 attempts: an outage multiplies the load on the dependency; make \
+                 fewer, or use a durable job"
+            }
+            Warning::NoTotalLimit => {
+                "no total limit: a call with its retries may take for ever; add timeout as the \
+                 outermost step"
+            }
         })
     }
 }
@@ -107,6 +131,7 @@ impl Explanation {
             steps: plan.steps.iter().map(Step::to_string).collect(),
             time_max: time_max(&plan.steps),
             amplification_max: amplification_max(&plan.steps),
+            retry_budget: plan.budget.as_ref().map(ToString::to_string),
             warnings: warnings(plan),
         }
     }
@@ -125,6 +150,9 @@ impl fmt::Display for Explanation {
         }
         let plural = if self.amplification_max == 1 { "" } else { "s" };
         write!(f, "one call becomes at most {} call{plural}", self.amplification_max)?;
+        if let Some(budget) = &self.retry_budget {
+            write!(f, "\n{budget}")?;
+        }
         for warning in &self.warnings {
             write!(f, "\nwarning: {warning}")?;
         }
@@ -224,7 +252,13 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
                 if retry.backoff().is_adaptive() && plan.statistics.is_none() {
                     warn(Warning::AdaptiveWithoutStatistics);
                 }
+                if retry.attempts() > Pipeline::ATTEMPTS_WARN {
+                    warn(Warning::ManyAttempts);
+                }
                 if retry.attempts() > 1 {
+                    if retry.backoff().as_exactly().is_some() {
+                        warn(Warning::FixedDelayWithoutJitter);
+                    }
                     warn_about_times(retry, outside, inside, &mut warn);
                 }
             }
@@ -235,6 +269,9 @@ fn warnings(plan: &Plan) -> Vec<Warning> {
             | Step::Bulkhead(_)
             | Step::Keyed(_) => {}
         }
+    }
+    if plan.repeats() && time_max(&plan.steps).is_none() {
+        warnings.push(Warning::NoTotalLimit);
     }
     warnings
 }

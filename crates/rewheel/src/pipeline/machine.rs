@@ -2,6 +2,7 @@
 //!
 //! It uses neither futures nor timers: it returns what it needs next, and the caller provides it.
 
+mod limits;
 mod report;
 
 use super::keyed::Policies;
@@ -100,6 +101,7 @@ enum Reached {
     No,
 }
 
+<<<<<<< HEAD
 /// A running time limit, and its step.
 #[derive(Clone, Copy, Debug)]
 struct End {
@@ -109,6 +111,8 @@ struct End {
     is_deadline: bool,
 }
 
+=======
+>>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
 impl Machine {
     pub(super) fn new() -> Machine {
         Machine {
@@ -176,6 +180,7 @@ impl Machine {
         Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
     }
 
+<<<<<<< HEAD
     /// Returns when the first of the limits that run now is over.
     pub(super) fn earliest_end(&self) -> Moment {
         self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
@@ -228,6 +233,9 @@ impl Machine {
     }
 
     /// Releases everything that the steps from `depth` on hold. They record no result.
+=======
+    /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
+>>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub(super) fn release(&mut self, plan: &Plan, depth: usize) {
         self.leave_cut(plan, depth, None);
     }
@@ -472,6 +480,7 @@ impl Machine {
         now
     }
 
+<<<<<<< HEAD
     /// Returns every running time limit, the outermost first.
     fn ends(&self) -> impl Iterator<Item = End> {
         let limit =
@@ -494,6 +503,8 @@ impl Machine {
             .flatten()
     }
 
+=======
+>>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     fn release_slot(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
         match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
             (Slot::Permit(token), Step::CircuitBreaker(breaker)) => {

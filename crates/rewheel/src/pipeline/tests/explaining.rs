@@ -1,7 +1,10 @@
 //! Tests of `explain`.
 
 use super::*;
-use crate::{Backoff, Warning};
+use crate::{Backoff, Jitter, RetryBudget, Warning};
+
+/// As `FIVE`, spread as it should be.
+const SPREAD: Retry = FIVE.jitter(Jitter::proportional(0.3));
 
 fn breaker() -> CircuitBreaker {
     CircuitBreaker::consecutive(5).named("pages").build()
@@ -27,16 +30,16 @@ fn check(pipeline: Pipeline, expected: &[Warning]) {
 fn nothing_is_said_against_the_recommended_stack() {
     check(recommended(), &[]);
     check(Pipeline::new(), &[]);
-    check(Pipeline::new().retry(FIVE.attempt_timeout(seconds(2))), &[]);
-    check(Pipeline::new().retry(FIVE).attempt_timeout(seconds(2)), &[]);
+    check(Pipeline::new().retry(SPREAD.attempt_timeout(seconds(2))), &[]);
+    check(Pipeline::new().retry(SPREAD).attempt_timeout(seconds(2)), &[]);
     check(Pipeline::new().timeout(seconds(9)).circuit_breaker(&breaker()), &[]);
-    check(Pipeline::new().retry(FIVE.attempts_max(1)), &[]);
+    check(Pipeline::new().retry(SPREAD.attempts_max(1)), &[]);
 }
 
 #[test]
 fn every_order_that_defeats_itself_is_named() {
-    let retry = FIVE.attempt_timeout(seconds(1));
-    let limiter = RateLimiter::per_second(1).build();
+    let retry = SPREAD.attempt_timeout(seconds(1));
+    let limiter = RateLimiter::per_second(1).wait_max(seconds(1)).build();
     let bulkhead = Bulkhead::places(1).build();
     let new = Pipeline::new;
     check(new().circuit_breaker(&breaker()).retry(retry), &[Warning::BreakerOutsideRetry]);
@@ -47,18 +50,75 @@ fn every_order_that_defeats_itself_is_named() {
     check(new().attempt_timeout(seconds(9)).retry(retry), &[Warning::AttemptTimeoutOutsideRetry]);
     check(new().circuit_breaker(&breaker()), &[Warning::NothingEndsAnAttempt]);
     check(
-        new().timeout(seconds(2)).retry(FIVE).attempt_timeout(seconds(2)),
+        new().timeout(seconds(2)).retry(SPREAD).attempt_timeout(seconds(2)),
         &[Warning::AttemptTimeoutNotBelowTimeout],
     );
     check(
-        new().retry(FIVE.deadline(seconds(1))).attempt_timeout(seconds(2)),
+        new().retry(SPREAD.deadline(seconds(1))).attempt_timeout(seconds(2)),
         &[Warning::AttemptTimeoutNotBelowTimeout],
     );
-    check(new().retry(FIVE), &[Warning::NothingEndsAnAttempt]);
-    check(new().timeout(seconds(9)).retry(FIVE), &[Warning::NothingEndsAnAttempt]);
+    check(new().retry(SPREAD), &[Warning::NothingEndsAnAttempt, Warning::NoTotalLimit]);
+    check(new().timeout(seconds(9)).retry(SPREAD), &[Warning::NothingEndsAnAttempt]);
     let adaptive = Retry::new(Backoff::adaptive(millis(100))).attempt_timeout(seconds(1));
     check(new().retry(adaptive), &[Warning::AdaptiveWithoutStatistics]);
     check(new().retry(adaptive).statistics(&Statistics::new()), &[]);
+}
+
+#[test]
+fn a_fixed_delay_without_jitter_is_named() {
+    let each = |retry: Retry| Pipeline::new().retry(retry.attempt_timeout(seconds(1)));
+    check(each(FIVE), &[Warning::FixedDelayWithoutJitter]);
+    check(each(FIVE.attempts_max(1)), &[]);
+    check(each(Retry::exponential(seconds(1)).jitter(Jitter::NONE)), &[]);
+}
+
+#[test]
+fn very_many_attempts_are_named() {
+    let each =
+        |attempts| Pipeline::new().retry(SPREAD.attempts_max(attempts).attempt_timeout(seconds(1)));
+    check(each(Pipeline::ATTEMPTS_WARN), &[]);
+    check(each(Pipeline::ATTEMPTS_WARN + 1), &[Warning::ManyAttempts]);
+    assert!(Warning::ManyAttempts.to_string().contains(&Pipeline::ATTEMPTS_WARN.to_string()));
+}
+
+#[test]
+fn a_call_with_retries_that_may_take_for_ever_is_named() {
+    let endless = RateLimiter::per_second(1).build();
+    let waiting = Pipeline::new().retry(SPREAD).rate_limiter(&endless).attempt_timeout(seconds(1));
+    check(waiting, &[Warning::NoTotalLimit]);
+    let within = Pipeline::new().timeout(seconds(9)).retry(SPREAD).rate_limiter(&endless);
+    check(within.attempt_timeout(seconds(1)), &[]);
+    let deadline = SPREAD.deadline(seconds(9));
+    check(Pipeline::new().retry(deadline).rate_limiter(&endless).attempt_timeout(seconds(1)), &[]);
+    check(Pipeline::new().rate_limiter(&endless).timeout(seconds(1)), &[]);
+}
+
+#[test]
+fn the_default_policy_is_warned_about_nothing_but_a_hanging_attempt() {
+    check(Pipeline::new().retry(Retry::default()), &[Warning::NothingEndsAnAttempt]);
+    check(Pipeline::new().retry(Retry::default()).attempt_timeout(seconds(2)), &[]);
+}
+
+#[test]
+fn the_retry_budget_is_shown() {
+    let shown = |budget: RetryBudget| {
+        let explanation = Pipeline::new().retry_budget(&budget).explain();
+        assert!(explanation.to_string().contains(explanation.retry_budget.as_deref().unwrap()));
+        explanation.retry_budget.unwrap()
+    };
+    assert_eq!(
+        shown(RetryBudget::ratio(0.2).named("pages").build()),
+        "retry budget \"pages\": retries are at most 20% of the calls, but 10 per 1s are always allowed",
+    );
+    assert_eq!(
+        shown(RetryBudget::ratio(0.125).floor_per_second(0).build()),
+        "retry budget: retries are at most 12.5% of the calls",
+    );
+    assert_eq!(
+        shown(RetryBudget::per_second(50).build()),
+        "retry budget: at most 50 retries per 1s",
+    );
+    assert_eq!(Pipeline::new().explain().retry_budget, None);
 }
 
 #[test]
@@ -73,6 +133,9 @@ fn every_warning_has_words_of_its_own() {
         Warning::AttemptTimeoutNotBelowTimeout,
         Warning::NothingEndsAnAttempt,
         Warning::AdaptiveWithoutStatistics,
+        Warning::FixedDelayWithoutJitter,
+        Warning::ManyAttempts,
+        Warning::NoTotalLimit,
     ];
     let texts: std::collections::HashSet<_> = all.iter().map(Warning::to_string).collect();
     assert_eq!(texts.len(), all.len());
@@ -147,7 +210,9 @@ may take for ever: nothing ends it
 one call becomes at most 3 calls
 warning: circuit breaker outside of retry: it counts one failure for a whole series of attempts \
 and cannot stop the series; put it inside
-warning: no timeout ends an attempt: a call that hangs never fails, so it is neither retried nor seen by a breaker; add attempt_timeout";
+warning: fixed delay without jitter: clients that fail together retry together; add jitter
+warning: no timeout ends an attempt: a call that hangs never fails, so it is neither retried nor seen by a breaker; add attempt_timeout
+warning: no total limit: a call with its retries may take for ever; add timeout as the outermost step";
     let wrong = Pipeline::new().circuit_breaker(&breaker()).retry(Retry::fixed(seconds(1)));
     assert_eq!(wrong.explain().to_string(), report);
 

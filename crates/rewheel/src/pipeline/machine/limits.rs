@@ -1,0 +1,90 @@
+//! The limits on time of a run, and what happens when one is over.
+
+use super::{Machine, Need, Reached, Slot, State};
+use crate::classify::{Category, Class, Verdict};
+use crate::clock::Moment;
+use crate::error::{Refused, Why};
+use crate::pipeline::Plan;
+
+/// A limit on time that runs now, and the step that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) index: usize,
+    pub(super) at: Moment,
+    /// Of a whole retry, which has nothing left to decide when it is over.
+    is_deadline: bool,
+}
+
+impl Machine {
+    /// Returns when the first of the limits that run now is over.
+    pub(in crate::pipeline) fn earliest_end(&self) -> Moment {
+        self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
+            Slot::Ends(at) => earliest.min(*at),
+            Slot::Retrying { deadline, attempt_ends, .. } => {
+                earliest.min(*deadline).min(*attempt_ends)
+            }
+            Slot::Empty
+            | Slot::Permit(_)
+            | Slot::KeyedPermit(_)
+            | Slot::Place
+            | Slot::LimiterLine(_)
+            | Slot::BulkheadLine(_) => earliest,
+        })
+    }
+
+    /// Returns whether one of the limits that run now is over.
+    pub(in crate::pipeline) fn is_over(&self, plan: &Plan) -> bool {
+        let now = plan.clock.now();
+        self.ends().any(|end| end.at <= now)
+    }
+
+    /// Ends what is inside a limit that is over.
+    pub(in crate::pipeline) fn cut_if_over(&mut self, plan: &Plan) -> Option<Need> {
+        // Asking the time is not free: only where some limit runs.
+        self.ends().next()?;
+        let now = plan.clock.now();
+        // The outermost: what those further in would have to say cannot matter any more.
+        let over = self.ends().find(|end| end.at <= now)?;
+        let class = Class::retry(Category::Timeout);
+        // Whoever was still waiting in some line has not attempted anything.
+        let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
+        // An attempt that had all its time and did not answer has failed, also in the eyes of a
+        // breaker inside of the limit. One that was cut with everything else may have just begun.
+        let had_its_time =
+            reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
+        if reached == Reached::Yes {
+            // While the retry that knows the number of the attempt is still entered.
+            self.report_failure(plan, &class);
+        }
+        self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
+        let (why, verdict) = if over.is_deadline {
+            self.release(plan, over.index);
+            (Why::Deadline, Verdict::Stop)
+        } else {
+            (Why::Timeout, Verdict::Retry)
+        };
+        Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
+    }
+
+    /// Every limit on time that runs now, outermost first.
+    pub(super) fn ends(&self) -> impl Iterator<Item = End> {
+        let limit =
+            |index, at, is_deadline| (at < Moment::NEVER).then_some(End { index, at, is_deadline });
+        self.slots[..self.depth]
+            .iter()
+            .enumerate()
+            .flat_map(move |(index, slot)| match slot {
+                Slot::Ends(at) => [limit(index, *at, false), None],
+                Slot::Retrying { deadline, attempt_ends, .. } => {
+                    [limit(index, *deadline, true), limit(index, *attempt_ends, false)]
+                }
+                Slot::Empty
+                | Slot::Permit(_)
+                | Slot::KeyedPermit(_)
+                | Slot::Place
+                | Slot::LimiterLine(_)
+                | Slot::BulkheadLine(_) => [None, None],
+            })
+            .flatten()
+    }
+}
