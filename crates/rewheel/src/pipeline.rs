@@ -91,14 +91,10 @@ impl Pipeline {
     /// itself, and nobody understands a stack of nine.
     pub const STEPS_MAX: usize = STEPS_MAX;
 
-<<<<<<< HEAD
-    /// Creates a pipeline without policies.
-=======
     /// [`explain`](Pipeline::explain) warns about retries that make more attempts than this.
     pub const ATTEMPTS_WARN: u32 = 10;
 
     /// Starts with no policy at all.
->>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub fn new() -> Pipeline {
         Pipeline::default()
     }

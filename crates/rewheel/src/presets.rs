@@ -20,9 +20,6 @@ impl Default for Retry {
 }
 
 impl Retry {
-<<<<<<< HEAD
-    /// For an external API over the internet: 5 attempts within 30 s.
-=======
     /// For a call about which nothing else is known: 3 attempts within 10 s, with doubling delays
     /// from 100 ms and full jitter.
     ///
@@ -46,7 +43,6 @@ impl Retry {
     pub const DEFAULT: Retry = Retry::exponential(millis(100)).deadline(seconds(10));
 
     /// For somebody else's API over the internet: 5 attempts within 30 s.
->>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub const EXTERNAL_API: Retry =
         Retry::new(Backoff::exponential(millis(100)).max(seconds(10)).jitter(AROUND))
             .attempts_max(5)

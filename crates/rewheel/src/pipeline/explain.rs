@@ -31,13 +31,9 @@ pub struct Explanation {
     pub time_max: Option<Duration>,
     /// The maximum number of calls to the dependency that one call can become.
     pub amplification_max: u64,
-<<<<<<< HEAD
-    /// Problems of this pipeline.
-=======
     /// What limits the retries of all calls together, if anything does.
     pub retry_budget: Option<String>,
     /// What about this stack defeats itself.
->>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub warnings: Vec<Warning>,
 }
 

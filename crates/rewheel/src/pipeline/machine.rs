@@ -101,18 +101,6 @@ enum Reached {
     No,
 }
 
-<<<<<<< HEAD
-/// A running time limit, and its step.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    index: usize,
-    at: Moment,
-    /// Whether it is the deadline of a whole retry, which decides nothing more when it has passed.
-    is_deadline: bool,
-}
-
-=======
->>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
 impl Machine {
     pub(super) fn new() -> Machine {
         Machine {
@@ -180,62 +168,7 @@ impl Machine {
         Need::Finish(refused, self.last_category.unwrap_or(Category::Cancelled))
     }
 
-<<<<<<< HEAD
-    /// Returns when the first of the limits that run now is over.
-    pub(super) fn earliest_end(&self) -> Moment {
-        self.slots[..self.depth].iter().fold(Moment::NEVER, |earliest, slot| match slot {
-            Slot::Ends(at) => earliest.min(*at),
-            Slot::Retrying { deadline, attempt_ends, .. } => {
-                earliest.min(*deadline).min(*attempt_ends)
-            }
-            Slot::Empty
-            | Slot::Permit(_)
-            | Slot::KeyedPermit(_)
-            | Slot::Place
-            | Slot::LimiterLine(_)
-            | Slot::BulkheadLine(_) => earliest,
-        })
-    }
-
-    /// Returns whether one of the running time limits has passed.
-    pub(super) fn is_over(&self, plan: &Plan) -> bool {
-        let now = plan.clock.now();
-        self.ends().any(|end| end.at <= now)
-    }
-
-    /// Ends the steps inside a time limit that has passed.
-    pub(super) fn cut_if_over(&mut self, plan: &Plan) -> Option<Need> {
-        // Reading the clock has a cost: only if a time limit is running.
-        self.ends().next()?;
-        let now = plan.clock.now();
-        // The outermost limit: the limits inside it no longer matter.
-        let over = self.ends().find(|end| end.at <= now)?;
-        let class = Class::retry(Category::Timeout);
-        // A call that was still waiting in a queue has not attempted anything.
-        let reached = if self.state == State::Calling { Reached::Yes } else { Reached::No };
-        // An attempt that used its full timeout without a response has failed, also for a breaker
-        // inside the limit. An attempt that was cut together with the whole series may have just
-        // begun.
-        let had_its_time =
-            reached == Reached::Yes && !over.is_deadline && plan.is_limit_of_attempt(over.index);
-        if reached == Reached::Yes {
-            // While the retry that knows the attempt number is still entered.
-            self.report_failure(plan, &class);
-        }
-        self.leave_cut(plan, over.index + 1, had_its_time.then_some(&class));
-        let (why, verdict) = if over.is_deadline {
-            self.release(plan, over.index);
-            (Why::Deadline, Verdict::Stop)
-        } else {
-            (Why::Timeout, Verdict::Retry)
-        };
-        Some(self.leave(plan, &class, verdict, Some(Refused::new(why, None)), reached))
-    }
-
-    /// Releases everything that the steps from `depth` on hold. They record no result.
-=======
     /// Gives back whatever the steps from `depth` on hold. What they saw of the call was nothing.
->>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     pub(super) fn release(&mut self, plan: &Plan, depth: usize) {
         self.leave_cut(plan, depth, None);
     }
@@ -480,31 +413,6 @@ impl Machine {
         now
     }
 
-<<<<<<< HEAD
-    /// Returns every running time limit, the outermost first.
-    fn ends(&self) -> impl Iterator<Item = End> {
-        let limit =
-            |index, at, is_deadline| (at < Moment::NEVER).then_some(End { index, at, is_deadline });
-        self.slots[..self.depth]
-            .iter()
-            .enumerate()
-            .flat_map(move |(index, slot)| match slot {
-                Slot::Ends(at) => [limit(index, *at, false), None],
-                Slot::Retrying { deadline, attempt_ends, .. } => {
-                    [limit(index, *deadline, true), limit(index, *attempt_ends, false)]
-                }
-                Slot::Empty
-                | Slot::Permit(_)
-                | Slot::KeyedPermit(_)
-                | Slot::Place
-                | Slot::LimiterLine(_)
-                | Slot::BulkheadLine(_) => [None, None],
-            })
-            .flatten()
-    }
-
-=======
->>>>>>> 5bce92c074005fc57b334323a9b442ead7e10d52
     fn release_slot(&mut self, plan: &Plan, index: usize, class: Option<&Class>) {
         match (std::mem::replace(&mut self.slots[index], Slot::Empty), &plan.steps[index]) {
             (Slot::Permit(token), Step::CircuitBreaker(breaker)) => {
